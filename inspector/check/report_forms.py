@@ -20,6 +20,7 @@ from inspector.check import Problem, Report
 from inspector.check.rules import RULES
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.sessions import intake
+from inspector.sessions.entries import entry_name
 from loop_core.errors import CallerError
 
 SCHEMA = "loop-inspector/check/1"
@@ -33,7 +34,7 @@ _COMMANDS: Mapping[str, str] = {"error": "error", "warning": "warning", "info": 
 def place(problem: Problem) -> str:
     """The place of a problem: the file, its line or entry, the turn, the byte."""
     where = "" if problem.record is None else (
-        f":{problem.line}" if problem.line is not None else f" entry {problem.record}")
+        f":{problem.line}" if problem.line is not None else f" {entry_name('', problem.record)}")
     byte = f", byte {problem.start:,}" if problem.start is not None else ""
     return f"{one_line(problem.file)}{where}, turn {problem.turn}{byte}"
 
@@ -155,7 +156,7 @@ def sarif(report: Report) -> str:
                                  # GitHub's code scanning requires a line
                                  "region": {"startLine": problem.line or 1}},
             "logicalLocations": [{"fullyQualifiedName": f"turn {problem.turn}" + (
-                "" if problem.record is None else f" / entry {problem.record}"), "kind": "element"}],
+                "" if problem.record is None else f" / {entry_name('', problem.record)}"), "kind": "element"}],
         }],
         # code scanning recognises a result again by its fingerprint
         "partialFingerprints": {"loopInspector/v1": problem.fingerprint},
@@ -196,7 +197,7 @@ def github(report: Report) -> str:
     for problem in report.problems:
         inside = inert(_relative_path(problem.file))
         place_of = f"file={_property(inside)},line={problem.line or 1},title={_property(problem.rule)}"
-        record = "" if problem.record is None or problem.line is not None else f", entry {problem.record}"
+        record = "" if problem.record is None or problem.line is not None else f", {entry_name('', problem.record)}"
         lines.append(f"::{_COMMANDS[problem.severity]} {place_of}::"
                      f"{_data(f'{problem.message} (turn {problem.turn}{record})')}")
     lines += [f"::error title=unreadable::{_data(why)}" for why in report.errors]

@@ -264,17 +264,10 @@ def situation(look: JudgedTurn) -> Situation:
     return next((row for row in SITUATIONS if row.holds(look)), OTHERWISE)
 
 
-UNSEEN = "the rest was not recorded: only a new live turn (L) can show it"
+UNSEEN = "the rest was not recorded: only a new live turn can show it"
 """The end of a guess about an agent's transcript, whose requests are reconstructed and cannot be sent again."""
-LIVE = "the rest was not recorded: only a live run (F) can show it"
-"""The end of a guess about a recorded request, which the key F sends again."""
-
-
-def why_no_run(advice: Advice) -> str:
-    """Why an advice cannot be tried: the rest was not recorded, or no setting is the cause of the verdict."""
-    if advice.text.endswith(UNSEEN):
-        return "the rest was not recorded · L runs a new live turn"
-    return f"no setting changes this · {advice.text}"
+LIVE = "the rest was not recorded: only a live run can show it"
+"""The end of a guess about a recorded request, which can be sent again."""
 
 
 def guessed_advice(look: JudgedTurn, row: Situation) -> Advice:

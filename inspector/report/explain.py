@@ -20,6 +20,7 @@ from inspector.report.row_counts import count_rows
 from inspector.report.run_answers import branch_files, recut_responses, settings_words
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import TurnRow, name_of, rows_of
+from inspector.sessions.entries import entry_name
 from inspector.sessions.thread import response_number
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import State
@@ -263,7 +264,8 @@ def _response(facts: ResponseFacts, findings: list[str], ran: Sequence[Verdict],
     mapped = facts.judgement.mapped.normalized.value
     way = stop.normalized.value if mapped == stop.normalized.value else f"{mapped} > {stop.normalized.value}"
     # A simulated answer is in no file: the path and the entry of its exchange are those of the answer it stands for.
-    where = f"{one_line(exchange.path)} entry {exchange.entry}" if facts.recut is None else f"in no file: {facts.why}"
+    part = entry_name("", exchange.entry)
+    where = f"{one_line(exchange.path)} {part}" if facts.recut is None else f"in no file: {facts.why}"
     yield f"  {facts.name} ({where}): {exchange.api}, raw {raw} > {way}{detail}"
     yield f"    evidence: {'; '.join(f'{seen.rule} at {place(seen.at)}' for seen in facts.evidence) or 'none'}"
     times = time_phrases(exchange)

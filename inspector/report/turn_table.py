@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from inspector.report.advice import TRIED
-from inspector.report.lines.glyphs import SIMULATED, hint
+from inspector.report.lines.advice_keys import key_line
+from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.spans import (
     Line,
     Measure,
@@ -155,8 +155,9 @@ def for_sessions(every: Sequence[TurnColumn]) -> list[TurnColumn]:
     return [*others[:2], *(column for column in every if column.name == "agent"), *others[2:]]
 
 
-ESSENTIAL = 3
-"""The number of columns shown at any width. A further column is shown if those before it have a comfortable width."""
+ESSENTIAL = ("verdict", "session", REASON)
+"""The columns shown at any width. A further column is shown if those before it have a comfortable width, and the ones
+of this table that follow it have room."""
 
 
 def widest_cells(every: Sequence[TurnColumn], rows: Sequence[TurnRow]) -> dict[str, int]:
@@ -173,11 +174,14 @@ def layout(
     every = [_narrow(column, room.get(column.name)) for column in every if room.get(column.name) != 0]
     shown: list[TurnColumn] = []
     well = 0
-    for column in every:
-        if len(shown) >= ESSENTIAL and well + column.sizes[0] > width:
+    for at, column in enumerate(every):
+        essential = [later for later in every[at + 1 :] if later.name in ESSENTIAL]
+        needed = well + column.sizes[0] + sum(later.sizes[0] + GAP for later in essential)
+        if column.name in ESSENTIAL or needed <= width:
+            shown.append(column)
+            well += column.sizes[1] + GAP
+        elif not essential:
             break
-        shown.append(column)
-        well += column.sizes[1] + GAP
     left = width - sum(column.sizes[0] + GAP for column in shown) + GAP
     sizes = [column.sizes[0] for column in shown]
     # Titles get their largest width first, since only one of thirty verdicts needs its largest.
@@ -252,7 +256,6 @@ def table(now: float) -> Table[TurnRow]:
 FILE = TurnColumn("file", _text("file", lambda row: row.file, lambda row: row.file.rpartition("/")[2]),
                   lambda row: row.file, (16, 30, 40))
 """The column with the file's name, for reports, whose reader has to type the name. The app opens the row instead."""
-RUN_BY_F = tuple(TRIED.values())  # the ends of advice that a key carries out, without its name in them
 
 
 def about(row: TurnRow) -> list[Line]:
@@ -262,8 +265,7 @@ def about(row: TurnRow) -> list[Line]:
         return [(safe(row.unread, Tone.WARN), Span("  "), safe(row.why)), (safe(row.file, Tone.DIM),)]
     lines: list[Line] = [(*_verdict(row), Span("  "), safe(seen.sentence))]
     if row.advice:
-        keys = (Span(" · ", Tone.DIM), *hint("F makes this run")) if row.advice.endswith(RUN_BY_F) else ()
-        lines.append((Span("change   ", Tone.KEY), safe(row.advice, Tone.STRONG), *keys))
+        lines.append((Span("change   ", Tone.KEY), safe(row.advice, Tone.STRONG), *key_line(row.advice)))
     if row.turns:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))

@@ -15,6 +15,7 @@ from inspector.config import files
 from inspector.sessions import NO_ANSWER, intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once
+from inspector.sessions.entries import entry_name, entry_word
 from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choose, reading_of
 from inspector.sessions.intake import STDIN, unpack
 from inspector.sessions.recording import (
@@ -29,7 +30,6 @@ from inspector.sessions.recording import (
     TurnPlace,
     TurnRecord,
     UnreadableError,
-    entry_word,
     unusable,
 )
 from inspector.sessions.thread import thread
@@ -387,10 +387,10 @@ def _why_empty(
     """The error of a file without exchanges, or a notice if the file is readable and has none."""
     for raw, why in refused:
         if why.other is not None:
-            at = f"{entry_word(format_name)} {raw.entry}"
+            at = entry_name(format_name, raw.entry)
             return f"{at} is {why.other}, not {options.api}: expected `--api {why.other}`, or none", []
     if refused and (format_name == "body" or all(why.undecodable for _, why in refused)):
         return refused[0][1].why, []
     words = f"{len(skips):,} {entry_word(format_name, len(skips) > 1)}"
-    return None, [f"no exchange of an API that is read among its {words} (number {skips[0].entry}: {skips[0].why})"
-                  if skips else NO_ANSWER]
+    first = f"number {skips[0].entry + 1:,}: {skips[0].why}" if skips else ""
+    return None, [f"no exchange of an API that is read among its {words} ({first})" if skips else NO_ANSWER]

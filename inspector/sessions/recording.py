@@ -126,12 +126,6 @@ NOT_READ = ": not read yet"
 """The end of `Skipped.why` for an exchange in a known format that this program cannot read."""
 
 
-def entry_word(format_name: str, many: bool = False) -> str:
-    """The name for the parts of a file, used so that their numbers are not taken for those of turns."""
-    word = "HAR entr" if format_name == "har" else "entr"
-    return f"{word}ies" if many else f"{word}y"
-
-
 class Skipped(NamedTuple):
     """An entry that was not decoded, and the reason."""
 

@@ -66,7 +66,7 @@ PLAIN_CSS = """
 .-plain SessionScreen.-narrow #middle, .-plain SessionScreen.-zoom-text #middle { border-left: none; }
 .-plain #machine, .-plain #spent { border-left: ascii $border; }
 .-plain #turns-about, .-plain #detail, .-plain #texts { border-top: ascii $border; }
-.-plain Dialog > Vertical { border: ascii $primary; }
+.-plain Dialog > Vertical, .-plain Dialog > VerticalScroll { border: ascii $primary; }
 .-plain #ask { border: ascii $warning; }
 .-plain Dialog *, .-plain SideBySide * { scrollbar-size: 0 0; }
 .-plain TuneScreen #answers, .-plain TuneScreen.-below #cell { border-top: ascii $border; }

@@ -11,9 +11,11 @@ from textual.containers import Vertical
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
+from inspector.report.lines.advice_keys import key_of
+from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, field, more, safe
 from inspector.report.lines.steps import SEVERITY, Outline
-from inspector.tui.messages import TabWanted, ask_operator
+from inspector.tui.messages import ActionWanted, TabWanted, ask_operator
 from inspector.tui.panels import Dialog, key_note, note
 from inspector.tui.stage import SessionPart
 from inspector.tui.tabs import TABS
@@ -65,7 +67,12 @@ class Attention(SessionPart):
         lines = verdict_lines(outline, turn, header.source(stage.opened.label, outline.view, stage.run.name,
                                                            outline.file_of(block) if block is not None else ""))
         sheet = VerdictSheet([*lines, *([EMPTY, *stage.known] if stage.known else [])])
-        ask_operator(stage.app, sheet, lambda tab: stage.post_message(TabWanted(tab)))
+        ask_operator(stage.app, sheet, self._close)
+
+    def _close(self, choice: str) -> None:
+        """Carries out the key that closed the sheet."""
+        follows = choice in FOLLOWS
+        self.stage.post_message(ActionWanted(FOLLOWS[choice], self.stage) if follows else TabWanted(choice))
 
 
 def worst_first(view: View) -> Sequence[int]:
@@ -80,12 +87,9 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
     if turn is None:
         return [header.verdict(view), EMPTY, source]
     lines: list[Line] = [header.head_of(view, turn)[:-1], EMPTY, field("what", safe(turn.verdict.sentence))]
-    advice = header.advice_of(turn)
-    if advice:
-        given = turn.verdict.advice
-        runs = "" if given is None else "F makes this run" if given.set is not None else (
-            "F asks the provider, or a stand-in without a key" if given.live else "")
-        lines += [field("what to change ", *advice), *([more(Span(runs, Tone.DIM))] if runs else [])]
+    if turn.verdict.advice is not None:
+        key = hint(key_of(turn.verdict.advice.text), sentence=True)
+        lines += [field("what to change ", *header.advice_of(turn)), *([more(*key)] if key else [])]
     for order, noted in enumerate(turn.findings):
         said = safe(noted.finding.message, SEVERITY[noted.finding.severity])
         lines += [field("findings", said) if not order else more(said), more(Span(noted.finding.rule, Tone.DIM))]
@@ -94,17 +98,20 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
     return lines
 
 
-class VerdictSheet(Dialog[str | None]):
-    """A dialog with a verdict in full; returns the tab whose key closed it, or None."""
+FOLLOWS = {"advice": "screen.advice", "live": "app.live"}
+"""The id of a key that the sheet names behind the advice -> its action in the session."""
 
-    DEFAULT_CSS = """
-    #whole { width: 100; }
-    #whole TextView { height: auto; max-height: 30; background: $surface; scrollbar-size-vertical: 1; }
-    """
+
+class VerdictSheet(Dialog[str | None]):
+    """A dialog with a verdict in full; returns the tab or the id in `FOLLOWS` whose key closed it, or None."""
+
+    DEFAULT_CSS = "#whole { width: 100; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,V", "dismiss", "close", tooltip="Close", id="verdict.leave"),
         *(Binding(tab.key, f"dismiss('{tab.name}')", tab.title, show=False, tooltip=f"Close, and open {tab.title}",
                   id=f"tab.{tab.name}") for tab in TABS),
+        Binding("F", "dismiss('advice')", "try", show=False, tooltip="Close, and follow the advice", id="advice"),
+        Binding("L", "dismiss('live')", "live turn", show=False, tooltip="Close, and begin a live turn", id="live"),
     ]
 
     def __init__(self, lines: Sequence[Line]) -> None:
@@ -117,5 +124,6 @@ class VerdictSheet(Dialog[str | None]):
             yield note("Verdict", Tone.TITLE)
             text = TextView()
             text.set_reactive(TextView.sheet, LineSheet(self._lines))
+            text.add_class("long")
             yield text
             yield key_note(f"↑ ↓ scroll · {TABS[0].key} to {TABS[-1].key} open a tab · esc closes")

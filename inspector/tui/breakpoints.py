@@ -83,7 +83,7 @@ class BreakpointRows(RowList):
     """The rows of the list: breakpoints, then suggestions."""
 
     def __init__(self, stops: Sequence[Breakpoint], view: View, step: int, marks: frozenset[int]) -> None:
-        super().__init__(id="stops")
+        super().__init__(id="stops", classes="long")
         self.stops = list(stops)
         known = {each.text for each in stops}
         offered = suggestions_at(StepContext(view, step, marks)) if view.steps else []
@@ -118,10 +118,7 @@ class BreakpointRows(RowList):
 class BreakpointList(Dialog[Sequence[Breakpoint] | None]):
     """Sets, switches and removes breakpoints; returns all of them when the user closes it."""
 
-    DEFAULT_CSS = """
-    #breakpoints { width: 80; padding: 0 2; }
-    #stops { height: auto; min-height: 1; max-height: 16; background: $surface; scrollbar-size-vertical: 1; }
-    """
+    DEFAULT_CSS = "#breakpoints { width: 80; padding: 0 2; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,b", "leave", "close", tooltip="Close and keep the changes", id="stops.leave"),
         Binding("space,enter", "switch", "on or off", tooltip="Switch it on or off; a suggestion becomes a breakpoint",

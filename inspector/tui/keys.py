@@ -362,6 +362,7 @@ def why_unused(app: App[Any], key: str) -> str:
         below = [type(each).__name__ for each in app.screen_stack[-2:-1]]
         where = "one screen back (esc)" if name in below else place
         for each in declared_bindings(by_name[name]):
-            if key in app._keymap.get(each.id or "", each.key).split(","):
+            # A binding may name a key by its character, an event has Textual's name: `]`, `right_square_bracket`.
+            if name_of(key) in map(name_of, app._keymap.get(each.id or "", each.key).split(",")):
                 return f"{name_of(key)} works {where}: {each.tooltip}"
     return ""

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, VerticalScroll
 from textual.events import DescendantFocus
 from textual.timer import Timer
 from textual.widgets import Input
@@ -155,7 +155,8 @@ class LimitsForm(Dialog[LimitsChoice | None]):
     """Asks for other settings; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    #form { width: 90; }
+    #form { width: 90; scrollbar-size-vertical: 1; }
+    #form-keys { dock: bottom; }
     .field { height: 1; }
     .field .name { width: 29; }
     .field Input { width: 11; margin: 0 1 0 0; background: $panel; }
@@ -191,7 +192,7 @@ class LimitsForm(Dialog[LimitsChoice | None]):
 
     def compose(self) -> ComposeResult:
         """A row for each setting, a preview, then the existing runs."""
-        with Vertical(id="form"):
+        with VerticalScroll(id="form", can_focus=False):
             where = "from the start" if self._since is None else f"from step {self._since + 1} on"
             number = self._view.replay.turn_at(self._step) + 1
             yield note(f"Run again {where} · values of turn {number}", Tone.TITLE, id="form-title")

@@ -21,7 +21,7 @@ from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, quoted, safe
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.messages import RowOpened, ask_operator
@@ -279,7 +279,7 @@ class TableScreen(Screen[Any]):
 
     def _find(self, by: int, again: bool) -> None:
         if self._table.needle and not (self._table.count and self._table.find(by, again)):
-            self.note = f"{self._table.needle!r} is not in this table"
+            self.note = f"{quoted(self._table.needle)} is not in this table"
 
     def action_copy(self) -> None:
         """Copies the command line."""
@@ -297,7 +297,7 @@ class ChoiceList(RowList):
     """Rows with a word and its meaning."""
 
     def __init__(self, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
-        super().__init__(id="words")
+        super().__init__(id="words", classes="long")
         self.rows = rows
         self._columns = max((len(word) for word, _ in rows), default=0)
         self.set_reactive(RowList.cursor, start)
@@ -317,10 +317,7 @@ class ChoiceList(RowList):
 class Choose(Dialog[str | None]):
     """Asks the operator to choose a row; returns None if the operator leaves."""
 
-    DEFAULT_CSS = """
-    #choose { width: 80; padding: 0 2; }
-    #words { height: auto; min-height: 1; max-height: 18; background: $surface; scrollbar-size-vertical: 1; }
-    """
+    DEFAULT_CSS = "#choose { width: 80; padding: 0 2; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "leave", tooltip="Leave without doing anything", id="choose.leave"),
     ]

@@ -107,7 +107,7 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
         """A row for each field."""
         before = self._before
         with Vertical(id="live-form"):
-            yield note("A live turn: each effect waits for you", Tone.TITLE)
+            yield note("A live turn: each effect waits for your key", Tone.TITLE)
             yield from self._fields(ROWS[:1])
             for name, words, choices, first in (
                 ("scenario", "who answers", (REAL_SERVER, *scenario_names()), FIRST_SCENARIO),
@@ -120,7 +120,7 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
                     yield Cycle(choices, value if value in choices else first, id=name)
             yield from self._fields(ROWS[1:])
             yield lines(CREDENTIALS, "live-note")
-            yield key_note("enter begins: nothing is sent yet · esc leaves · ↑ ↓ fields · ← → words")
+            yield key_note("enter begins · esc leaves · ↑ ↓ fields · ← → words")
 
     def _fields(self, rows: Sequence[tuple[str, str, str]]) -> ComposeResult:
         """Yields a typed field for each of these rows."""

@@ -283,9 +283,19 @@ def with_field_names(message: object, labels: Mapping[str, str]) -> str:
     return re.sub(r"--([a-z][a-z-]*)", lambda found: labels.get(found[1], found[0]), str(message))
 
 
+class KeyNote(Note, AutoHeightPanel):
+    """A note that is wrapped if it has no room in one row, since a key whose name is cut off is not found."""
+
+    DEFAULT_CSS = "KeyNote { height: auto; }"
+
+    def make(self, width: int) -> Sequence[Line]:
+        """The line as rows."""
+        return wrap_line(self.line, width, paint_of(self.app).measure) if width > 0 else ()
+
+
 def key_note(text: str, role: Tone = Tone.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
     """A note that names keys: `enter runs · esc leaves`."""
-    made = Note(id=id)
+    made = KeyNote(id=id)
     made.set_reactive(Note.line, hint(text, role))
     return made
 
@@ -323,7 +333,14 @@ class Dialog(ModalScreen[ScreenResultType]):
     Dialog { align: center middle; background: $background 60%; }
     Dialog > Vertical, Dialog > VerticalScroll { max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
     Dialog > Vertical, Dialog > VerticalScroll { background: $surface; border: round $primary; }
+    Dialog .long { height: auto; min-height: 1; max-height: 10; background: $surface; scrollbar-size-vertical: 1; }
+    Dialog.-rows-24 .long { max-height: 19; }
+    Dialog.-rows-36 .long { max-height: 30; }
     """
+    # The height of the part that scrolls, so that the title and the keys are seen too. It is a number of rows since
+    # Textual does not count a share of the terminal (`vh`) for the height of the box.
+    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [  # noqa: RUF012 - declared so by Textual
+        (0, "-rows-0"), (24, "-rows-24"), (36, "-rows-36")]
 
 
 # -- The parts of a form ---------------------------------------------------------------------------------------------

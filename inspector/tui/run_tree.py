@@ -24,7 +24,7 @@ class RunRows(RowList):
 
     def __init__(self, runs: SessionRuns, turn: int) -> None:
         """`turn` is the index of the turn whose end is shown for each run."""
-        super().__init__(id="nodes")
+        super().__init__(id="nodes", classes="long")
         self.runs, self.turn = runs, turn
         self.laid: list[tuple[Node, tuple[bool, ...]]] = []
         self.lay()
@@ -42,18 +42,17 @@ class RunRows(RowList):
     def row(self, index: int) -> Line:
         """A run: whether it is saved, and how the turn ends in it."""
         node, follows = self.laid[index]
-        mark, *rest = run_line(node.name, node.view, self.turn, node.branch, node is self.runs.node)
-        lost = (Span("not kept  ", Tone.WARN),) if self.runs.why_unsaved(node) else ()
-        return (mark, Span(tree_prefix(follows), Tone.RULE), *lost, *rest)
+        before = tree_prefix(follows), "not kept  " if self.runs.why_unsaved(node) else ""
+        # 1: the scrollbar. Before the first layout the list has no width.
+        room = self.size.width - len("".join(before)) - 1 if self.size.width else None
+        mark, *rest = run_line(node.name, node.view, self.turn, node.branch, node is self.runs.node, room)
+        return (mark, Span(before[0], Tone.RULE), *((Span(before[1], Tone.WARN),) if before[1] else ()), *rest)
 
 
 class RunTree(Dialog[tuple[str, int] | None]):
     """Asks for a run; returns `go` or `beside` with its index, or None if the operator leaves."""
 
-    DEFAULT_CSS = """
-    #tree { width: 130; padding: 0 2; }
-    #nodes { height: auto; min-height: 1; max-height: 18; background: $surface; scrollbar-size-vertical: 1; }
-    """
+    DEFAULT_CSS = "#tree { width: 130; padding: 0 2; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,R", "dismiss", "leave", tooltip="Leave", id="tree.leave"),
         Binding("d", "beside", "side by side", id="tree.beside",
@@ -97,6 +96,10 @@ class RunTree(Dialog[tuple[str, int] | None]):
         """Compares the run at the cursor with the current one."""
         if self._list.count == 1:
             self.query(Note).last().line = (Span("there is only the original run; e makes another", Tone.WARN),)
+            return
+        node = self._list.laid[self._list.cursor][0]
+        if node is self._list.runs.node and node.parent is None:  # a branch is compared with the run it was made from
+            self.query(Note).last().line = (Span("choose another run: d shows it beside the original", Tone.WARN),)
             return
         self.dismiss(("beside", self._chosen_index()))
 

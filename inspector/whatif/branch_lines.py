@@ -12,7 +12,20 @@ from inspector.config.settings import settings_of
 from inspector.replay import Replay
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.diff import change_line
-from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, join_groups, more, safe, text_of
+from inspector.report.lines.spans import (
+    Line,
+    LineSheet,
+    Span,
+    Tone,
+    clip,
+    count_of,
+    field,
+    join_groups,
+    more,
+    safe,
+    text_of,
+    width_of,
+)
 from inspector.report.lines.steps import detail, end_words, ending_role, role_of
 from inspector.report.run_answers import fidelity_of
 from inspector.whatif.branch_report import live_sources, stand_in_remark
@@ -170,19 +183,28 @@ def _edits(branch: Branch) -> list[Line]:
 # -- the runs --------------------------------------------------------------------------------------------------------
 
 
-def run_line(name: str, view: View, number: int | None, branch: Branch | None, here: bool) -> Line:
+LEAST_NAME = 16
+"""The number of cells that a run's name keeps in any case."""
+
+
+def run_line(
+    name: str, view: View, number: int | None, branch: Branch | None, here: bool, room: int | None = None
+) -> Line:
     """One run: its name, the end of a turn, its fidelity, its spend, and where it first differs from the original.
 
-    `number` is the turn's place, from 0, the same in every run that is listed; None: the worst turn of the run.
+    `number` is the turn's place, from 0, the same in every run that is listed, so that the heading names it; None: the
+    worst turn of the run. With `room` the name is cut so that the end of the turn is within that many cells.
     """
     mark = Span("▶ " if here else "  ", Tone.HERE)
-    title = safe(name, Tone.STRONG if here else Tone.PLAIN)
+    title: Line = (safe(name, Tone.STRONG if here else Tone.PLAIN),)
     turn = view.worst if number is None else view.turns[number] if number < len(view.turns) else None
     if turn is None:
-        return (mark, title)
-    which = Span(f"turn {view.number(turn)} ", Tone.DIM)
-    return (mark, title, Span("  "), which, *join_groups([
-        end_line(turn), (Span(fidelity_of(view, turn).value),), (Span(count_of(turn.segments, "segment"), Tone.DIM),),
+        return (mark, *title)
+    end = (Span(f"turn {view.number(turn)} ", Tone.DIM), *end_line(turn)) if number is None else end_line(turn)
+    if room is not None:
+        title = clip(title, max(LEAST_NAME, room - width_of((mark, *end)) - 2))
+    return (mark, *title, Span("  "), *join_groups([
+        end, (Span(fidelity_of(view, turn).value),), (Span(count_of(turn.segments, "segment"), Tone.DIM),),
         (Span(f"{turn.spend.output_tokens:,} output tokens", Tone.DIM),),
         *([] if branch is None else [(Span(_parting_text(branch, turn), Tone.DIM),)]),
     ]))

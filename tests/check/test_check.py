@@ -148,7 +148,7 @@ def test_text_and_markdown_name_the_problem_its_place_and_what_to_do(folder):
     report = check_file(folder / "b.jsonl")
     said = FORMS["text"](report)
     assert "✖ error   answer-cut  " in said
-    assert "b.jsonl entry 1, turn 2, byte " in said
+    assert "b.jsonl entry 2, turn 2, byte " in said
     assert RULES["answer-cut"].fix in said
     assert said.endswith("2 errors · 3 turns, 2 of them not complete · 1 file\n")
     table = FORMS["md"](report)
@@ -163,7 +163,7 @@ def test_sarif_has_every_rule_and_a_result_for_each_problem(folder):
     assert (first["ruleId"], first["level"]) == ("answer-cut", "error")
     assert run["tool"]["driver"]["rules"][first["ruleIndex"]]["id"] == "answer-cut"
     assert first["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}
-    assert first["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "turn 2 / entry 1"
+    assert first["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "turn 2 / entry 2"
     assert first["partialFingerprints"] != second["partialFingerprints"]
     assert run["invocations"][0]["executionSuccessful"] is True
 

@@ -445,8 +445,8 @@ def test_a_response_names_its_place_in_the_file_apart_from_its_turn(tmp_path: Pa
     har = tmp_path / "a.har"
     har.write_text(bodies.har(bodies.entry([bodies.user("hi")], bodies.chat_body("Hi."))))
     for path, where in (
-        (str(har), "HAR entry 0, counted from 0"),
-        ("sample_sessions/07-no-finish-reason.session.jsonl", "entry 0, counted from 0"),
+        (str(har), "HAR entry 1"),
+        ("sample_sessions/07-no-finish-reason.session.jsonl", "entry 1"),
         ("sample_sessions/18-claude-code-cut-writes.jsonl", "line 2"),
     ):
         seen = view(replay(open_case(open_paths([path]))))
@@ -482,7 +482,7 @@ def test_a_branch_is_compared_with_its_original(seen: View) -> None:
                    "AbortPartial, retry_limit → Complete", "attempts 3 → 5 of 5", "4 → 6", "+ All three"):
         assert wanted in shown, wanted
     line = text_of(whatif.run_line(made.name, made.view, 0, made, here=True))
-    assert line.startswith("▶ attempts=5  turn 1 Complete · RECORDED · 6 segments")
+    assert line.startswith("▶ attempts=5  Complete · RECORDED · 6 segments")
 
 
 @pytest.mark.parametrize(("old", "new", "wanted"), [

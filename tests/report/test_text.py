@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from inspector.report.explain_document import document
 from inspector.report.lines.merged import merged_sheet
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
+from inspector.tui.session_files import ReadingOptions, load
 from loop_core.values import At, ExchangePart
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.scenes.recordings import (
@@ -32,6 +35,8 @@ from tests.scenes.recordings import (
     shown,
     user,
 )
+
+ROOT = Path(__file__).parents[2]
 
 
 def report(*exchanges, **options):
@@ -91,6 +96,13 @@ def test_the_merged_text_and_its_seams():
     said = report(*continued("The first part is about water, and ", "the second\nis about fire."))
     assert "merged text:\n    The first part is about water, and the second\n    is about fire.\n" in said
     assert f"seam before segment 2 at character {len('The first part is about water, and ')}" in said
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("sample_sessions/*.jsonl")), ids=lambda path: path.name[:2])
+def test_a_report_names_no_key_of_the_app(path):
+    said = text(load((str(path),), ReadingOptions()).original.view)
+    assert "turn 1" in said
+    assert not re.findall(r"\([A-Z]\)", said)
 
 
 def test_the_end_of_a_turn_and_its_notice():

@@ -16,7 +16,7 @@ from inspector.report.advice import Advice, Basis
 from inspector.report.explain import overview, text
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
 from inspector.report.lines import header
-from inspector.report.lines.spans import text_of, width_of
+from inspector.report.lines.spans import Tone, text_of, width_of
 from inspector.report.row_counts import count_rows
 from inspector.report.turn_rows import (
     NUMBERS_OF_ROW,
@@ -351,9 +351,11 @@ def test_a_column_whose_cells_are_all_empty_is_left_out() -> None:
     assert {column.name for column in every} - {column.name for column, _ in laid} == {"tokens", "calls", "agent"}
 
 
-def test_in_a_list_of_sessions_80_columns_wide_the_agent_is_next_to_the_name() -> None:
+def test_a_list_of_sessions_has_the_reason_at_60_columns_and_the_agent_too_at_80() -> None:
     every = turn_table.for_sessions(turn_table.columns(0))
     listed = [row._replace(agent="claude-code") for row in two()]
+    narrow = turn_table.layout(every, 55, turn_table.widest_cells(every, listed))
+    assert [column.name for column, _ in narrow] == ["verdict", "session", "raw → reason"]
     laid = turn_table.layout(every, 75, turn_table.widest_cells(every, listed))
     assert [column.name for column, _ in laid][:4] == ["verdict", "session", "agent", "raw → reason"]
     assert "claude-code" in text_of(turn_table.cells_of(listed[0], laid))
@@ -482,14 +484,17 @@ def test_a_file_whose_name_every_session_has_is_called_by_its_first_message(stem
 
 @pytest.mark.parametrize(("sample", "keys"), [
     ("01-cut-call-and-long-answer.session.jsonl", " · F makes this run"),
-    ("10-agent-ran-a-cut-call.session.jsonl", ""),
-    ("18-claude-code-cut-writes.jsonl", ""),
+    ("10-agent-ran-a-cut-call.session.jsonl", " · F asks the provider or a stand-in"),
+    ("18-claude-code-cut-writes.jsonl", " · L runs a new live turn"),
+    ("11-context-window-exceeded.session.jsonl", ""),
 ])
 def test_the_details_of_a_row_name_the_keys_that_run_its_advice(sample: str, keys: str) -> None:
     rows = rows_of(load((str(ROOT / "sample_sessions" / sample),), ReadingOptions()).original.view)
     row = next(row for row in rows if row.advice)
     [said] = [text_of(line) for line in turn_table.about(row) if text_of(line).startswith("change")]
     assert said.removeprefix(f"change   {row.advice}") == keys
+    [line] = [line for line in turn_table.about(row) if text_of(line) == said]
+    assert [span.text for span in line if span.role is Tone.PRESS] == list(keys[3:4]), "an article is not a key"
 
 
 def test_an_advice_that_a_simulation_tried_names_its_key_too() -> None:

@@ -53,7 +53,7 @@ from tests.scenes.recordings import (
     user,
 )
 
-UNKNOWN = "the rest was not recorded: only a live run (F) can show it"
+UNKNOWN = "the rest was not recorded: only a live run can show it"
 KEY = "check the key: is it set, valid, and allowed to use this model?"
 
 

@@ -293,7 +293,7 @@ def test_a_har_that_is_cut_gives_its_complete_entries_and_the_place_of_the_cut(o
     (given,) = loaded.inputs
     assert given.responses == 4
     begins = [n for n in range(len(whole)) if whole.startswith('{"time"', n)][3]
-    assert f"inside HAR entry 3 (from 0), which begins at byte {begins} of {third}" in given.error
+    assert f"inside HAR entry 4, which begins at byte {begins} of {third}" in given.error
     assert "complete entries: 3" in given.error
     assert "cut.har" in given.error
     assert "\n" not in given.error
@@ -389,7 +389,7 @@ def test_a_har_without_entries_is_one_clear_line(opened):
 def test_a_har_without_any_llm_traffic_is_read_and_says_so(opened):
     (given,) = opened(har(entry(None, "{}", url="https://example.com/api")), "other.har").inputs
     assert given.error is None
-    assert "no exchange of an API that is read among its 1 HAR entry (number 0: " in given.notices[0]
+    assert "no exchange of an API that is read among its 1 HAR entry (number 1: " in given.notices[0]
 
 
 # -- a given API ------------------------------------------------------------------------------------------------------
@@ -397,7 +397,7 @@ def test_a_har_without_any_llm_traffic_is_read_and_says_so(opened):
 
 def test_a_wrong_api_is_one_clear_line_that_names_the_right_one(opened):
     (given,) = opened(har(entry(HELLO, chat_body("x"))), "x.har", api="anthropic_messages").inputs
-    assert "HAR entry 0 is openai_chat, not anthropic_messages: expected `--api openai_chat`" in given.error
+    assert "HAR entry 1 is openai_chat, not anthropic_messages: expected `--api openai_chat`" in given.error
 
 
 def test_a_given_api_reads_its_own_entries_and_skips_the_others(opened):

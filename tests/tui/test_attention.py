@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from inspector.report.lines import header
 from inspector.report.lines.spans import text_of, width_of
@@ -13,6 +14,8 @@ from inspector.report.lines.steps import Outline
 from inspector.tui.app import LoopInspector
 from inspector.tui.attention import VerdictSheet
 from inspector.tui.keys import HelpScreen
+from inspector.tui.limits_form import LimitsForm
+from inspector.tui.live_forms import LiveForm
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from tests.scenes.app import assistant, body, continued, entry, page, ran_a_cut_call, seen, story, told, user
@@ -123,6 +126,22 @@ async def test_the_whole_verdict_is_one_key_or_click_away(app_on: AppOn, size: t
         await pilot.click("#verdict", offset=(5, 0))
         await pilot.pause()
         assert isinstance(pilot.app.screen, VerdictSheet)
+
+
+@pytest.mark.parametrize(("path", "key", "box", "said"), [
+    ("sample_sessions/01-cut-call-and-long-answer.session.jsonl", "F", LimitsForm, "F asks the provider"),
+    ("sample_sessions/18-claude-code-cut-writes.jsonl", "L", LiveForm, "L runs a new live turn"),
+])
+async def test_the_key_that_the_whole_verdict_names_works_there(
+    path: str, key: str, box: type[Screen[Any]], said: str
+) -> None:
+    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("V")
+        assert said in page(app)
+        await pilot.press(key)
+        await pilot.pause()
+        assert isinstance(app.screen, box)
 
 
 async def test_a_digit_over_the_whole_verdict_opens_its_tab(app_on: AppOn) -> None:

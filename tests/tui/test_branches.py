@@ -17,7 +17,7 @@ from inspector.tui.panels import Cycle
 from inspector.tui.run_tree import RunRows, RunTree
 from inspector.tui.session_screen import SessionScreen
 from loop_core.turn.presets import POLICIES
-from tests.scenes.app import PARTS, continued, entry, page, ran_a_cut_call, store_open, stream, told, until, user
+from tests.scenes.app import PARTS, continued, entry, page, ran_a_cut_call, seen, store_open, stream, told, until, user
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)
@@ -142,6 +142,27 @@ async def test_the_tree_shows_goes_and_takes_away(app_on: AppOn) -> None:
         assert "there is only the original run" in page(pilot.app)
 
 
+async def test_the_original_is_not_laid_beside_itself(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await pilot.press("e", "5", "enter", "R", "g", "enter", "R", "d")
+        assert isinstance(pilot.app.screen, RunTree)
+        assert "choose another run: d shows it beside the original" in page(pilot.app)
+        await pilot.press("j", "d")
+        assert isinstance(pilot.app.screen, SideBySide)
+
+
+async def test_the_tree_shows_how_each_run_ends_also_where_its_name_is_too_long(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(60, 20)) as pilot:
+        await pilot.press("e", "5", "down", *"90000", "down", *"888888", "down", "2", "enter")
+        name = session(pilot).run.name
+        assert len(name) > 50, name
+        await pilot.press("R")
+        await pilot.pause()
+        row = next(row for row in seen(pilot.app) if "└ attempts=5" in row)
+        assert name not in row
+        assert "…  Complete" in row
+
+
 async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=THREE) as pilot:
         await pilot.press("e", "5", "enter", "R", "g", "d")
@@ -189,10 +210,10 @@ async def test_the_runs_are_compared_by_the_turn_at_the_cursor(app_on: AppOn) ->
         await pilot.press("g", "e", "5", "enter", "R")
         assert "how turn 1 ends in each" in page(pilot.app)
         rows = rows_of_runs(pilot)
-        assert ["turn 1 " in row for row in rows] == [True, True], "both rows are about the same turn"
+        assert ["AbortPartial, retry_limit" in rows[0], "Complete · " in rows[1]] == [True, True], "how turn 1 ends"
         await pilot.press("escape", "]", "R")
         rows = rows_of_runs(pilot)
-        assert ["turn 2 " in row for row in rows] == [True, True]
+        assert ["Unrecorded · " in row for row in rows] == [True, True], "how turn 2 ends"
         assert rows[1].endswith("the same in this turn")
         await pilot.press("g", "d")
         assert "Turn 2 in both runs  no step differs" in page(pilot.app)

@@ -870,3 +870,18 @@ async def test_below_a_question_the_bar_offers_no_keys(app_on: AppOn) -> None:
         assert "? help" not in page(pilot.app)
         await pilot.press("escape")
         assert "? help" in page(pilot.app)
+
+
+@pytest.mark.parametrize(("key", "said"), [
+    ("right_square_bracket", "] works in an open session (enter in the table of turns): The first step"),
+    ("semicolon", "; works in an open session (enter in the table of turns): Write a note"),
+    ("full_stop", ". works in an open session (enter in the table of turns): The next fact"),
+])
+async def test_a_sign_that_works_elsewhere_says_where_as_a_letter_does(key: str, said: str) -> None:
+    app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.pause(0.2)
+        await pilot.press(key)
+        await pilot.pause()
+        assert said in " ".join(page(app).split())

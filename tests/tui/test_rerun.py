@@ -340,7 +340,7 @@ async def test_advice_and_its_key_agree_where_nothing_can_be_run(tmp_path: Path)
     full.write_bytes(lines(refused))
     (tmp_path / "agent.jsonl").write_text(cut)
     for path, advised, note in (
-        (tmp_path / "agent.jsonl", "the rest was not recorded: only a new live turn (L) can show it",
+        (tmp_path / "agent.jsonl", "the rest was not recorded: only a new live turn can show it",
          "F runs nothing: the rest was not recorded · L runs a new live turn"),
         (full, "shorten the request", "F runs nothing: no setting changes this · shorten the request"),
     ):
@@ -356,7 +356,7 @@ async def test_advice_and_its_key_agree_where_nothing_can_be_run(tmp_path: Path)
 
 async def test_the_sheet_of_the_verdict_says_what_the_key_does(app_on: AppOn) -> None:
     for exchanges, said in ((continued(), "F makes this run"),
-                            (continued()[:-1], "F asks the provider, or a stand-in without a key")):
+                            (continued()[:-1], "F asks the provider or a stand-in")):
         async with app_on(exchanges).run_test(size=(160, 45)) as pilot:
             await pilot.press("V")
             assert said in page(pilot.app)

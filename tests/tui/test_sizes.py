@@ -8,6 +8,7 @@ from textual.events import MouseScrollDown
 
 from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
+from inspector.tui.panels import Dialog
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import Tabs
@@ -173,3 +174,34 @@ async def test_a_note_that_is_longer_than_a_row_takes_more_rows(size: tuple[int,
         await pilot.press("space")
         assert "? help" in seen(app)[-1]
         assert "step" in seen(app)[-2] or "/3" in seen(app)[-2]
+
+
+@pytest.mark.parametrize("size", [(60, 15), (60, 20), (80, 24)])
+@pytest.mark.parametrize(("keys", "said"), [
+    ("L", "enter begins · esc leaves · ↑ ↓ fields · ← → words"),
+    ("R", "enter goes there · d beside this run · x removes it · esc leaves"),
+    ("b", "space on/off · a type one · d remove · esc close, then c runs to the next"),
+    ("e", "enter runs · esc leaves · ↑ ↓ fields · ← → words"),
+    ("F", "enter shows costs · esc leaves · ↑ ↓ fields · ← → words"),
+    ("V", "↑ ↓ scroll · 1 to 8 open a tab · esc closes"),
+    ("W", "enter chooses · esc leaves"),
+    ("x", "enter chooses · esc leaves"),
+])
+async def test_a_box_names_its_keys_in_full_at_any_size(size: tuple[int, int], keys: str, said: str) -> None:
+    path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
+    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("exclamation_mark", "exclamation_mark", keys)
+        await pilot.pause()
+        assert isinstance(app.screen, Dialog)
+        assert said in " ".join(" ".join(row.strip("│ ") for row in seen(app)).split())
+
+
+@pytest.mark.parametrize("size", [(60, 15), (60, 20), (80, 24)])
+async def test_the_end_of_a_verdict_that_is_longer_than_its_box_can_be_reached(size: tuple[int, int]) -> None:
+    path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
+    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("!", "V", "end")
+        await pilot.pause()
+        assert "session        run original" in page(app)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from textual.command import CommandPalette
 from textual.events import MouseDown, MouseUp
+from textual.widgets import Input
 
 from inspector.report.lines.spans import Span, text_of
 from inspector.report.turn_rows import TurnRow
@@ -998,4 +999,24 @@ async def test_details_that_have_no_room_say_where_they_are_shown_whole() -> Non
         await read(app, pilot)
         assert " · V shows all" in page(app)
         await pilot.press("V")
-        assert "only a live run (F) can show" in " ".join(told(app).split())
+        assert "only a live run can show" in " ".join(told(app).split())
+
+
+@pytest.mark.parametrize(("before", "said"), [
+    ((), "is in no turn that is listed"), (("enter",), "is not in this view"), (("enter", "tab"), "is in no step"),
+    (("P",), "is not in this table"),
+])
+async def test_a_long_text_that_was_pasted_into_the_search_leaves_room_for_the_answer(
+    before: tuple[str, ...], said: str
+) -> None:
+    app = LoopInspector(["sample_sessions"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await read(app, pilot)
+        await pilot.press(*before)
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        await pilot.press("slash")
+        app.screen.query_one(Input).value = "lorem " * 500
+        await pilot.press("enter")
+        await pilot.pause()
+        assert f"lorem lor…' {said}" in " ".join(page(app).split())

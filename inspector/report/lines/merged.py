@@ -15,6 +15,7 @@ from typing import NamedTuple
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines import glyphs
+from inspector.report.lines.advice_keys import key_line
 from inspector.report.lines.blocks import Block
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, join_groups, paragraphs, quote, safe
 from inspector.report.lines.steps import end_words, role_of
@@ -367,7 +368,8 @@ def verdict_line(verdict: TurnVerdict) -> Iterator[Line]:
     yield ()
     yield (Span(f"{verdict.glyph} {verdict.word}  ", role_of(verdict)), safe(verdict.sentence))
     if verdict.advice:
-        yield (Span("what to change ", Tone.DIM), safe(verdict.advice.text, Tone.KEY))
+        yield (Span("what to change ", Tone.DIM), safe(verdict.advice.text, Tone.KEY),
+               *key_line(verdict.advice.text))
 
 
 def _end(turn: Turn) -> list[Line]:

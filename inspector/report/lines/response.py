@@ -33,8 +33,8 @@ from inspector.report.lines.steps import SEVERITY, send_of
 from inspector.report.lines.wire import place
 from inspector.report.sentences import only_reasoning_above
 from inspector.report.times_and_costs import cost_text, response_cost, session_cost, time_phrases, turn_cost
+from inspector.sessions.entries import entry_name
 from inspector.sessions.reasons import inference_of, recorder_word
-from inspector.sessions.recording import entry_word
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import Send
 from loop_core.turn.trace import Step
@@ -96,8 +96,7 @@ def _of_file(view: View, facts: ResponseFacts) -> list[Line]:
     if facts.recut is not None:
         return []
     format_name = next((given.format for given in view.inputs if given.path == exchange.path), "")
-    where = f"line {exchange.lines[0]:,}" if exchange.lines else (
-        f"{entry_word(format_name)} {exchange.entry:,}, counted from 0")
+    where = f"line {exchange.lines[0]:,}" if exchange.lines else entry_name(format_name, exchange.entry)
     return [field("file", safe(f"{exchange.path.rpartition('/')[2]} · {where}"))]
 
 

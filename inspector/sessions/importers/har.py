@@ -365,7 +365,7 @@ def _rescue(data: bytes, why: str, reading: FileReading) -> tuple[list[Any], str
         reading.error = f"broken after its last HAR entry (byte {begins}): expected the end of the HAR; {read}"
         return entries, None
     reading.error = (
-        f"cut or broken inside HAR entry {len(entries)} (from 0), which begins at byte {begins} of {len(data)}: "
+        f"cut or broken inside HAR entry {len(entries) + 1}, which begins at byte {begins} of {len(data)}: "
         f"expected one more complete entry; {read}"
     )
     return entries, text[position:]
