@@ -319,7 +319,7 @@ class SeamDecision(StrEnum):
     RESTART = "restart"
     """The answer began again, or was fetched again, so the repeated or replaced text was left out."""
     UNVERIFIED = "unverified"
-    """The requested quotation did not come, a prefill was not continued, rows that the answer repeats came again, or
+    """The requested quotation did not come, a new message was begun, rows that the answer repeats came again, or
     quotation marks may be around the continuation. The texts are joined as sent, and nothing shows that they fit."""
     LEFT_OUT = "left_out"
     """The segment did not begin with the requested quotation, and the answer to the repeated request, or the segment

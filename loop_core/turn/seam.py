@@ -15,7 +15,16 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from loop_core.turn.continuation import JoinedText, Method, Seam, SeamDecision, SeamRule, Segment, find_opening
+from loop_core.turn.continuation import (
+    JoinedText,
+    Method,
+    Opening,
+    Seam,
+    SeamDecision,
+    SeamRule,
+    Segment,
+    find_opening,
+)
 from loop_core.turn.quotation import SHORT_QUOTATION, find_quotation, shared_length
 
 ANCHOR_CHARS = 40
@@ -185,6 +194,9 @@ def _careful(text: str, segment: Segment) -> _Cut:
     if _is_quoted_whole(text, segment.text):
         why = "it stands between quotation marks as a whole, right behind a word: they may be around the continuation"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
+    like = _new_message(text, segment.text)
+    if like is not None:
+        return _Cut(SeamDecision.UNVERIFIED, len(text), 0, f"it begins like a {like.kind.value}", False)
     return _Cut(SeamDecision.AS_SENT, len(text), 0, "no overlap, joined as sent")
 
 
@@ -261,9 +273,8 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
         why = "the prefill's end comes again, and it is not known whether this server repeats it"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
     if not segment.stripped:
-        if _joins_closely(text) and segment.text[:1].isupper() and (like := find_opening(segment.text)) is not None:
-            # A continuation in the middle of a word, or right behind a full stop, would not begin so: the server began
-            # a new message.
+        like = _new_message(text, segment.text)
+        if like is not None:
             why = f"the prefill was not continued; it begins like a {like.kind.value}"
             return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "prefill, joined byte for byte")
@@ -275,6 +286,12 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
         why = "stripped white space restored; the segment begins with other white space, which may be a part of it"
         return _Cut(SeamDecision.WHITESPACE, len(text), 0, why, False)
     return _Cut(SeamDecision.WHITESPACE, len(text), 0, "stripped white space restored")
+
+
+def _new_message(text: str, following: str) -> Opening | None:
+    """The opening with which a segment begins a new message: a continuation in the middle of a word, or right behind a
+    full stop, would not begin so."""
+    return find_opening(following) if _joins_closely(text) and following[:1].isupper() else None
 
 
 def _joins_closely(text: str) -> bool:

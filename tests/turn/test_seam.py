@@ -528,3 +528,18 @@ def test_other_white_space_than_what_was_stripped_leaves_a_doubt(
 ) -> None:
     made = join((Segment("x = 1" + stripped), Segment(following, Method.PREFILL, stripped=stripped, echoes=False)))
     assert (made.text, [(seam.decision, seam.sure) for seam in made.seams]) == (text, [(SeamDecision.WHITESPACE, sure)])
+
+
+@pytest.mark.parametrize(("text", "following"), [
+    ("The queue was saturated from nine four", "Sorry for the interruption. Continuing: teen on."),
+    ("No message was lost.", "Sure, here is the rest: it was slow."),
+    ("The backlog was cle", "I'm sorry, but I can't continue."),
+])
+def test_a_segment_that_begins_like_a_new_message_leaves_a_doubt(text: str, following: str) -> None:
+    """An agent's own hint asks for no quotation that would show where the text goes on."""
+    made = join((Segment(text), Segment(following, Method.HINT)))
+    assert made.text == text + following
+    assert [(seam.decision, seam.sure) for seam in made.seams] == [(SeamDecision.UNVERIFIED, False)]
+    for before in (f"{text}\n", f"{text} he said: "):  # such words may go on there
+        assert join((Segment(before), Segment(following, Method.HINT))).seams[-1].sure
+    assert join((Segment(text), Segment(f" {following}", Method.HINT))).seams[-1].sure
