@@ -114,8 +114,9 @@ class Decoder:
 
     # -- what a format implements --------------------------------------------------------------------------------
 
-    def on_event(self, event: Any, name: str | None) -> None:
-        """Reads one JSON value of a stream: an SSE payload, a line, an array element."""
+    def on_event(self, event: Any, name: str | None) -> bool | None:
+        """Reads one JSON value of a stream: an SSE payload, a line, an array element; True if the value is only a
+        further piece of a text or a payload, as nearly all are."""
         raise NotImplementedError
 
     def on_body(self, body: Any) -> None:
@@ -279,21 +280,17 @@ class Decoder:
                 self._frames([(payload, None, start, end)])
                 continue
             self.frame = payload, None, start, end
-            try:
-                self.on_event(event, None)
-            except _MISSHAPEN as why:
-                self._report_shape(why)
+            self._read_event(event, None)
 
     def _frames(self, frames: Iterable[Frame], last: bool = False) -> None:
         if type(self._framing) is Whole:
             for self.frame in frames:  # one: the whole body
                 self._body(self.frame[0])
             return
-        on_event = self.on_event
         for frame in frames:
             payload, name, _, _ = self.frame = frame
             try:
-                event = from_json_checked(payload)
+                event = from_json(payload)
             except ValueError:
                 event = self._parse_leniently(payload, last)
                 if event is None:
@@ -305,18 +302,23 @@ class Decoder:
             if type(event) is dict and (not self.saw_done or self.reads_on):
                 if self._opening is None:
                     self._opening = payload
-                try:
-                    on_event(event, name)
-                except _MISSHAPEN as why:
-                    self._report_shape(why)
+                self._read_event(event, name)
             elif type(event) is not dict:
                 if (error := read_error(event, self.http_status)) is not None:
                     self.fail(error, self.at())
                 else:
                     self.find("frame.no_object", "a frame is not a JSON object", self.at())
 
-    def _report_shape(self, why: Exception) -> None:
-        self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", self.at())
+    def _read_event(self, event: dict[str, Any], name: str | None) -> None:
+        try:
+            if self.on_event(event, name):
+                return  # the check below takes as long as parsing, and is left out for mere pieces
+        except _MISSHAPEN as why:
+            self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", self.at())
+        try:
+            from_json_checked(self.frame[0])
+        except ValueError:
+            self._note_repeated("frame", self.frame[0])
 
     def _parse_leniently(self, payload: bytes, last: bool) -> Any:
         stripped = payload.strip()
@@ -330,9 +332,7 @@ class Decoder:
             rule, said = _UNREADABLE[last] if last or any(mark in stripped for mark in _JSON_MARKS) else _NOISE
             self.find(rule, said, self.at())
             return None
-        self._note_repeated("frame", payload)
-        if not is_json(payload):
-            self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", self.at())
+        self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", self.at())
         return event
 
     def _note_repeated(self, where: str, payload: bytes) -> None:

@@ -55,9 +55,9 @@ class Decoder(ChatDecoder):
     api: ClassVar[str] = API
     calls_at: ClassVar[tuple[str, ...]] = ("tool_calls",)
 
-    def on_event(self, event: Any, name: str | None) -> None:
+    def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one line."""
-        super().on_event(_as_chat(event), name)
+        return super().on_event(_as_chat(event), name)
 
     def on_body(self, body: Any) -> None:
         """Reads a body that is not lines of JSON: an error page, for example."""

@@ -79,9 +79,9 @@ class Decoder(ChatDecoder):
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     foreign_reasons: ClassVar[Mapping[str, ForeignWord]] = {}
 
-    def on_event(self, event: Any, name: str | None) -> None:
+    def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one chunk."""
-        super().on_event(_as_chat(event, "delta"), name)
+        return super().on_event(_as_chat(event, "delta"), name)
 
     def on_body(self, body: Any) -> None:
         """Reads a whole completion or an error."""

@@ -174,7 +174,7 @@ class Decoder(base.Decoder):
         self._seams: list[At] = []  # the places of fallback blocks in a whole body
         self._iterations: Any = None
 
-    def on_event(self, event: Any, name: str | None) -> None:
+    def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one SSE event; its name repeats its `type`."""
         kind = event.get("type")
         if kind == "content_block_delta":
@@ -185,7 +185,7 @@ class Decoder(base.Decoder):
                 piece = delta[block.field]
                 if type(piece) is str:
                     block.append(piece)
-                    return
+                    return True
             self._other_delta(event, block, delta)
         elif kind == "content_block_start":
             self._start_block(event)
@@ -204,6 +204,7 @@ class Decoder(base.Decoder):
         elif kind != "ping" and not event.get("base_resp"):  # a ping only keeps the connection open (API docs)
             self._quirk("unknown_event", f"an event of type {kind!r} is not known")
         self._base_resp(event)
+        return False
 
     def on_body(self, body: Any) -> None:
         """Reads a whole message or an error (already read by the base class)."""

@@ -183,7 +183,7 @@ class Decoder(base.Decoder):
         self._tail: int | None = None  # where messageStop begins: no block reaches beyond it
         self._stopped = False
 
-    def on_event(self, event: Any, name: str | None) -> None:
+    def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one frame, named by its `:event-type`, or one JSON line, named by its only key."""
         if name is None:
             name, event = unwrap(event)
@@ -198,7 +198,7 @@ class Decoder(base.Decoder):
                     piece = piece.get(block.inner)
                 if type(piece) is str and len(delta) == 1:
                     block.append(piece)
-                    return
+                    return True
             self._other_delta(event, block, delta)
         elif name == "contentBlockStart":
             self._start_block(event)
@@ -212,6 +212,7 @@ class Decoder(base.Decoder):
             self._begin_message()
         else:
             self._no_event(event, name or "")
+        return False
 
     def on_body(self, body: Any) -> None:
         """Reads a whole response or an error (already read by the base class; its type is in a header)."""

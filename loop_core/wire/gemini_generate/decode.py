@@ -63,14 +63,14 @@ class Decoder(base.Decoder):
         """The JSON text of a value in the answer."""
         return slice_of(self.text(), *self._holder, *path)
 
-    def on_event(self, event: Any, name: str | None) -> None:
+    def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one chunk. Nearly all chunks continue a text, a thought or a streamed argument and hold nothing
         else."""
         # No event marks the end: text may follow a finish reason (Gemini 2.5 beside a call, rig), under the same id.
         if self.raw and word(get(event, "responseId")) not in (None, self.id):
             self.saw_done = True
             self.after_end()
-            return
+            return False
         parts = self._parts
         append = parts.append
         if append is not None and not self.raw and "promptFeedback" not in event and "error" not in event:
@@ -94,10 +94,11 @@ class Decoder(base.Decoder):
                     # Chunks have running totals: the last counts hold, and a usage without counts removes none.
                     if "promptTokenCount" in usage or not _COUNTED.isdisjoint(usage):
                         self._counts = usage
-                    return
+                    return True
             except (KeyError, TypeError, ValueError):
                 pass  # it has another shape
         self._read(event)
+        return False
 
     def on_body(self, body: Any) -> None:
         """Reads one whole response."""

@@ -118,7 +118,7 @@ class Decoder(base.Decoder):
         self._first: Frame | None = None  # the first line
         self._done_at: At | None = None
 
-    def on_event(self, event: Any, name: str | None) -> None:
+    def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one line. Nearly all lines carry one piece of text or thinking and nothing else that is new."""
         try:
             message = event["message"]
@@ -127,11 +127,12 @@ class Decoder(base.Decoder):
                 piece = message[self._kind]
                 if len(message) == 2 or self._is_thinking(message):
                     self._append(piece)
-                    return
+                    return True
         except (KeyError, TypeError):
             pass
         self._first = self._first or self.frame
         self._read(event)
+        return False
 
     def on_body(self, body: Any) -> None:
         """Reads a body that is not lines of JSON: an error page, for example."""

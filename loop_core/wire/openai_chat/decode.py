@@ -167,7 +167,7 @@ class Decoder(Base):
 
     # -- streams -------------------------------------------------------------------------------------------------
 
-    def on_event(self, event: Any, name: str | None) -> None:
+    def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one chunk; nearly all hold a piece of one known choice and nothing else."""
         self._before, self._current = self._current, event
         try:
@@ -183,12 +183,13 @@ class Decoder(Base):
                 if type(text) is str and (len(delta) == 1 or (len(delta) == 2 and "role" in delta)):
                     if text:
                         state.text.append(text)
-                    return
+                    return True
                 if delta and state.append(delta):
-                    return
+                    return True
         except (KeyError, TypeError, ValueError, AttributeError):
             pass  # some other chunk
         self._chunk(event, name)
+        return False
 
     def _chunk(self, event: Any, name: str | None) -> None:
         choices = event.get("choices")

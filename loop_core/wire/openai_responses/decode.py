@@ -62,13 +62,13 @@ class Decoder(BaseDecoder):
 
     # -- events --------------------------------------------------------------------------------------------------
 
-    def on_event(self, event: Any, name: str | None) -> None:
+    def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one event; the pieces of a text or a payload are only appended."""
         kind = event.get("type") or name or ""
         # A second end is still read, since it may be the stricter one.
         if self._ended and kind not in TERMINAL_EVENTS and kind != "error":
             self.after_end()
-            return
+            return False
         delta = DELTAS.get(kind)
         if delta is not None:
             key = (event.get("output_index"), delta[0], event.get(delta[1]))
@@ -78,7 +78,7 @@ class Decoder(BaseDecoder):
             text = event["delta"]
             if type(text) is str:
                 pieces.append(text)
-            return
+            return True
         if kind in ("response.output_item.added", "response.output_item.done"):
             self._item(event, kind)
         elif kind in DONES:
@@ -90,6 +90,7 @@ class Decoder(BaseDecoder):
             self._response(event["response"], kind)
         elif kind == "error" or event.get("error") or event.get("object") == "error":
             self._failure(event)
+        return False
 
     def _open(self, key: tuple[Any, str, Any], event: Mapping[str, Any]) -> list[str]:
         item = self._find(event, key[1])
