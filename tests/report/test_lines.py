@@ -610,3 +610,11 @@ def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None
     bad = [line for line in lines if any(unicodedata.category(char) in ("Cc", "Cf", "Cs") for char in text_of(line))]
     assert bad == []
     assert sum("[bold red]" in text_of(line) for line in lines) > 20
+
+
+def test_each_line_of_the_merged_text_is_as_high_as_the_rows_that_it_takes(seen: View) -> None:
+    for block in Outline(seen).blocks:
+        sheet = merged_sheet(seen, block, block.end - 1)
+        for width in range(8, 70):
+            assert [sheet.height(at, width) for at in range(len(sheet))] == [
+                len(sheet.rows(at, width)) for at in range(len(sheet))]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.cells import cell_len
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
@@ -116,3 +117,12 @@ def test_a_theme_of_the_command_line_goes_before_the_configured_one(
     monkeypatch.setattr("inspector.tui.launch.run", lambda paths, **options: found.update(options) or 0)
     CliRunner().invoke(view_command, [str(story(tmp_path)), *flags])
     assert found["theme"] == theme
+
+
+ODD_TEXTS = (
+    "plain text", "", "a\tb", "\x1b[31m", "\x7f", "\u00e9", "e\u0301", "\u65e5\u672c", "\U0001f469\u200d", "a\u200bb")
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS)
+def test_a_text_is_as_wide_as_rich_draws_it(text: str) -> None:
+    assert Paint({}).measure(text) == cell_len(text)

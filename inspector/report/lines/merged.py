@@ -17,7 +17,19 @@ from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines import glyphs
 from inspector.report.lines.advice_keys import key_line
 from inspector.report.lines.blocks import Block
-from inspector.report.lines.spans import Line, LineSheet, Span, Tone, join_groups, paragraphs, quote, safe
+from inspector.report.lines.spans import (
+    Line,
+    LineSheet,
+    Measure,
+    Span,
+    Tone,
+    cells,
+    join_groups,
+    paragraphs,
+    quote,
+    safe,
+    width_of,
+)
 from inspector.report.lines.steps import end_words, role_of
 from inspector.report.run_answers import answers_of
 from inspector.report.sentences import LONGEST
@@ -197,6 +209,12 @@ class MergedSheet(LineSheet):
             return (Span(f"{glyphs.AHEAD} ", Tone.RULE), *ahead)
         gutter = HERE if entry.segment == self.here else glyphs.PAST
         return (Span(f"{gutter} ", Tone.RULE), *entry.line)
+
+    def height(self, index: int, width: int, measure: Measure = cells) -> int:
+        """The number of rows of the line. Most lines take one row, which is seen without adding the gutter."""
+        entry = self.laid[index]
+        gutter = 2 if entry.segment >= 0 else 0  # a mark and a blank
+        return 1 if width_of(entry.line, measure) + gutter <= width else super().height(index, width, measure)
 
     def at(self, step: int) -> MergedSheet:
         """The sheet with the cursor on another step."""
