@@ -109,6 +109,7 @@ class Decoder:
         self._opening: bytes | None = None  # the payload of the first frame
         self.frame: Frame = (b"", None, 0, 0)  # the event that is being read, or the whole body
         self._late: Frame | None = None  # the last event after the end
+        self._proven: Frame | None = None  # the last event whose members were checked for repeated names
         self._framing: Framing | None = None
         self._head = b""
 
@@ -241,6 +242,9 @@ class Decoder:
 
     def at(self, *path: str | int) -> At:
         """The place of the event that is being read, or of a value in it; in a whole body, of the value's own bytes."""
+        if self.streaming and self._proven is not self.frame:
+            self._proven = self.frame  # every event of a call or of the end comes here; to check all costs too much
+            self._note_repeated("frame", self.frame[0])
         span: tuple[int | None, int | None] = self.frame[2:]
         if not path:
             return At(ExchangePart.BODY, *span)
@@ -293,7 +297,7 @@ class Decoder:
         for frame in frames:
             payload, name, _, _ = self.frame = frame
             try:
-                event = from_json_checked(payload)
+                event = from_json(payload)
             except ValueError:
                 event = self._parse_leniently(payload, last)
                 if event is None:
@@ -330,9 +334,7 @@ class Decoder:
             rule, said = _UNREADABLE[last] if last or any(mark in stripped for mark in _JSON_MARKS) else _NOISE
             self.find(rule, said, self.at())
             return None
-        self._note_repeated("frame", payload)
-        if not is_json(payload):
-            self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", self.at())
+        self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", self.at())
         return event
 
     def _note_repeated(self, where: str, payload: bytes) -> None:

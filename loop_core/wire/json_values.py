@@ -14,7 +14,7 @@ from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
-from loop_core.json_parser import from_json, from_json_checked
+from loop_core.json_parser import from_json
 from loop_core.wire.framing import Frame
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -260,7 +260,7 @@ class JSONArray:
             again = buffer.find(first, start + len(first))
             payload = buffer[start : again if again >= 0 else last].rstrip(_BETWEEN)
             try:
-                value = from_json_checked(payload)
+                value = from_json(payload)
             except ValueError as why:
                 self._waits = again < 0 and str(why).startswith("EOF")  # the parser's word for an early end
                 break

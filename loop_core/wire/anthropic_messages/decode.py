@@ -297,7 +297,7 @@ class Decoder(base.Decoder):
         self._add(index, block, slice_of(self.text(), "content_block"))
 
     def _add(self, index: Any, fields: dict[str, Any], source: str | None, *, orphan: bool = False) -> MessageBlock:
-        added = MessageBlock(fields, source, self.frame[2], orphan=orphan)
+        added = MessageBlock(fields, source, self.at().start or 0, orphan=orphan)
         self._order.append(added)
         self._open[index] = added
         return added

@@ -277,7 +277,7 @@ class Decoder(base.Decoder):
             return  # a text block may begin with nothing; its first delta says what it is
         # `start` is a union too: its only member is the kind of the block.
         kind, fields = next(iter(begun.items()))
-        self._open[index] = GrowingBlock(kind, fields if isinstance(fields, dict) else {}, self.frame[2])
+        self._open[index] = GrowingBlock(kind, fields if isinstance(fields, dict) else {}, self.at().start or 0)
         self._order.append(self._open[index])
 
     def _stop_block(self, event: Any) -> None:

@@ -256,7 +256,7 @@ class Decoder(base.Decoder):
             self._quirk("missing_index", "a step has no index")
         elif index in self._open:
             self._quirk("repeated_index", f"step {str(index)[:20]} began twice")
-        self._keep(index, GrowingStep(event[holder], self.text(), holder, self.frame[2]))
+        self._keep(index, GrowingStep(event[holder], self.text(), holder, self.at().start or 0))
 
     def _keep(self, index: Any, step: GrowingStep) -> GrowingStep:
         self._order.append(step)
