@@ -38,7 +38,7 @@ else:
         def from_json_checked(data: bytes, /) -> Any:
             """As above; this parser does not look for repeated names itself."""
             value = from_json(data)
-            if repeated_members(data):
+            if _find_repeated(data):
                 raise ValueError("a member is named twice")
             return value
 
@@ -48,6 +48,14 @@ else:
 
 def repeated_members(data: bytes) -> list[tuple[str, Any, Any]]:
     """Every member that an object of a JSON text names again, with the value before and the value after."""
+    try:
+        from_json_checked(data)
+    except ValueError:
+        return _find_repeated(data)
+    return []
+
+
+def _find_repeated(data: bytes) -> list[tuple[str, Any, Any]]:
     found: list[tuple[str, Any, Any]] = []
 
     def read(members: Iterable[tuple[str, Any]]) -> dict[str, Any]:

@@ -500,8 +500,8 @@ def test_an_answer_of_which_a_frame_could_not_be_read_is_not_whole():
     assert advice == "send the request again; Wire shows the frame"
     assert sent(said[0], "ping", "[HEARTBEAT]", *said[1:])[0] == "COMPLETE"
     assert sent(said[1][:-9])[0] == "GAP IN THE ANSWER", "nothing else came"
-    twice = said[1].replace('"content": "never "', '"content": "never ", "content": "always "')
-    word, _, sentence, _ = sent(said[0], twice, said[2])
+    twice = end.replace('"finish_reason": "stop"', '"finish_reason": "length", "finish_reason": "stop"')
+    word, _, sentence, _ = sent(*said, twice)
     assert word == "GAP IN THE ANSWER"
     assert sentence.endswith("an object of it names a member twice, with two values: nothing shows which is meant")
 

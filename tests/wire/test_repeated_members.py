@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from loop_core import json_parser, read
-from loop_core.values import Stop
+from loop_core import encode_response, json_parser, read
+from loop_core.values import ChatResponse, Stop, StopReason, ToolCall, Usage
 
 CALL = '{"index":0,"id":"x","function":{"name":"f","arguments":"{\\"a\\":1}"%s}}'
 CHAT = '{"id":"a","choices":[{"index":0,"%s":{"tool_calls":[' + CALL + ']},"finish_reason":"tool_calls"%s}]}'
@@ -61,6 +61,17 @@ def test_the_arguments_that_are_shown_are_not_another_readers(api: str, body: st
     assert admissions((body % "").encode(), api) == ["ready"]
     name = "arguments" if api == "ollama_chat" else "args"
     assert admissions((body % f',"{name}":{{"a":2}}').encode(), api) == ["held"]
+
+
+@pytest.mark.parametrize("api", ["anthropic_messages", "gemini_interactions", "openai_responses", "cohere_chat"])
+def test_the_event_that_begins_a_call_names_it_once(api: str) -> None:
+    word = {"anthropic_messages": "tool_use", "gemini_interactions": "requires_action",
+            "openai_responses": "completed", "cohere_chat": "TOOL_CALL"}[api]
+    made = ChatResponse(api, (ToolCall("call_1", "look", '{"at":1}', True),), StopReason(Stop.TOOL_CALL, word),
+                        Usage(3, 5), id="a1", model="m")
+    body = b"".join(encode_response(api, made, stream=True))
+    assert admissions(body, api) == ["ready"]
+    assert admissions(body.replace(b'"name":"look"', b'"name":"erase","name":"look"'), api) == ["held"]
 
 
 def test_the_parser_of_pydantic_sees_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
