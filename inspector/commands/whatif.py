@@ -93,9 +93,9 @@ def replay(
     if store is not None and save:
         from inspector.whatif.branch_report import save_branch
 
-        told = len(store.notices)
+        before = len(store.notices)
         save_branch(store, node)
-        commands.say(store.notices[told:])
+        commands.say(store.notices[before:])
         if node.parent is None:
             commands.say(["--save: nothing was saved, because this run is the original"])
         if node.parent is None or store.lost:

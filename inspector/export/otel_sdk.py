@@ -174,12 +174,12 @@ class _LogMessages(logging.Handler):
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
     """Collects what the SDK and its exporters log within the block, instead of many lines on standard error."""
-    told, logger = _LogMessages(), logging.getLogger("opentelemetry")
+    messages, logger = _LogMessages(), logging.getLogger("opentelemetry")
     before = logger.propagate
-    logger.addHandler(told)
+    logger.addHandler(messages)
     logger.propagate = False
     try:
-        yield told.said
+        yield messages.said
     finally:
-        logger.removeHandler(told)
+        logger.removeHandler(messages)
         logger.propagate = before

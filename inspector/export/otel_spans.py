@@ -182,9 +182,9 @@ def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> 
         step = view.effective_step(index)
         at = ends.get(step.response, at) if step.response is not None else at
         for record in step.records:
-            told = {f"{OURS}{name}": value for name, value in record.items()
-                    if name not in ("event", "turn_id", "provider", "model")}  # the span has these already
-            yield SpanEvent(f"{OURS}{record['event']}", at, compact(told))
+            members = {f"{OURS}{name}": value for name, value in record.items()
+                       if name not in ("event", "turn_id", "provider", "model")}  # the span has these already
+            yield SpanEvent(f"{OURS}{record['event']}", at, compact(members))
 
 
 def who(exchange: Exchange) -> dict[str, Attribute | None]:

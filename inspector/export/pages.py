@@ -106,9 +106,9 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     if turn.notice:
         yield Paragraph(turn.notice, Severity.WARNING)
     times, cost = turn_times(view, turn), turn_cost(view, turn)
-    told = [took_phrase(times) if times is not None else "", f"cost {cost_text(cost, view.prices)}" if cost else ""]
-    if any(told):
-        yield Paragraph("; ".join(each for each in told if each))
+    phrases = [took_phrase(times) if times is not None else "", f"cost {cost_text(cost, view.prices)}" if cost else ""]
+    if any(phrases):
+        yield Paragraph("; ".join(each for each in phrases if each))
     answers = [*recut_responses(view, turn), *(view.responses[index] for index in turn.responses)]
     yield TableBlock(
         ("response", "raw", "mapped", "effective", "tokens out", "evidence", "then", "the recorded agent"),

@@ -246,8 +246,8 @@ class Driver(Observer):
         if isinstance(event, ToolResults):
             for verdict, whence in self.answers.last_batch:
                 call = verdict.call
-                told = f"{call.name or 'a call'}{f' ({call.id})' if call.id else ''}: {whence}"
-                self._recording().note(told, self._sent - 1)
+                note = f"{call.name or 'a call'}{f' ({call.id})' if call.id else ''}: {whence}"
+                self._recording().note(note, self._sent - 1)
         else:
             await self._disconnect()
             self._recording().record_cancel(self._sent - 1, answered=True)

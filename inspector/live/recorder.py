@@ -105,9 +105,9 @@ class Recorder(RequestClock):
 
     def on_end(self, answer: LiveResponse) -> None:
         """Writes an end record, with any errors."""
-        told = {"problem": answer.problem} if answer.problem else {}
+        problem = {"problem": answer.problem} if answer.problem else {}
         self.write({"type": "end", "request": _id(answer.ask.number), "end": answer.response.transport_end.value,
-                    "ms": answer.ms, **told})
+                    "ms": answer.ms, **problem})
 
     def on_wait(self, number: int, seconds: float) -> None:
         """Writes a note."""
@@ -235,20 +235,20 @@ def replay_of_turns(
 ) -> Replay:
     """Live turns with any response as a replay; `memory` has the times of requests and the results of tools."""
     started, answers = (memory.started, tuple(memory.answers)) if memory is not None else ({}, ())
-    turns = [told for told in turns if told.responses]
-    heard = [each for told in turns for each in told.responses]
+    turns = [turn for turn in turns if turn.responses]
+    heard = [each for turn in turns for each in turn.responses]
     exchanges = tuple(exchange_of(each, path, started.get(each.ask.number)) for each in heard)
     records: list[TurnRecord] = []
     runs: list[TurnRun] = []
     steps: list[Step] = []
-    for told in turns:
-        links = tuple(_links(told.responses, sum(len(record.links) for record in records)))
-        asked = told.steps[0].turn
+    for turn in turns:
+        links = tuple(_links(turn.responses, sum(len(record.links) for record in records)))
+        asked = turn.steps[0].turn
         said = next((each.text for each in reversed(asked.request.messages) if each.role is Role.USER), "")
         records.append(TurnRecord(asked.id, NAME, links, said))
-        first, end = len(steps), len(steps) + len(told.steps)
-        runs.append(TurnRun(records[-1], first, end, 1, len(told.steps) - 1, tuple(told.steps)))
-        steps += told.steps
+        first, end = len(steps), len(steps) + len(turn.steps)
+        runs.append(TurnRun(records[-1], first, end, 1, len(turn.steps) - 1, tuple(turn.steps)))
+        steps += turn.steps
     source = Input(path, "live", len(exchanges), notices=tuple(f"{path}: {notice}" for notice in notices),
                    answers=answers)
     loaded = Recording((source,), exchanges, tuple(records))

@@ -118,10 +118,10 @@ def without_reason(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[byt
 
 def _remove_reason(api: str, value: Event) -> bool:
     """Removes the stop reason, if the value holds one; returns whether it did."""
-    told = wire(api).serving.stop_place
-    found = [(holder, key) for holder in told.holders(value) for key in told.keys if holder.get(key) is not None]
+    place = wire(api).serving.stop_place
+    found = [(holder, key) for holder in place.holders(value) for key in place.keys if holder.get(key) is not None]
     for holder, key in found:
-        if told.null:
+        if place.null:
             holder[key] = None
         else:
             del holder[key]

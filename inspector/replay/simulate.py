@@ -351,16 +351,16 @@ def _usage(output: KnownOutput, share: AnswerShare, first: ChatResponse | None) 
 
 
 def _note(recut: Recut, output: KnownOutput, word: str | None) -> str:
-    told = [f"{recut.tokens:,} of {output.tokens:,} known tokens, boundaries by {recut.basis} ({recut.note})"]
+    notes = [f"{recut.tokens:,} of {output.tokens:,} known tokens, boundaries by {recut.basis} ({recut.note})"]
     if recut.lost:
-        told.append(f"{recut.lost} could not be carried")
+        notes.append(f"{recut.lost} could not be carried")
     if recut.apart is not None:
-        told.append(f"ESTIMATED, {recut.between}")
+        notes.append(f"ESTIMATED, {recut.between}")
     if recut.cut and word:
-        told.append(f"cut by the budget, over which this server says {word!r}")
+        notes.append(f"cut by the budget, over which this server says {word!r}")
     elif word and output.last.stop_reason.raw is None:
-        told.append(f"the provider's word was not recorded, and {word!r} stands for it")
-    return "; ".join(told)
+        notes.append(f"the provider's word was not recorded, and {word!r} stands for it")
+    return "; ".join(notes)
 
 
 # -- Simulation over recorded exchanges: measures the tokens of their bodies for the simulating source ---------------

@@ -156,8 +156,8 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
             f"usage claims {claimed:,} output tokens: the text has {size:,} bytes, and nothing accounts for "
             "so many that were not sent; simulations ignore the claim"
         )
-        told = Finding(evidence_places.IMPOSSIBLE, Severity.WARNING, message)
-        yield ReportedFinding(evidence_places.finding(exchange, told), link.index, turn)
+        impossible = Finding(evidence_places.IMPOSSIBLE, Severity.WARNING, message)
+        yield ReportedFinding(evidence_places.finding(exchange, impossible), link.index, turn)
     if link.ambiguous:
         others = ", ".join(str(response_number(index)) for index in link.ambiguous)
         message = f"its parent is ambiguous (responses {others}), so it opens a turn of its own"

@@ -188,8 +188,8 @@ def redecode(exchange: Exchange, body: bytes, profile: Profile) -> ChatResponse:
     end, status = before.transport_end, before.http_status
     response = _decode(exchange.api, body, status, exchange.headers, exchange.request, profile, end)
     # The recorder's findings about the connection are not in the body, so decoding cannot give them again.
-    told = [found for found in before.findings if found.rule.startswith("transport.")]
-    lost = [found for found in told if found not in response.findings]
+    about_connection = [found for found in before.findings if found.rule.startswith("transport.")]
+    lost = [found for found in about_connection if found not in response.findings]
     return replace(response, findings=(*response.findings, *lost))
 
 

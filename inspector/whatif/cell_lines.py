@@ -33,9 +33,9 @@ def completes(turn: TurnGrid) -> bool:
 
 def turn_counts(steady: int, undone: int, remaining: int) -> Iterator[Line]:
     """Turns that are only counted: those that complete in every cell, those not run, those left out."""
-    told = (steady, f"{'completes' if steady == 1 else 'complete'} in every cell"), (undone, "not run"), (
+    rows = (steady, f"{'completes' if steady == 1 else 'complete'} in every cell"), (undone, "not run"), (
         remaining, "more, one at a time")
-    for count, what in told:
+    for count, what in rows:
         if count:
             yield (Span(f"{count_of(count, 'turn')} {what}", Tone.DIM),)
 

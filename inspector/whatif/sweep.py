@@ -144,8 +144,8 @@ def _cut_unseen(steps: Sequence[Step]) -> bool:
 
 
 def _largest(answers: Sequence[ProviderResponse]) -> int | None:
-    told = [answer.response.usage.output_tokens if answer.response.usage else None for answer in answers]
-    return None if None in told else max((tokens for tokens in told if tokens is not None), default=0)
+    counts = [answer.response.usage.output_tokens if answer.response.usage else None for answer in answers]
+    return None if None in counts else max((tokens for tokens in counts if tokens is not None), default=0)
 
 
 def segments(turn: Turn) -> int:

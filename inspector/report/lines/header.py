@@ -172,9 +172,9 @@ def spent_title(view: View, turn: TurnFacts) -> Line:
 
 def output(spend: Spend) -> str:
     """The turn's output tokens in words, with what is uncertain about them."""
-    told = count_of(spend.output_tokens, "output token")
+    tokens = count_of(spend.output_tokens, "output token")
     doubt = ", ".join(doubts(spend))
-    return f"{told} ({doubt})" if doubt else told
+    return f"{tokens} ({doubt})" if doubt else tokens
 
 
 def doubts(spend: Spend) -> list[str]:

@@ -202,10 +202,10 @@ def _cost(view: View, facts: ResponseFacts) -> list[Line]:
     cost = response_cost(facts, table)
     known = cost.amount is not None
     amount = table.amount_text(cost.amount or 0.0)
-    told = safe(amount, Tone.STRONG) if known else safe(f"not known: {cost.why}", Tone.DIM)
+    shown = safe(amount, Tone.STRONG) if known else safe(f"not known: {cost.why}", Tone.DIM)
     sums = (("turn", turn_cost(view, view.turn_of(facts.step))), ("session", session_cost(view)))
     rest = [(Span(f"{name} ", Tone.DIM), safe(cost_text(each, table))) for name, each in sums if each is not None]
-    return [field("cost", *join_groups([(told,), *rest]))]
+    return [field("cost", *join_groups([(shown,), *rest]))]
 
 
 def _counts(usage: Usage, cap: int | None) -> list[str]:

@@ -128,8 +128,8 @@ class _Trajectory(ChatReader):
         take_word(answer, value, at)
         merged = number_of(value.get("llm_call_count"))
         if merged is not None and merged > 1:
-            told = f"the step stands for {merged} calls of the model: which of them ended how is not recorded"
-            answer.findings.append(Finding("transcript.merged", Severity.INFO, told, at))
+            message = f"the step stands for {merged} calls of the model: which of them ended how is not recorded"
+            answer.findings.append(Finding("transcript.merged", Severity.INFO, message, at))
         results = tuple(ToolResultPart(known_text(result.get("source_call_id")), None, text_of(result.get("content")))
                         for result in objects_of(object_of(value.get("observation")).get("results")))
         after = TreePlace(answer)

@@ -193,6 +193,6 @@ def retry_note(row: dict[str, Any]) -> str:
     # The SDK's error holds the API's body, `{"error": {…}}`, in its member `error`.
     inner = object_of(object_of(error.get("error")).get("error")) or object_of(error.get("error"))
     words = [error.get("status"), inner.get("type"), inner.get("message") or error.get("message")]
-    told = " ".join(str(word) for word in words if isinstance(word, (str, int))) or "no reason given"
+    reason = " ".join(str(word) for word in words if isinstance(word, (str, int))) or "no reason given"
     attempt = row.get("retryAttempt")
-    return f"{told[:200]} (attempt {attempt})" if type(attempt) is int else told[:200]
+    return f"{reason[:200]} (attempt {attempt})" if type(attempt) is int else reason[:200]

@@ -173,8 +173,8 @@ class _Reader(ChatTableReader):
         at = answer.take(line)
         status = number_of(error.get("response_status")) or number_of(error.get("status_code"))
         answer.cap = number_of(value.get("cap"))
-        told = known_text(error.get("message")) or "no message"
-        answer.fail(told, at, status, known_text(error.get("type")), told[:200])
+        message = known_text(error.get("message")) or "no message"
+        answer.fail(message, at, status, known_text(error.get("type")), message[:200])
 
     def _answer(self, line: TranscriptLine, text: str) -> None:
         value = line.value

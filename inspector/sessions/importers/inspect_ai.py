@@ -167,9 +167,9 @@ class _Log(DialogueReader):
             return self.user(line.number, text_of(value.get("content")))
         if kind == "interrupt":
             user = value.get("source") == "user_cancel"
-            told = f"the turn was interrupted ({known_text(value.get('source')) or 'no source'})"
+            note = f"the turn was interrupted ({known_text(value.get('source')) or 'no source'})"
             mark = "interrupted" if user else "stopped"
-            return self.say(InterimRow(line.number, told, mark=mark, unit=self.unit))
+            return self.say(InterimRow(line.number, note, mark=mark, unit=self.unit))
         if kind == "end":
             return self.say(InterimRow(line.number, text_of(value.get("content")), mark="stopped", unit=self.unit))
         lines.count(kind, WITHOUT_ANSWER)
@@ -251,8 +251,8 @@ def _take_parts(
                        pointer_at(at, *path, "tool_calls", number))
         broken = known_text(call.get("parse_error"))
         if broken is not None:
-            told = f"Inspect could not parse the arguments of {known_text(function) or 'a call'}: {broken[:160]}"
-            answer.findings.append(Finding("transcript.parse_error", Severity.WARNING, told, at))
+            explanation = f"Inspect could not parse the arguments of {known_text(function) or 'a call'}: {broken[:160]}"
+            answer.findings.append(Finding("transcript.parse_error", Severity.WARNING, explanation, at))
             sent = sent_arguments(given, part.id)
             part = part._replace(closed=False) if sent is None else part._replace(
                 arguments=sent[1], form=ArgsForm.STRING, at=pointer_at(at, "call", "response", *sent[0]))

@@ -115,9 +115,9 @@ def title_of(path: str) -> str:
     return f"{title} › {agent}" if title and agent != "main" else title or ""
 
 
-def _explain(answer: TranscriptAnswer | None, line: TranscriptLine, told: Any, kind: Any, status: Any) -> None:
+def _explain(answer: TranscriptAnswer | None, line: TranscriptLine, text: Any, kind: Any, status: Any) -> None:
     """Adds its message to the error of a step; Kimi Code writes that one in a row after the end of the step."""
-    message = known_text(told)
+    message = known_text(text)
     if answer is None or answer.error is not None or answer.stop is None or answer.stop.normalized is not Stop.ERROR:
         return
     if message is not None:

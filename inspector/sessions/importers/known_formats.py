@@ -65,8 +65,8 @@ def refusal(head: bytes, path: str) -> str:
         return "a compressed database, which has to be unpacked first"
     tried = _formats_with_mark(head + os.fsencode(path).lower())
     others = len([name for name in IMPORTERS if name not in _LAST]) - len(tried)
-    told = f"tried: {_expectations(tried)}; " if tried else ""
-    return f"{_kind(head, path)}: {told}it has no mark of {others} other formats (`inspector formats` lists them)"
+    attempts = f"tried: {_expectations(tried)}; " if tried else ""
+    return f"{_kind(head, path)}: {attempts}it has no mark of {others} other formats (`inspector formats` lists them)"
 
 
 def _formats_with_mark(data: bytes) -> list[FileFormat]:

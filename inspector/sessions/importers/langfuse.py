@@ -232,8 +232,8 @@ class _Trace(ChatReader):
             if answer.stop is None:
                 answer.fail(why, at)
             else:
-                told = f"the generation is marked as an error: {why[:200]}"
-                answer.findings.append(Finding("transcript.error_level", Severity.WARNING, told, at))
+                message = f"the generation is marked as an error: {why[:200]}"
+                answer.findings.append(Finding("transcript.error_level", Severity.WARNING, message, at))
         return TreePlace(answer)
 
     def _note_observation(self, line: TranscriptLine) -> None:

@@ -198,8 +198,8 @@ class _Log(DialogueReader):
         else:
             # LiteLLM's name of a model: `provider/model`
             take_litellm(answer, given, f"{provider}/{asked}" if provider else asked, line, at, "response")
-            told = known_text(next(iter(objects_of(given.get("choices"))), {}).get("text"))
-            answer.parts += [TextPart(told)] if told else []
+            text = known_text(next(iter(objects_of(given.get("choices"))), {}).get("text"))
+            answer.parts += [TextPart(text)] if text else []
         if answer.usage is None:
             answer.usage = Usage(*counts_of(value, "prompt_tokens", "completion_tokens"))
         held = object_of(value.get("model_parameters")) or object_of(value.get("proxy_server_request"))

@@ -348,8 +348,8 @@ class _Traces(ChatReader):
             take_word(answer, word, at, "otlp.finish_reasons", empty=not answer.parts)
             if failed:
                 why = why_failed or kind or "it does not say why"
-                told = f"the span of this answer failed all the same: {why[:200]}"
-                answer.findings.append(Finding("transcript.span_failed", Severity.WARNING, told, at))
+                message = f"the span of this answer failed all the same: {why[:200]}"
+                answer.findings.append(Finding("transcript.span_failed", Severity.WARNING, message, at))
         elif failed:
             answer.fail(why_failed or kind or "", at, kind=kind, word=kind or "status ERROR")
 

@@ -127,8 +127,8 @@ class _Trajectory(ChatReader):
         self.requests = number_of(stats.get("api_calls")) or 0
         sent, made = number_of(stats.get("tokens_sent")), number_of(stats.get("tokens_received"))
         if sent or made:
-            told = f"tokens are counted for the whole run alone: {sent or 0:,} in, {made or 0:,} out"
-            self.reading.notices.append(told)
+            notice = f"tokens are counted for the whole run alone: {sent or 0:,} in, {made or 0:,} out"
+            self.reading.notices.append(notice)
         steps = objects_of(run.get("trajectory"))
         if steps and isinstance(steps[-1].get("action"), str) and isinstance(steps[-1].get("observation"), str):
             self.outcome = (steps[-1]["action"], redact.text(steps[-1]["observation"]))
@@ -149,8 +149,8 @@ class _Trajectory(ChatReader):
         if self.status == SUBMITTED and call is not None and last.stop is not None and is_unrecorded(last.stop):
             last.stop = recorder_reason(Stop.TOOL_CALL, None, at, self.status, "swe_agent.exit_status")
         else:
-            told = f"the run ended with exit_status {self.status!r}: the recorder's word for the run, not a stop reason"
-            last.findings.append(Finding("transcript.exit_status", Severity.INFO, told, at))
+            text = f"the run ended with exit_status {self.status!r}: the recorder's word for the run, not a stop reason"
+            last.findings.append(Finding("transcript.exit_status", Severity.INFO, text, at))
 
     def summarise(self) -> None:
         """Reports how many answers the history lacks: one without a usable command is only in the steps."""

@@ -178,8 +178,8 @@ class _Chat(ChatReader):
         if metadata.get(_LIMIT) is True and not failure and answer.calls and call_cut(answer, frozenset()) is None:
             at = pointer_at(answer.word_at, "result", "metadata", _LIMIT)
             answer.stop = recorder_reason(Stop.TOOL_CALL, None, at, _LIMIT, "vscode.limit")
-            told = "VS Code stopped the request at its limit of rounds (chat.agent.maxRequests)"
-            return self.say(line, place, told, mark="stopped")
+            note = "VS Code stopped the request at its limit of rounds (chat.agent.maxRequests)"
+            return self.say(line, place, note, mark="stopped")
         if failure:
             _fail(place.answer, failure)
         elif value.get("isCanceled") is True or state == _CANCELLED:
