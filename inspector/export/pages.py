@@ -134,7 +134,7 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
 def _response(facts: ResponseFacts) -> tuple[str, ...]:
     stop, response = facts.judgement.stop, facts.exchange.response
     used = response.usage.output_tokens if response.usage else None
-    cap = facts.exchange.request.max_tokens if facts.exchange.request else None
+    cap = facts.exchange.cap
     tokens = "not reported" if used is None else f"{used:,}"
     name = facts.name if facts.is_made else response_number(facts.index)
     return (

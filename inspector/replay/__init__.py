@@ -385,8 +385,7 @@ def resume_step(step: Step, request: Request, plan: Plan) -> Step:
 
 def first_cap(case: Case, record: TurnRecord) -> int | None:
     """The recorded output cap of a turn's first request."""
-    request = case.recording.exchanges[record.links[0].index].request
-    return request.max_tokens if request else None
+    return case.recording.exchanges[record.links[0].index].cap
 
 
 def _simulate(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings) -> SimulatedTurn:

@@ -379,13 +379,13 @@ def simulated_source(
             memo[index] = tokens_of(exchanges[index])
         return memo[index]
 
-    return SimulatedTurn(source, of, profile, tuple(_cap(exchanges[index]) for index in indices), budget_changed)
+    return SimulatedTurn(source, of, profile, tuple(exchanges[index].cap for index in indices), budget_changed)
 
 
 def tokens_of(exchange: Exchange) -> TokenMeasure:
     """Where the tokens of a recorded response end."""
     response = exchange.response
-    cap = _cap(exchange) if response.stop_reason.normalized is Stop.MAX_TOKENS else None
+    cap = exchange.cap if response.stop_reason.normalized is Stop.MAX_TOKENS else None
     return measure(response, _chunks(exchange), cap, splitter(exchange.model),
                    bool(exchange.profile.reasoning_under_cap))
 
@@ -394,7 +394,3 @@ def _chunks(exchange: Exchange) -> Pieces | None:
     with suppress(DecodeError):
         return deltas(exchange.api, exchange.body) if exchange.response.streaming else None
     return None
-
-
-def _cap(exchange: Exchange) -> int | None:
-    return exchange.request.max_tokens if exchange.request else None

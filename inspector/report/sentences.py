@@ -34,9 +34,8 @@ def short(text: str) -> str:
 def budget(look: JudgedTurn) -> str:
     """The stop reason as sent, and how much of the cap was used."""
     exchange = look.exchange
-    usage = exchange.response.usage
+    usage, cap = exchange.response.usage, exchange.cap
     used = usage.output_tokens if usage else None
-    cap = exchange.request.max_tokens if exchange.request else None
     raw = exchange.response.raw_stop_reason
     judged = look.judgement
     word = reason_text(exchange.response.stop_reason) if raw is None else f'"{short(raw)}"'

@@ -225,7 +225,7 @@ class _Threader:
         again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
         if last.cut and one.exchange.recorder is not None:  # a transcript does not contain the cap
             return _Step(again, "the same request again after a cut", last)
-        before, now = _cap(last), _cap(one)
+        before, now = last.exchange.cap, one.exchange.cap
         # Agents react to a cut with a larger cap; without times the request may be that of another agent.
         if self.ordered and last.cut and before is not None and now is not None and now > before:
             return _Step(again, f"the same request again with a larger output limit ({before} to {now})", last)
@@ -373,7 +373,3 @@ def _repeats(last: SeatedExchange, one: SeatedExchange, ordered: bool) -> bool:
     if last.exchange.response.stop_reason.detail != "fatal":
         return True
     return ordered and last.exchange.request_json == one.exchange.request_json
-
-
-def _cap(one: SeatedExchange) -> int | None:
-    return one.exchange.request.max_tokens if one.exchange.request is not None else None

@@ -188,10 +188,9 @@ def _outcome(facts: ResponseFacts) -> list[Line]:
 
 def _usage(facts: ResponseFacts) -> list[Line]:
     usage = facts.exchange.response.usage
-    cap = facts.exchange.request.max_tokens if facts.exchange.request else None
     if usage is None:
         return [field("usage", Span("not reported", Tone.DIM))]
-    return [field("usage", *words(*_counts(usage, cap)))]
+    return [field("usage", *words(*_counts(usage, facts.exchange.cap)))]
 
 
 def _cost(view: View, facts: ResponseFacts) -> list[Line]:
@@ -228,10 +227,9 @@ def _counts(usage: Usage, cap: int | None) -> list[str]:
 
 def _who(facts: ResponseFacts) -> list[Line]:
     exchange, answer = facts.exchange, facts.exchange.response
-    model = answer.model or (exchange.request.model if exchange.request else None)
     status = "no HTTP status" if answer.http_status is None else f"HTTP {answer.http_status}"
     how = "streamed" if answer.streaming else "whole"
-    parts = [exchange.api, provider(facts) or "host not recorded", model or "model not named", status, how]
+    parts = [exchange.api, provider(facts) or "host not recorded", exchange.model or "model not named", status, how]
     lines = [field("provider", *join_groups([(safe(part),) for part in parts]))]
     seen = ", ".join(each.rule for each in exchange.profile_evidence)
     chosen = safe(f"  chosen by {seen}" if seen else "", Tone.DIM)

@@ -27,7 +27,6 @@ from inspector.sessions.recording import (
     Skipped,
     UnreadableError,
     cut_behind,
-    says_enough,
     unusable,
 )
 from loop_core.json_parser import from_json
@@ -291,7 +290,7 @@ def _with_body(
     text = content.get("text")
     if not isinstance(text, str) or not text:
         # An error's status is evidence enough; a length of 0 shows that there was no body.
-        raw.recorded = says_enough(raw.status) or traffic.header(raw.headers, "content-length") == "0"
+        raw.recorded = traffic.says_enough(raw.status) or traffic.header(raw.headers, "content-length") == "0"
         if failure or raw.status is None:
             raw.recorded, raw.end = True, TransportEnd.ABORTED  # status 0 or an error: the browser got no answer
         return raw

@@ -27,7 +27,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine
 from inspector.sessions.transcripts.chat_messages import pointer_at, text_of
 from inspector.sessions.transcripts.member_values import (
-    CAPS,
+    cap_of,
     known_text,
     number_of,
     object_of,
@@ -115,7 +115,7 @@ def _messages(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
     last = max((number for number, each in enumerate(asked, 1) if each.get("role") == "assistant"), default=0)
     yield from map(compact_json, asked[last:])
     yield compact_json({"role": FAILED, "timestamp": value.get("timestamp"), "model": body.get("model"), "error":
-                        value.get("error"), "cap": next((body[name] for name in CAPS if name in body), None)})
+                        value.get("error"), "cap": cap_of(body)})
 
 
 def _with_calls(message: bytes) -> bytes:

@@ -24,6 +24,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, words_of
 from inspector.sessions.transcripts.member_values import (
+    cap_of,
     counts_of,
     input_count,
     known_text,
@@ -34,8 +35,6 @@ from inspector.sessions.transcripts.member_values import (
 from inspector.sessions.transcripts.provider_answers import take_provider_word
 from loop_core.values import At, Finding, Severity, Stop, TextPart, ToolCall, ToolResultPart, Usage
 
-CAPS = ("max_tokens", "maxTokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
-"""The names of the output cap among a generation's parameters."""
 FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentObservationId": (str,), "startTime": (str,), "model": (str,),
          "usageDetails": (dict,), "level": (str,), "statusMessage": (str,)},
@@ -221,9 +220,7 @@ class _Trace(ChatReader):
         answer = self.answer(line, place, model=known_text(value.get("model")))
         answer.started = known_text(value.get("startTime"))
         self.traces[answer] = self.trace
-        parameters = object_of(parse_nested(value.get("modelParameters")))
-        caps = (number_of(number) for number in map(parameters.get, CAPS))
-        answer.cap = next((cap for cap in caps if cap), None)
+        answer.cap = cap_of(object_of(parse_nested(value.get("modelParameters"))))
         at = answer.take(line)
         self._output(answer, parse_nested(value.get("output")), value, pointer_at(at, "output"))
         answer.usage = usage_of(value, answer.api)

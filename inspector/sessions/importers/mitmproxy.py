@@ -24,7 +24,6 @@ from inspector.sessions.recording import (
     Skipped,
     UnreadableError,
     cut_behind,
-    says_enough,
     unusable,
 )
 from loop_core.values import TransportEnd
@@ -195,7 +194,7 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
         return raw.after_failed_unpack(body)
     raw.body = body or b""
     # With `stream_large_bodies` mitmproxy passes a body through and stores null.
-    raw.recorded = bool(raw.body) or says_enough(raw.status) or (body is not None and isinstance(failure, dict))
+    raw.recorded = bool(raw.body) or traffic.says_enough(raw.status) or (body is not None and isinstance(failure, dict))
     return raw
 
 

@@ -25,7 +25,6 @@ from inspector.sessions.recording import (
     Skipped,
     UnreadableError,
     cut_behind,
-    says_enough,
     unusable,
 )
 from loop_core.json_parser import from_json
@@ -323,7 +322,7 @@ def _response(
         raw.headers = headers(value.get("headers"))
         held = pick(value, BODIES)
         if held is None:
-            raw.recorded = says_enough(raw.status)
+            raw.recorded = traffic.says_enough(raw.status)
             return raw
         value, path = value[held], (*path, held)
     packed = isinstance(value, dict) and "base64_string" in value
@@ -350,7 +349,7 @@ def _batch_line(value: Any, path: Path) -> tuple[Any, Path]:
 
 def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExchange | str:
     if not value:
-        raw.recorded = says_enough(raw.status)
+        raw.recorded = traffic.says_enough(raw.status)
         return raw
     if packed is None:
         raw.body = value.encode("utf-8", "replace")

@@ -247,11 +247,7 @@ class _Session(TranscriptReader):
         if role == "assistant":
             return self._assistant(line, message, where)
         row = interim_row(line, role, message)
-        if row is None:
-            return where
-        if where.answer is not None:
-            where.answer.follow(row)
-        return TreePlace(where.answer, (where.since, row))
+        return where if row is None else where.after(row)
 
     def _assistant(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TreePlace:
         api = APIS.get(str(message.get("api")))

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from inspector.sessions.transcripts.chat_messages import text_of
-from inspector.sessions.transcripts.member_values import known_text, object_of
+from inspector.sessions.transcripts.member_values import CAPS, known_text, object_of, objects_of
 from loop_core.values import ToolResultPart
 
 Attributes = Mapping[str, Any]
@@ -42,8 +42,6 @@ FACTS: Mapping[str, tuple[str, ...]] = {
 ANSWERING = frozenset({"chat", "text_completion", "generate_content", "completion", "responses", "message", "messages"})
 """The operations of spans that are one answer of a model."""
 SYSTEMS = frozenset({"gen_ai.provider.name", "gen_ai.system"})
-CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict")
-"""The names of the output cap within `llm.invocation_parameters`."""
 INPUTS = ("gen_ai.input.messages", "gen_ai.prompt", "gen_ai.content.prompt", "ai.prompt.messages")
 OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "gen_ai.content.completion")
 """The attributes that hold output messages, as JSON or as values."""
@@ -182,7 +180,7 @@ def _several(value: Any) -> list[dict[str, Any]]:
     value = load_json(value)
     if isinstance(value, dict):
         value = [value[key] for key in sorted(value, key=lambda key: (len(key), key))]
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return objects_of(value)
 
 
 def message_of(value: Any) -> SpanMessage:
@@ -205,7 +203,7 @@ def message_of(value: Any) -> SpanMessage:
     if not parts and isinstance(content, dict):  # a message of Gemini's within its own answer, or one part
         parts = _several(content["parts"]) if "parts" in content else [content]
     elif not parts and isinstance(content, list):
-        parts = [each for each in content if isinstance(each, dict)]
+        parts = objects_of(content)
         texts += [each for each in content if isinstance(each, str)]
     elif not parts and content is not None:
         texts.append(held["content"] if isinstance(held["content"], str) else json.dumps(content))

@@ -18,7 +18,7 @@ from inspector.sessions.reasons import error_in_text, is_unrecorded, recorder_re
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.stored_rows import row_bytes
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     command_call,
@@ -185,9 +185,8 @@ class _Trajectory(ChatReader):
         answer = self.answer(line, place)
         at = answer.take(line)
         take_message(answer, value, line, at)
-        action = known_text(value.get("action"))
-        if not answer.calls and action is not None and action.strip():
-            answer.parts.append(command_call(action, action.split()[0], pointer_at(at, "action")))
+        if not answer.calls:
+            take_command(answer, value, at)
         return TreePlace(answer)
 
     def _exit(self, line: TranscriptLine, place: TreePlace, said: re.Match[str]) -> TreePlace:
@@ -221,14 +220,19 @@ class _Trajectory(ChatReader):
         # `response` is the whole text, `thought` only the part of it that stands before the command.
         said = known_text(value.get("response")) or known_text(value.get("thought"))
         answer.parts += [TextPart(said)] if said else []
-        action = known_text(value.get("action"))
-        if action is not None and action.strip():
-            answer.parts.append(command_call(action, action.split()[0], pointer_at(at, "action")))
+        take_command(answer, value, at)
         seen = value.get("observation")
         if not isinstance(seen, str):
             return TreePlace(answer)
         results = (ToolResultPart(None, None, seen),) if answer.calls else ()
         return self.say(line, TreePlace(answer), "" if results else seen, results, own=True)
+
+
+def take_command(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
+    """Reads the command that SWE-agent extracted from the text of an answer; the first word is the tool's name."""
+    action = known_text(value.get("action"))
+    if action is not None and action.strip():
+        answer.parts.append(command_call(action, action.split()[0], pointer_at(at, "action")))
 
 
 def given_up(value: dict[str, Any], text: Any) -> re.Match[str] | None:
