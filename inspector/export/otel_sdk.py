@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from opentelemetry.context import Context
 from opentelemetry.metrics import Meter
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
@@ -36,11 +35,11 @@ BATCH = 512
 """The largest number of spans in one request, as in the SDK's own batches."""
 
 
-def emit(spans: Sequence[OtelSpan], tracer: Tracer, context: Context | None = None) -> None:
-    """Creates the spans with their recorded times; the turn's span is a child of `context`."""
+def emit(spans: Sequence[OtelSpan], tracer: Tracer) -> None:
+    """Creates the spans with their recorded times; the turn's span is a child of the caller's own span, if any."""
     made: list[Any] = []
     for span in spans:
-        above = context if span.parent is None else set_span_in_context(made[span.parent], context)
+        above = None if span.parent is None else set_span_in_context(made[span.parent])
         own = tracer.start_span(span.name, above, KINDS[span.kind], dict(span.attributes), start_time=span.start)
         for event in span.events:
             own.add_event(event.name, dict(event.attributes), event.at)

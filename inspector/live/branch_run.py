@@ -42,7 +42,7 @@ FOLDER = "live"
 """The folder of the recordings within the data folder."""
 
 
-def new_name(by_stand_in: bool = False) -> str:
+def new_name(by_stand_in: bool) -> str:
     """A name for a live run that starts now; with `by_stand_in` a stand-in answers it."""
     # Microseconds, because two runs may start within a second; the name is part of a branch's settings.
     return f"{datetime.now():%Y%m%d-%H%M%S-%f}{STAND_IN if by_stand_in else ''}"

@@ -35,7 +35,7 @@ class Driver(Observer):
     """One live run, controlled by its operator."""
 
     def __init__(
-        self, start: LiveStart, on_change: Callable[[], None] | None = None, line: Connection | None = None
+        self, start: LiveStart, on_change: Callable[[], None] | None, line: Connection | None = None
     ) -> None:
         """`on_change` is called when the phase or the steps have changed, and not for each piece of a stream.
 

@@ -201,7 +201,7 @@ def start(options: LiveOptions, settings: Settings) -> LiveStart:
 
 def server_of(
     api: str, model: str, base: str, profile: str | None, key_env: str | None, sign: str | None,
-    insecure_http: Sequence[str] = (),
+    insecure_http: Sequence[str],
 ) -> Server:
     """The server of a live turn, with its key or signer."""
     # most SDKs raise the first error, boto3 raises the second

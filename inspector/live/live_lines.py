@@ -232,7 +232,7 @@ def _next_lines(driver: Driver) -> list[Line]:
     return end_lines(effect)
 
 
-def request_lines(request: LiveRequest, parts: tuple[str, ...], missing: str = "") -> list[Line]:
+def request_lines(request: LiveRequest, parts: tuple[str, ...], missing: str) -> list[Line]:
     """A request as it will be sent, with its key masked; `missing` names the variable of a missing key."""
     marks = (Span(f"  {' and '.join(parts)} edited", Tone.MARK),) if parts else ()
     lines: list[Line] = [(Span("NEXT REQUEST", Tone.TITLE), *marks)]

@@ -45,7 +45,7 @@ PACE = 0.1
 class ScriptedServer:
     """A scripted provider that runs until `close`, or until the program ends."""
 
-    def __init__(self, story: Story, dialect: str | None = None) -> None:
+    def __init__(self, story: Story, dialect: str | None) -> None:
         from inspector.provider.server import serving
 
         self._stack = ExitStack()
@@ -182,7 +182,7 @@ def stand_in_request(parent: Replay, settings: Settings, since: int, environment
     return replace(request, target=keyless, stand_in=server)
 
 
-def stand_in(turn: TurnRun, run: int = 0) -> Story:
+def stand_in(turn: TurnRun, run: int) -> Story:
     """The scenario of a run of a recorded turn: its merged answers, the last one with a made-up rest if it was cut."""
     steps = [step for step in turn.steps if step.run == run]
     return Story("stand-in", "What was recorded of a turn, and a made-up rest.", tuple(_answers(steps)))

@@ -36,7 +36,7 @@ class Flow:
     """One answer while it streams: `take_data` appends a piece, and `read` decodes all new ones when a screen is
     drawn."""
 
-    def __init__(self, api: str, number: int, secrets: Sequence[str] = ()) -> None:
+    def __init__(self, api: str, number: int, secrets: Sequence[str]) -> None:
         """`secrets` are masked even if a server sends them in pieces."""
         self.number = number
         self.status: int | None = None

@@ -74,7 +74,7 @@ def held_calls(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [v for v in verdicts if v.admission is Admission.HELD and not is_phantom(v.call)]
 
 
-def collect(replay: Replay, findings: Sequence[Sequence[ReportedFinding]] = ()) -> list[tuple[ReportedFinding, ...]]:
+def collect(replay: Replay, findings: Sequence[Sequence[ReportedFinding]]) -> list[tuple[ReportedFinding, ...]]:
     """The findings of each turn, in order: those of the recording, then the differences from the engine's decisions.
     `findings` are those of the first turns, from an earlier reading; only the others are returned."""
     recorded = recorded_findings(replay.case, findings)

@@ -167,7 +167,7 @@ class FollowedFile:
 class FollowedSession:
     """The sessions of growing files. If there is only one transcript, its turns are extended instead of found again."""
 
-    def __init__(self, paths: Sequence[str], *, api: str | None = None, profile: str | None = None) -> None:
+    def __init__(self, paths: Sequence[str], *, api: str | None, profile: str | None) -> None:
         self._paths = tuple(paths)
         self._options = opening.options_of(api, profile)
         self._files: dict[str, FollowedFile] = {}

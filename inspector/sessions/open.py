@@ -85,7 +85,7 @@ def open_beginning(path: str, size: int, *, api: str | None = None, profile: str
     return join_files([opened]) if opened[1] else None
 
 
-def open_each(paths: Sequence[str], *, api: str | None = None, profile: str | None = None) -> Iterator[FileGroup]:
+def open_each(paths: Sequence[str], *, api: str | None, profile: str | None) -> Iterator[FileGroup]:
     """Reads files and folders one after another, so that only one session is in memory at a time.
 
     The exchanges that a logger spread over the files of a folder come last, a folder at a time.

@@ -49,11 +49,11 @@ class AppServer:
     """Serves the app to browsers that the access control admits."""
 
     def __init__(self, argv: Sequence[str], entrance: Entrance, *, title: str, most: int, tell: Tell,
-                 environment: Mapping[str, str] | None = None, idle: float = 0.0,
+                 environment: Mapping[str, str], idle: float,
                  clock: Callable[[], float] = time.monotonic) -> None:
         """`idle` is the number of seconds that a tab without a browser is kept."""
         self._argv, self._entrance, self._title, self._most = argv, entrance, title, most
-        self._tell, self._environment = tell, environment or {}
+        self._tell, self._environment = tell, environment
         self._idle, self._clock = idle, clock
         self._ended_tabs: deque[tuple[str, str]] = deque(maxlen=most)
         """The names of the tabs that ended because no browser returned, each with its place in the session."""

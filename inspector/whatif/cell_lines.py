@@ -53,7 +53,7 @@ def spent_line(end: End) -> Line:
                  end.fidelity)
 
 
-def cell_sheet(tuning: TunedGrid, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
+def cell_sheet(tuning: TunedGrid, cell: int, turn: int | None, most: int | None) -> list[Line]:
     """All details of a cell; at most `most` turns."""
     title: Line = (Span(cell_name(tuning, cell), Tone.TITLE),)
     single = tuning.single_turn(turn)

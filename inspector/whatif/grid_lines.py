@@ -167,7 +167,7 @@ def spent_words(end: End) -> str:
     return f"{count_of(end.spend.requests, 'answer')}{parts}, {output(end.spend)}"
 
 
-def budget_line(tuning: TunedGrid, best: Fewest, turn: int | None = None) -> Line:
+def budget_line(tuning: TunedGrid, best: Fewest, turn: int | None) -> Line:
     """A smallest budget, with a remark if not every larger budget of the grid completes as much."""
     name = Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG), *between_note(tuning, best.cell, best.budget)
     done = sum(end.complete for end in best.ends)  # a value between two columns may complete more

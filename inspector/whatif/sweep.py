@@ -99,7 +99,7 @@ class Stem:
         return self.end.fidelity == Fidelity.RECORDED
 
 
-def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool = False) -> Stem:
+def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool) -> Stem:
     """The stem of a run; the total spend of a `simulated` one is unknown, since its answers depend on it."""
     looks = tuple(look for number, step in enumerate(steps) if (look := _guard_check(step, number)) is not None)
     turn = steps[-1].turn

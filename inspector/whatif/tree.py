@@ -90,7 +90,7 @@ class Preview(NamedTuple):
     """The indices of the turns whose end would differ."""
 
 
-def preview(run: Replay, settings: Settings, since: int = 0) -> Preview:
+def preview(run: Replay, settings: Settings, since: int) -> Preview:
     """The effect of a change: fast enough to compute while the change is typed.
 
     Raises:

@@ -97,8 +97,8 @@ def test_a_chunk_that_ends_inside_a_character_is_kept_as_base64(tmp_path):
     path = tmp_path / "s.jsonl"
     with SessionWriter(path, title="t") as writer:
         writer.append(request())
-        writer.append_bytes("r1", "ü".encode()[:1])
-        writer.append_bytes("r1", "ü".encode()[1:])
+        writer.append_bytes("r1", "ü".encode()[:1], None)
+        writer.append_bytes("r1", "ü".encode()[1:], None)
     packed = [json.loads(line) for line in path.read_text().splitlines()][2:]
     assert [(record.get("text"), record.get("base64")) for record in packed] == [(None, "ww=="), (None, "vA==")]
     (read,) = open_paths([str(path)]).exchanges

@@ -121,7 +121,7 @@ def _most(before: int | None, now: Any) -> int | None:
     return before if count is None or (before is not None and before >= count) else count
 
 
-def interim_rows(line: TranscriptLine, calls: Sequence[ToolCall] = ()) -> tuple[InterimRow, ...]:
+def interim_rows(line: TranscriptLine, calls: Sequence[ToolCall]) -> tuple[InterimRow, ...]:
     """The rows of a user message: results, texts, or an interruption with the text after it; empty if it is no such
     row. The id of a result is the text that its call has, so that it is stored once."""
     message = line.value.get("message")

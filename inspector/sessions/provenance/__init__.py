@@ -55,9 +55,9 @@ class Provenance(NamedTuple):
         """The facts that have bytes: `stop_reason`, `usage.output_tokens`, `text`, `tool_calls[0].arguments`, …"""
         return tuple(self.by_fact)
 
-    def of(self, fact: str, *, again: bool = False) -> tuple[FactRead, ...]:
-        """The bytes of a fact, in the order in which they form it; with `again` its repetitions."""
-        return tuple(read for read in self.by_fact.get(fact, ()) if read.again is again)
+    def of(self, fact: str) -> tuple[FactRead, ...]:
+        """The bytes of a fact, in the order in which they form it, without repetitions."""
+        return tuple(read for read in self.by_fact.get(fact, ()) if not read.again)
 
     def at(self, offset: int) -> tuple[FactRead, ...]:
         """The facts of the byte at `offset`, the smallest value first; empty if it became no fact."""
