@@ -141,12 +141,12 @@ def _exporters(signal: str, environment: Mapping[str, str]) -> list[Any]:
 def _load_exporter(name: str, signal: str, variable: str, environment: Mapping[str, str]) -> Any:
     registered: dict[str, EntryPoint] = {
         point.name: point for point in entry_points(group=f"opentelemetry_{signal}_exporter")}
-    asked = (environment.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL")
-             or environment.get("OTEL_EXPORTER_OTLP_PROTOCOL"))
+    protocol = (environment.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL")
+                or environment.get("OTEL_EXPORTER_OTLP_PROTOCOL"))
     if name != "otlp":
         wanted = [name]
-    elif asked:
-        wanted = [PROTOCOLS.get(asked, asked)]
+    elif protocol:
+        wanted = [PROTOCOLS.get(protocol, protocol)]
     else:
         wanted = ["otlp_proto_http", "otlp_proto_grpc"]  # the specification prefers HTTP; the installed one is used
     point = next((registered[each] for each in wanted if each in registered), None)

@@ -97,8 +97,8 @@ class BranchRecorder(RunMemory, Recorder):
 
     def progress(self) -> tuple[int, int]:
         """The number of requests sent, and of characters of text received."""
-        done = sum(len(each.response.text or "") for each in self.heard)
-        if self._ability_before > len(self.heard) and self._body:
+        done = sum(len(each.response.text or "") for each in self.responses)
+        if self._ability_before > len(self.responses) and self._body:
             with suppress(DecodeError):  # too little of the answer may have arrived
                 done += sum(map(len, deltas(self._api, bytes(self._body)).text))
         return self._ability_before, done
@@ -119,14 +119,14 @@ class BranchRecorder(RunMemory, Recorder):
         Raises:
             CallerError: no request was sent, so there is no recording.
         """
-        if not self.heard:
+        if not self.responses:
             Path(self.path).unlink(missing_ok=True)
             why = "it was cancelled first" if self._end == "cancelled" else f"the turn ends first ({self._end})"
             raise CallerError(f"nothing was asked: {self._reason or why}")
         exchanges = tuple(
             replace(exchange_of(each, self.path, self.started.get(each.ask.number)), simulated=self.by_stand_in)
-            for each in self.heard)
-        places = tuple((each.ask.place, each.ask.ordinal) for each in self.heard)
+            for each in self.responses)
+        places = tuple((each.ask.place, each.ask.ordinal) for each in self.responses)
         silent = silent_exchanges(exchanges, self.again, self._end)
         return BranchAnswers(name, exchanges, places, self.results, silent, event_after(self._end, self._reason),
                              request.ability, request.target.profile.name)

@@ -95,11 +95,11 @@ def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> Scr
     cap = [] if "max_tokens" in own else [f"max_tokens={story.max_tokens or ENOUGH_TOKENS}"]
     server = ScriptedServer(story, options.profile if has_dialect(options.profile) else story.profile)
     try:
-        asked = replace(options, model=story.name, base=server.bases[options.api],
-                        # the story has its own
+        # the story has its own messages, tools and results
+        local = replace(options, model=story.name, base=server.bases[options.api],
                         prompt=options.prompt or story.prompt, messages=None, tools=None, results=None, key_env=None,
                         assignments=[*options.assignments, *cap])
-        begun = start(asked, settings)
+        begun = start(local, settings)
         keyless = replace(begun.server, key="", sign=None)  # no key for this machine, even if the environment has one
         tools, answers = _tools(() if wire(options.api).no_tools else story.tools)
         request, _ = plan_turn(replace(begun.request, tools=tools), keyless, begun.settings)

@@ -96,10 +96,10 @@ def without_text(api: str, frame: bytes) -> bytes | None:
 def _text_holder(api: str, name: str | None, value: Event) -> tuple[Event, str] | None:
     """The object that holds a delta's text, and the key of the text."""
     try:
-        held, key = wire(api).serving.text(name, value)
+        holder, key = wire(api).serving.text(name, value)
     except (KeyError, IndexError, TypeError):
         return None
-    return (held, key) if isinstance(held.get(key), str) else None
+    return (holder, key) if isinstance(holder.get(key), str) else None
 
 
 # -- the stop reason -------------------------------------------------------------------------------------------------

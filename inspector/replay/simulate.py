@@ -346,8 +346,8 @@ def _usage(output: KnownOutput, share: AnswerShare, first: ChatResponse | None) 
     counted = output.last.usage
     if counted is None:
         return None
-    asked = first.usage.input_tokens if first is not None and first.usage is not None else None
-    return Usage(asked, share.tokens, share.thinking if counted.reasoning_tokens is not None else None)
+    input_tokens = first.usage.input_tokens if first is not None and first.usage is not None else None
+    return Usage(input_tokens, share.tokens, share.thinking if counted.reasoning_tokens is not None else None)
 
 
 def _note(recut: Recut, output: KnownOutput, word: str | None) -> str:

@@ -23,17 +23,7 @@ from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import State
-from loop_core.values import (
-    At,
-    ExchangePart,
-    Finding,
-    Role,
-    Severity,
-    Stop,
-    StopReason,
-    ToolResultPart,
-    TransportEnd,
-)
+from loop_core.values import At, ExchangePart, Finding, Role, Severity, Stop, StopReason, ToolResultPart, TransportEnd
 from loop_core.wire.base import RECORDING_CUT
 
 RAN_CUT = "agent.ran_held_call"
@@ -333,7 +323,7 @@ def _waiting_for(replay: Replay, turn: TurnRun) -> str:
     step = replay.trace.steps[turn.deciding_step]
     if step.state is not State.UNRECORDED:
         return f"ended the turn ({step.turn.terminal})"
-    asked = step.previous_state
+    state = step.previous_state
     wanted = {
         State.REQUEST_CONTINUATION: "asked for a continuation",
         State.REQUEST_TOOL_REPAIR: "asked for the held call again",
@@ -341,4 +331,4 @@ def _waiting_for(replay: Replay, turn: TurnRun) -> str:
         State.RESUME: "resumed the paused response",
         State.REQUEST_NUDGE: "asked once more for an answer",
     }
-    return wanted.get(asked, "asked for the next response") if asked is not None else "asked for a response"
+    return wanted.get(state, "asked for the next response") if state is not None else "asked for a response"

@@ -175,9 +175,9 @@ def _inherit(exchanges: list[Exchange], turns: Sequence[TurnRecord]) -> None:
     for link in (link for turn in turns for link in turn.links):
         one = exchanges[link.index]
         if one.request is None and link.place is TurnPlace.RESUME and link.parent is not None:
-            asked = exchanges[link.parent].request
-            if asked is not None:
-                request = replace(asked, previous_id=one.response.id, stream=False)
+            original = exchanges[link.parent].request
+            if original is not None:
+                request = replace(original, previous_id=one.response.id, stream=False)
                 exchanges[link.index] = replace(one, request=request)
 
 

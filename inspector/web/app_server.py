@@ -88,17 +88,17 @@ class AppServer:
 
     @web.middleware
     async def _admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        asked = BrowserClaims(
+        claims = BrowserClaims(
             hosts=tuple(request.headers.getall("Host", ())), origin=request.headers.get("Origin"),
             site=request.headers.get("Sec-Fetch-Site"), cookie=request.cookies.get(self.cookie),
             token=request.query.get("token") if request.path == "/" else None,
             websocket=request.path.startswith("/ws/"), now=self._clock(),
         )
-        refusal = self._entrance.refusal(asked)
+        refusal = self._entrance.refusal(claims)
         if refusal is not None:
             return web.Response(status=refusal.status, text=f"{refusal.status}: {refusal.why}\n")
         if request.path == "/" and request.query_string:
-            return self._redirect_to_page(asked)
+            return self._redirect_to_page(claims)
         return await handler(request)
 
     def _redirect_to_page(self, claims: BrowserClaims) -> web.Response:

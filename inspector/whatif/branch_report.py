@@ -241,8 +241,8 @@ def restore_tree(original: View, store: Store) -> tuple[Tree, list[str]]:
 
 def live_run_in(settings: Mapping[str, Any]) -> str | None:
     """The live run named in a record of settings."""
-    held = settings.get("set")
-    name = held.get("live") if isinstance(held, Mapping) else None
+    changed = settings.get("set")
+    name = changed.get("live") if isinstance(changed, Mapping) else None
     return name if isinstance(name, str) else None
 
 
@@ -252,13 +252,13 @@ def load_live_runs(original: View, name: str | None, folder: Path) -> list[str]:
     Raises:
         CallerError: the recording is not there, or cannot be read.
     """
-    heard = original.replay.case.live_runs
-    if name is None or name in heard:
+    live_runs = original.replay.case.live_runs
+    if name is None or name in live_runs:
         return []
     from inspector.live.branch_run import recall  # imported here, because only a live branch needs it
 
-    heard[name] = recall(name, folder)
-    return [heard[name].problem] if heard[name].problem else []
+    live_runs[name] = recall(name, folder)
+    return [live_runs[name].problem] if live_runs[name].problem else []
 
 
 def save_branch(store: Store, node: Node) -> None:

@@ -19,14 +19,7 @@ from inspector.whatif.grid import End, TurnGrid, Value
 from inspector.whatif.grid_lines import FEWEST, LEAST_CAP, sheet
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
 from inspector.whatif.heat import WIDTH, end_word
-from inspector.whatif.smallest import (
-    BudgetPoint,
-    completes_in_larger,
-    knee,
-    limits_of,
-    smallest_limits,
-    why_incomplete,
-)
+from inspector.whatif.smallest import BudgetPoint, completes_in_larger, knee, limits_of, smallest_limits, why_incomplete
 from inspector.whatif.smallest_cap import (
     best_value,
     fewest_tokens,

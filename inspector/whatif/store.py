@@ -40,14 +40,14 @@ def lock_file(number: int, shared: bool = False) -> Iterator[None]:
         os.lseek(number, 1 << 40, os.SEEK_SET)  # this byte, which is never written, stands for the file
         try:
             msvcrt.locking(number, msvcrt.LK_LOCK, 1)
-            held = True
+            locked = True
         except OSError:
-            held = False
+            locked = False
         os.lseek(number, place, os.SEEK_SET)
         try:
             yield
         finally:
-            if held:
+            if locked:
                 os.lseek(number, 1 << 40, os.SEEK_SET)
                 msvcrt.locking(number, msvcrt.LK_UNLCK, 1)
     else:

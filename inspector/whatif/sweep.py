@@ -366,9 +366,9 @@ class Sweep:
     def _recorded_budgets(self) -> frozenset[Value]:
         """The budgets under which answers may stand as they were recorded: those asked for, and those spent."""
         exchanges = [self.case.recording.exchanges[link.index] for link in self.record.links]
-        asked = {each.request.max_tokens for each in exchanges if each.request is not None}
+        caps = {each.request.max_tokens for each in exchanges if each.request is not None}
         usages = [each.response.usage for each in exchanges if each.response.usage is not None]
-        return frozenset({None, *asked, *(usage.output_tokens for usage in usages),
+        return frozenset({None, *caps, *(usage.output_tokens for usage in usages),
                           *(usage.visible_tokens for usage in usages)})
 
     @cached_property

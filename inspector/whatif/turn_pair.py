@@ -383,8 +383,8 @@ def pair_values(pair: TurnPair, paths: Sequence[str]) -> dict[str, Any]:
          "output_tokens": side.turn.spend.output_tokens, "requests": side.turn.spend.requests,
          "max_tokens": side.turn.final_turn.request.max_tokens, "merged_text": side.turn.joined_text.text,
          "calls": [{"name": each.call.name, "arguments": each.call.arguments, "verdict": each.admission.value}
-                   for each in held.calls]}
-        for path, side, held in zip(paths, (pair.left, pair.right), pair.contents, strict=True)
+                   for each in contents.calls]}
+        for path, side, contents in zip(paths, (pair.left, pair.right), pair.contents, strict=True)
     ]
     return {
         "schema": SCHEMA,

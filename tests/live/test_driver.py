@@ -110,11 +110,11 @@ def test_a_silence_is_shown_for_as_long_as_it_lasts(fake: Fake, tmp_path: Path) 
     async def play(driver: Driver) -> None:
         live = driver.live
         for phase in (Phase.ASKING, Phase.STREAMING):
-            live.flow, live.phase, live.heard = Flow("openai_chat", 0, ()), phase, monotonic() - 5.2
+            live.flow, live.phase, live.heard_at = Flow("openai_chat", 0, ()), phase, monotonic() - 5.2
             assert ", silent for 5 s" in said(driver)
-            live.heard = monotonic()
+            live.heard_at = monotonic()
             assert "silent" not in said(driver), "a moment is none"
-        live.phase, live.heard, live.flow = Phase.WAITING, 0.0, None
+        live.phase, live.heard_at, live.flow = Phase.WAITING, 0.0, None
         assert live.silent == 0, "nothing is waited for"
 
     played(fake, tmp_path, play)
@@ -124,7 +124,7 @@ def test_a_piece_of_an_answer_ends_a_silence(fake: Fake, tmp_path: Path) -> None
     async def play(driver: Driver) -> None:
         before = monotonic()
         await driver.act()
-        assert before < driver.live.heard <= monotonic()
+        assert before < driver.live.heard_at <= monotonic()
 
     fake.answers = [END]
     played(fake, tmp_path, play)

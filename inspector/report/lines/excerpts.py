@@ -154,7 +154,7 @@ def pointer_to(value: Any, text: str) -> str:
         if isinstance(each, str) and each == text:
             return pointer(*path)
         inside = each.items() if isinstance(each, dict) else enumerate(each) if isinstance(each, list) else ()
-        waiting += [((*path, key), held) for key, held in inside]
+        waiting += [((*path, key), child) for key, child in inside]
     return ""
 
 

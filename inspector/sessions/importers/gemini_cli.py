@@ -280,8 +280,8 @@ class _Lines(_Chat):
             elif "$set" in value:
                 self.header(changed)
                 # known ids get the new version, others are appended
-                for held in elements(piece, "$set", "messages"):
-                    _place(order, live, object_in(held).get("id"), held, False)
+                for message in elements(piece, "$set", "messages"):
+                    _place(order, live, object_in(message).get("id"), message, False)
             elif "projectHash" in value and "sessionId" in value:
                 self.header(value)
             else:
@@ -316,8 +316,8 @@ _APART = ("functionCall", "functionResponse")
 def parts_of(value: dict[str, Any]) -> list[tuple[tuple[str | int, ...], dict[str, Any]]]:
     """The parts of a message, each with its place in the row: a string, a part, or a list of both."""
     name = "content" if value.get("content") is not None else "parts"
-    held = value.get(name)
-    parts = [((name, at), part) for at, part in enumerate(held)] if isinstance(held, list) else [((name,), held)]
+    found = value.get(name)
+    parts = [((name, at), part) for at, part in enumerate(found)] if isinstance(found, list) else [((name,), found)]
     return [(place, {"text": part} if isinstance(part, str) else part) for place, part in parts
             if isinstance(part, (str, dict))]
 
@@ -331,10 +331,10 @@ def words_of(value: dict[str, Any]) -> str:
 
 def thoughts_of(value: dict[str, Any]) -> list[ReasoningPart]:
     """The thoughts of an answer: those among its parts, else those beside them, which repeat them."""
-    held = [known_text(part.get("text")) for _, part in parts_of(value) if part.get("thought") is True]
+    marked = [known_text(part.get("text")) for _, part in parts_of(value) if part.get("thought") is True]
     thoughts = [": ".join(filter(None, (known_text(thought.get("subject")), known_text(thought.get("description")))))
                 for thought in objects_of(value.get("thoughts"))]
-    return [ReasoningPart(each) for each in held or thoughts if each is not None]
+    return [ReasoningPart(each) for each in marked or thoughts if each is not None]
 
 
 def usage_of(tokens: Any) -> Usage | None:

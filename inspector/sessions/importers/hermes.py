@@ -105,15 +105,15 @@ def _messages(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
     """The records of a stored or exported session with its messages, or of a failed request."""
     names = {"id": value.get("session_id") or value.get("id"),
              **{name: value.get(name) for name in ("title", "model", "parent_session_id")}}
-    yield compact_json({TABLE: "sessions", **{name: held for name, held in names.items() if isinstance(held, str)}})
+    yield compact_json({TABLE: "sessions", **{name: text for name, text in names.items() if isinstance(text, str)}})
     if "request" not in value:
         yield from map(_with_calls, elements(data, "messages"))
         return
     body = object_of(object_of(value["request"]).get("body"))
-    asked = objects_of(body.get("messages"))
+    history = objects_of(body.get("messages"))
     # The dump holds the whole history; only what follows the last answer belongs to the failed request.
-    last = max((number for number, each in enumerate(asked, 1) if each.get("role") == "assistant"), default=0)
-    yield from map(compact_json, asked[last:])
+    last = max((number for number, each in enumerate(history, 1) if each.get("role") == "assistant"), default=0)
+    yield from map(compact_json, history[last:])
     yield compact_json({"role": FAILED, "timestamp": value.get("timestamp"), "model": body.get("model"), "error":
                         value.get("error"), "cap": cap_of(body)})
 

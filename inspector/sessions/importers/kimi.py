@@ -296,12 +296,12 @@ class _Session(KimiReader):
         if self.prompt is not None and self.prompt[1]:
             place = place.after(InterimRow(*self.prompt))
         self.prompt = None
-        asked = self.request_row
-        api = APIS.get(str(asked.get("provider")), self.options.api or ASSUMED)
-        answer = self.begin(f"step:{line.number}", api, asked.get("model"), place, line)
-        answer.started = moment_text(asked.get("time"))
+        request = self.request_row
+        api = APIS.get(str(request.get("provider")), self.options.api or ASSUMED)
+        answer = self.begin(f"step:{line.number}", api, request.get("model"), place, line)
+        answer.started = moment_text(request.get("time"))
         # The cap varies by request: Kimi Code mostly sends what is left of the context window.
-        answer.cap = number_of(asked.get("maxTokens"))
+        answer.cap = number_of(request.get("maxTokens"))
         self.note_compaction(answer)
         self.steps[key] = self.add(answer)
         return answer

@@ -171,8 +171,8 @@ def formats_text() -> str:
         lines.append(f"{row.title} ({name})")
         lines.append(f"  begins with    {row.expects}")
         lines.append(f"  stop reasons   {row.keeps.words}")
-        kept = [word for word, held in (("output cap", row.keeps.cap), ("usage", row.keeps.usage),
-                                        ("the provider's bytes", row.keeps.wire)) if held]
+        kept = [word for word, present in (("output cap", row.keeps.cap), ("usage", row.keeps.usage),
+                                           ("the provider's bytes", row.keeps.wire)) if present]
         lines.append(f"  also keeps     {', '.join(kept) or 'none of cap, usage, bytes'}")
         lines.append(f"  as it grows    {'what was added is read' if row.grows else 'the whole file is read again'}")
         for at, place in enumerate(row.folders):

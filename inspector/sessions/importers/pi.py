@@ -23,16 +23,7 @@ from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, te
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text
 from inspector.sessions.wordings import connection_lost
-from loop_core.values import (
-    At,
-    OpaquePart,
-    ProviderError,
-    ReasoningPart,
-    Stop,
-    TextPart,
-    ToolResultPart,
-    Usage,
-)
+from loop_core.values import At, OpaquePart, ProviderError, ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, StopRow
 
 # -- The fields of an entry --------------------------------------------------------------------------------------------

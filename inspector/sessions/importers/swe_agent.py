@@ -84,8 +84,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 def _attempts(data: bytes) -> int:
     if b'"attempts"' not in data:
         return 0
-    held = object_in(data).get("attempts")
-    return len(held) if isinstance(held, list) else 0
+    attempts = object_in(data).get("attempts")
+    return len(attempts) if isinstance(attempts, list) else 0
 
 
 def _run(data: bytes, *path: str | int) -> list[Piece]:

@@ -154,9 +154,9 @@ class _Chat(ChatReader):
         result = object_of(value.get("result"))
         metadata = object_of(result.get("metadata"))
         results = object_of(metadata.get("toolCallResults"))
-        held = place.right_above.calls if place.right_above is not None else []
+        calls = place.right_above.calls if place.right_above is not None else []
         # A request stopped at the limit of rounds leaves its last calls to the next one.
-        late = tuple(_result(call.id, call.name, results) for call in held if call.id in results)
+        late = tuple(_result(call.id, call.name, results) for call in calls if call.id in results)
         if late:
             place = self.say(line, place, "", late)
         if text or "message" in value:
