@@ -165,8 +165,8 @@ def check_file(
 
 @without_collector
 def check_paths_together(
-    paths: Sequence[str], ids: Sequence[str], *, name: str = "", api: str | None = None, profile: str | None = None,
-    filter_text: str = "", stdin: bytes | None = None, from_folder: bool = False,
+    paths: Sequence[str], ids: Sequence[str], *, name: str = "", api: str | None, profile: str | None,
+    filter_text: str, stdin: bytes | None = None, from_folder: bool = False,
 ) -> Report:
     """Checks several files as one session. A file `from_folder` that is no session is counted, not reported."""
     if filter_text:
@@ -297,7 +297,7 @@ class FileTask(NamedTuple):
 
 def check_paths(
     paths: Sequence[str], ids: Sequence[str], *, api: str | None = None, profile: str | None = None,
-    filter_text: str = "", jobs: int | None = None, stdin: bytes | None = None,
+    filter_text: str = "", jobs: int | None, stdin: bytes | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
     """Checks files and folders with these rules; `-` is standard input, whose bytes are an argument.

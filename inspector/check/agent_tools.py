@@ -194,7 +194,7 @@ def response(
         "reasoning": reasoning, "reasoning_characters": reasoning_whole,
         "calls": calls, "more_calls": max(0, count - call - len(calls)),
         "output_tokens": answer.usage.output_tokens if answer.usage else None,
-        "cap": facts.exchange.request.max_tokens if facts.exchange.request else None,
+        "cap": facts.exchange.cap,
     })
 
 

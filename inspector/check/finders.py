@@ -163,8 +163,7 @@ def budget_shrank(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     for facts in used_responses(view, turn):
         asks_on = facts.link.place not in (TurnPlace.REQUEST, TurnPlace.TOOL_RESULT)
         if before is not None and asks_on and _cut(before):
-            old, new = (each.exchange.request.max_tokens if each.exchange.request else None
-                        for each in (before, facts))
+            old, new = before.exchange.cap, facts.exchange.cap
             if old is not None and new is not None and new < old:
                 yield RuleHit(f"the answer was cut at max_tokens {old:,}, and the {facts.link.place.value} asks with "
                               f"{new:,}", facts.index, At())

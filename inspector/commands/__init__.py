@@ -171,8 +171,8 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
             try:
                 seen = read()
                 after, files = _verdicts(seen), files_watched(paths, seen.inputs)
-                told, errors = errors, _errors(seen.inputs)
-                say(each for each in errors if each not in told)
+                reported, errors = errors, _errors(seen.inputs)
+                say(each for each in errors if each not in reported)
             except LoopError as why:
                 say([str(why)])
                 after = verdicts
@@ -364,15 +364,15 @@ def interruptible() -> Iterator[Callable[[], bool]]:
     """Records Ctrl-C instead of raising it; a second Ctrl-C raises as usual."""
     import signal  # imported here, because only commands that take long need it
 
-    asked = False
+    interrupted = False
 
     def remember(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
+        nonlocal interrupted
+        interrupted = True
         signal.signal(signal.SIGINT, before)
 
     before = signal.signal(signal.SIGINT, remember)
     try:
-        yield lambda: asked
+        yield lambda: interrupted
     finally:
         signal.signal(signal.SIGINT, before)

@@ -190,12 +190,12 @@ def providers(
         return
     chosen = scenarios.scenario_named(scenario or next(iter(scenarios.SCENARIOS)))
     settings = commands.configure(policy)[1]
-    told = rows(chosen, budget, dialects.dialects_named(tuple(only)), settings)
+    report = rows(chosen, budget, dialects.dialects_named(tuple(only)), settings)
     if save is not None:
-        commands.say([f"{len(dialect_output.save_all(told, save))} sessions written to {save}"])
+        commands.say([f"{len(dialect_output.save_all(report, save))} sessions written to {save}"])
     if as_json:
-        commands.write_json(dialect_output.document(told, chosen, settings.policy))
+        commands.write_json(dialect_output.document(report, chosen, settings.policy))
     else:
         from shutil import get_terminal_size
 
-        commands.write(dialect_output.text(told, settings.policy, get_terminal_size((120, 24)).columns, each))
+        commands.write(dialect_output.text(report, settings.policy, get_terminal_size((120, 24)).columns, each))

@@ -93,9 +93,9 @@ def replay(
     if store is not None and save:
         from inspector.whatif.branch_report import save_branch
 
-        told = len(store.notices)
+        before = len(store.notices)
         save_branch(store, node)
-        commands.say(store.notices[told:])
+        commands.say(store.notices[before:])
         if node.parent is None:
             commands.say(["--save: nothing was saved, because this run is the original"])
         if node.parent is None or store.lost:
@@ -286,13 +286,13 @@ def run_live_branch(
         save_branch(store, start)
         store.branch(key_of(start.key, settings, since), start.key, record_of(settings), since)
     try:
-        heard, failure = run_branch(look, name, store.folder)
+        answers, failure = run_branch(look, name, store.folder)
     except LoopError:
         if save:
             store.forget(key_of(start.key, settings, since))
         raise
     commands.say([failure] if failure else [])
-    start.view.replay.case.live_runs[name] = heard
+    start.view.replay.case.live_runs[name] = answers
     node, _ = tree.add(start, settings, since)
     ended = node.view.turns[look.turn]
     commands.say(filter(None, [ended.notice]))

@@ -82,7 +82,7 @@ class Config(NamedTuple):
                 if name.startswith(f"{KEYS}.")}
 
 
-def price_table(models: Mapping[str, Mapping[str, float]], currency: str = "") -> PriceTable:
+def price_table(models: Mapping[str, Mapping[str, float]], currency: str) -> PriceTable:
     """The price table of a configuration."""
     return PriceTable(tuple((name, Price(**values)) for name, values in models.items()), currency)
 

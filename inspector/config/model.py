@@ -82,7 +82,7 @@ def read(path: str) -> dict[str, object]:
         raise CallerError(f"{path}: {_first(why)}") from None
     values = parsed.model_dump(exclude_none=True)
     tables = {table: values.pop(table) for table in ("agent", "keys", "prices")}
-    return {**values, **{f"{table}.{name}": value for table, held in tables.items() for name, value in held.items()}}
+    return {**values, **{f"{table}.{name}": value for table, rows in tables.items() for name, value in rows.items()}}
 
 
 def _bytes(path: str) -> bytes:

@@ -329,8 +329,8 @@ def command(
     before = Settings()
     stretches = [*earlier, (since, settings)]
     alone = len(stretches) == 2 and not assignments(stretches[0][1])  # otherwise each names its step
-    for first, held in stretches:
-        for name, value in assignments(held, before).items():
+    for first, current in stretches:
+        for name, value in assignments(current, before).items():
             if name == "policy" and (first == 0 or alone):
                 words += ["--policy", value]
             elif name == "simulate" and value == "yes" and (first == 0 or alone):
@@ -339,7 +339,7 @@ def command(
                 words += ["--edit", f"{name.removeprefix(EDIT)}={'@' if value.startswith('@') else ''}{value}"]
             else:
                 words += ["--set", f"{name}={value}" + ("" if first == 0 or alone else f"@{first + 1}")]
-        before = held
+        before = current
     if alone:
         words += ["--from-step", str(since + 1)]
     return shlex.join(words)

@@ -155,7 +155,7 @@ HOLDS: Mapping[str, str] = {
 # -- The form that an operator named, and its files ------------------------------------------------------------------
 
 
-def check_form(form: str, turn: int | None = None, response: int | None = None) -> None:
+def check_form(form: str, turn: int | None, response: int | None) -> None:
     """Checks, before anything is read, that there is such a form and that it can hold the chosen turn or response.
 
     Raises:

@@ -324,13 +324,13 @@ def shrink(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> list[T]:
 def _origin(view: View, turn: TurnFacts) -> str:
     """The turn's place in its recording, with the name of the file only, because a report is sent to others."""
     used, every = used_responses(view, turn), [view.responses[index] for index in turn.responses]
-    asked = [facts.exchange for facts in used if facts.live]
+    live = [facts.exchange for facts in used if facts.live]
     file = next((Path(facts.exchange.path).name for facts in every if not facts.live), "")
     where = f"turn {view.number(turn)} of {len(view.turns)}"
-    if asked:
+    if live:
         place = f"{file}, {where}" if file not in ("", "-") else where
-        return (f"Found in {count_of(len(asked), 'LIVE answer')} of {redact.url(asked[0].url)} "
-                f"({Path(asked[0].path).name}), asked again from a step of {place}.")
+        return (f"Found in {count_of(len(live), 'LIVE answer')} of {redact.url(live[0].url)} "
+                f"({Path(live[0].path).name}), asked again from a step of {place}.")
     first, last = response_number(used[0].index), response_number(used[-1].index)
     where += f", response {first}" if len(used) == 1 else f", responses {first} to {last}"
     return f"Found in {file}, {where}." if file not in ("", "-") else f"Found in {where}."

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from opentelemetry.context import Context
 from opentelemetry.metrics import Meter
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
@@ -36,11 +35,11 @@ BATCH = 512
 """The largest number of spans in one request, as in the SDK's own batches."""
 
 
-def emit(spans: Sequence[OtelSpan], tracer: Tracer, context: Context | None = None) -> None:
-    """Creates the spans with their recorded times; the turn's span is a child of `context`."""
+def emit(spans: Sequence[OtelSpan], tracer: Tracer) -> None:
+    """Creates the spans with their recorded times; the turn's span is a child of the caller's own span, if any."""
     made: list[Any] = []
     for span in spans:
-        above = context if span.parent is None else set_span_in_context(made[span.parent], context)
+        above = None if span.parent is None else set_span_in_context(made[span.parent])
         own = tracer.start_span(span.name, above, KINDS[span.kind], dict(span.attributes), start_time=span.start)
         for event in span.events:
             own.add_event(event.name, dict(event.attributes), event.at)
@@ -142,12 +141,12 @@ def _exporters(signal: str, environment: Mapping[str, str]) -> list[Any]:
 def _load_exporter(name: str, signal: str, variable: str, environment: Mapping[str, str]) -> Any:
     registered: dict[str, EntryPoint] = {
         point.name: point for point in entry_points(group=f"opentelemetry_{signal}_exporter")}
-    asked = (environment.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL")
-             or environment.get("OTEL_EXPORTER_OTLP_PROTOCOL"))
+    protocol = (environment.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL")
+                or environment.get("OTEL_EXPORTER_OTLP_PROTOCOL"))
     if name != "otlp":
         wanted = [name]
-    elif asked:
-        wanted = [PROTOCOLS.get(asked, asked)]
+    elif protocol:
+        wanted = [PROTOCOLS.get(protocol, protocol)]
     else:
         wanted = ["otlp_proto_http", "otlp_proto_grpc"]  # the specification prefers HTTP; the installed one is used
     point = next((registered[each] for each in wanted if each in registered), None)
@@ -174,12 +173,12 @@ class _LogMessages(logging.Handler):
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
     """Collects what the SDK and its exporters log within the block, instead of many lines on standard error."""
-    told, logger = _LogMessages(), logging.getLogger("opentelemetry")
+    messages, logger = _LogMessages(), logging.getLogger("opentelemetry")
     before = logger.propagate
-    logger.addHandler(told)
+    logger.addHandler(messages)
     logger.propagate = False
     try:
-        yield told.said
+        yield messages.said
     finally:
-        logger.removeHandler(told)
+        logger.removeHandler(messages)
         logger.propagate = before

@@ -56,17 +56,17 @@ from loop_core.values import (
 
 def of_answer(exchange: Exchange) -> dict[str, Attribute | None]:
     """The messages of a request and its answer, as the conventions write them."""
-    asked, response = exchange.request, exchange.response
+    request, response = exchange.request, exchange.response
     said: Mapping[str, Any] = {"role": "assistant", "parts": _parts(response.parts),
                                # the conventions' JSON schema of output messages requires it
                                "finish_reason": response.raw_stop_reason or ""}
     found: dict[str, Attribute | None] = {conventions.OUTPUT_MESSAGES: _json([said])}
-    if asked is not None:
-        system = [part for message in asked.messages if message.role is Role.SYSTEM for part in _parts(message.parts)]
-        history = [{"role": message.role.value, "parts": _parts(message.parts)} for message in asked.messages
+    if request is not None:
+        system = [part for message in request.messages if message.role is Role.SYSTEM for part in _parts(message.parts)]
+        history = [{"role": message.role.value, "parts": _parts(message.parts)} for message in request.messages
                    if message.role is not Role.SYSTEM]
         tools = [{"type": tool.kind.value, "name": tool.name, "description": tool.description,
-                  "parameters": tool.schema} for tool in asked.tools]
+                  "parameters": tool.schema} for tool in request.tools]
         found |= {conventions.SYSTEM_INSTRUCTIONS: _json(system), conventions.INPUT_MESSAGES: _json(history),
                   conventions.TOOL_DEFINITIONS: _json(tools)}
     return found
@@ -182,9 +182,9 @@ def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> 
         step = view.effective_step(index)
         at = ends.get(step.response, at) if step.response is not None else at
         for record in step.records:
-            told = {f"{OURS}{name}": value for name, value in record.items()
-                    if name not in ("event", "turn_id", "provider", "model")}  # the span has these already
-            yield SpanEvent(f"{OURS}{record['event']}", at, compact(told))
+            members = {f"{OURS}{name}": value for name, value in record.items()
+                       if name not in ("event", "turn_id", "provider", "model")}  # the span has these already
+            yield SpanEvent(f"{OURS}{record['event']}", at, compact(members))
 
 
 def who(exchange: Exchange) -> dict[str, Attribute | None]:
@@ -235,14 +235,14 @@ def _model(exchange: Exchange) -> str | None:
 
 def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -> OtelSpan:
     exchange, stop = facts.exchange, facts.judgement.stop
-    response, asked, usage = exchange.response, exchange.request, exchange.response.usage
+    response, request, usage = exchange.response, exchange.request, exchange.response.usage
     error = error_type(facts)
     first = first_chunk(facts)
     attributes: dict[str, Attribute | None] = {
         **operation(facts),
-        conventions.REQUEST_MAX_TOKENS: asked.max_tokens if asked else None,
+        conventions.REQUEST_MAX_TOKENS: request.max_tokens if request else None,
         conventions.REQUEST_STREAM: response.streaming,
-        conventions.REQUEST_CHOICES: asked.n if asked and asked.n != 1 else None,  # only if it is not 1 (conventions)
+        conventions.REQUEST_CHOICES: request.n if request and request.n != 1 else None,  # if not 1 (conventions)
         conventions.RESPONSE_ID: response.id,
         conventions.FINISH_REASONS: (response.raw_stop_reason,) if response.raw_stop_reason else None,
         conventions.FIRST_CHUNK: first,

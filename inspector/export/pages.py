@@ -106,9 +106,9 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     if turn.notice:
         yield Paragraph(turn.notice, Severity.WARNING)
     times, cost = turn_times(view, turn), turn_cost(view, turn)
-    told = [took_phrase(times) if times is not None else "", f"cost {cost_text(cost, view.prices)}" if cost else ""]
-    if any(told):
-        yield Paragraph("; ".join(each for each in told if each))
+    phrases = [took_phrase(times) if times is not None else "", f"cost {cost_text(cost, view.prices)}" if cost else ""]
+    if any(phrases):
+        yield Paragraph("; ".join(each for each in phrases if each))
     answers = [*recut_responses(view, turn), *(view.responses[index] for index in turn.responses)]
     yield TableBlock(
         ("response", "raw", "mapped", "effective", "tokens out", "evidence", "then", "the recorded agent"),
@@ -134,7 +134,7 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
 def _response(facts: ResponseFacts) -> tuple[str, ...]:
     stop, response = facts.judgement.stop, facts.exchange.response
     used = response.usage.output_tokens if response.usage else None
-    cap = facts.exchange.request.max_tokens if facts.exchange.request else None
+    cap = facts.exchange.cap
     tokens = "not reported" if used is None else f"{used:,}"
     name = facts.name if facts.is_made else response_number(facts.index)
     return (

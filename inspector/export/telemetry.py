@@ -118,9 +118,9 @@ if TYPE_CHECKING:
 __all__ = ["RunMemory", "points", "sink", "spans", "view_of_run"]
 
 
-def view_of_run(memory: RunMemory, trace: Trace, name: str = "live") -> View:
+def view_of_run(memory: RunMemory, trace: Trace) -> View:
     """The view of one turn of a caller's own loop, from its observer's exchanges and its steps."""
-    return view(replay_of(memory, trace.steps, Settings(), name))
+    return view(replay_of(memory, trace.steps, Settings(), "live"))
 
 
 def sink(environment: Mapping[str, str]) -> Sink:

@@ -55,7 +55,7 @@ class TurnResults:
     def run(self, effect: RunTools, turn: Turn) -> Event:
         """A result for every released call; ends the turn if a call has none."""
         # The history shows how often each call was answered already, so the source itself has no state to lose.
-        used = Counter(asked for asked, _ in _answers(turn.history[self.first_messages :]))
+        used = Counter(key for key, _ in _answers(turn.history[self.first_messages :]))
         before = turn.spend.result_chars
         found: list[ToolResultPart] = []
         for verdict in effect.released:
@@ -73,10 +73,10 @@ class TurnResults:
         call = verdict.call
         if self.toolbox is not None and call.name in self.toolbox.tools:
             return self.toolbox.run_call(verdict)
-        asked = _call_key(call)
-        parts = self.results.get(asked, ())
-        number = uses[asked]
-        uses[asked] += 1
+        key = _call_key(call)
+        parts = self.results.get(key, ())
+        number = uses[key]
+        uses[key] += 1
         if number >= len(parts):  # repeated more often than recorded: a repeated turn invents no result
             return None
         said = parts[number]
@@ -89,12 +89,12 @@ def recorded_results(exchanges: Iterable[Exchange], message_count: int) -> dict[
     for exchange in exchanges:
         if exchange.request is not None:
             one: dict[CallKey, list[ToolResultPart]] = {}
-            for asked, part in _answers(exchange.request.messages[message_count:]):
-                one.setdefault(asked, []).append(part)
+            for key, part in _answers(exchange.request.messages[message_count:]):
+                one.setdefault(key, []).append(part)
             # Each request repeats the results of the turn so far: the request with the most of them has them all.
-            for asked, parts in one.items():
-                if len(parts) > len(found.get(asked, ())):
-                    found[asked] = parts
+            for key, parts in one.items():
+                if len(parts) > len(found.get(key, ())):
+                    found[key] = parts
     return found
 
 

@@ -28,7 +28,7 @@ make the signature wrong."""
 class AwsSigner:
     """Signs requests with the credentials that botocore finds: environment, profile, SSO, container, instance."""
 
-    def __init__(self, region: str | None = None) -> None:
+    def __init__(self, region: str | None) -> None:
         """Looks for the credentials.
 
         Raises:

@@ -72,7 +72,7 @@ class BranchRequest:
 
 
 def branch_request(
-    parent: Replay, settings: Settings, since: int, environment: Mapping[str, str], *, base: str = "",
+    parent: Replay, settings: Settings, since: int, environment: Mapping[str, str], *, base: str,
     model: str | None = None, variable: str | None = None, toolbox: Toolbox | None = None,
     insecure_http: Sequence[str] = (), profile: str | None = None,
 ) -> BranchRequest:

@@ -42,7 +42,7 @@ FOLDER = "live"
 """The folder of the recordings within the data folder."""
 
 
-def new_name(by_stand_in: bool = False) -> str:
+def new_name(by_stand_in: bool) -> str:
     """A name for a live run that starts now; with `by_stand_in` a stand-in answers it."""
     # Microseconds, because two runs may start within a second; the name is part of a branch's settings.
     return f"{datetime.now():%Y%m%d-%H%M%S-%f}{STAND_IN if by_stand_in else ''}"
@@ -97,8 +97,8 @@ class BranchRecorder(RunMemory, Recorder):
 
     def progress(self) -> tuple[int, int]:
         """The number of requests sent, and of characters of text received."""
-        done = sum(len(each.response.text or "") for each in self.heard)
-        if self._ability_before > len(self.heard) and self._body:
+        done = sum(len(each.response.text or "") for each in self.responses)
+        if self._ability_before > len(self.responses) and self._body:
             with suppress(DecodeError):  # too little of the answer may have arrived
                 done += sum(map(len, deltas(self._api, bytes(self._body)).text))
         return self._ability_before, done
@@ -107,11 +107,11 @@ class BranchRecorder(RunMemory, Recorder):
         """Writes how the run ended."""
         turn = None if self.last is None else self.last.turn
         end = "cancelled" if turn is None or (not turn.ended and not self.problem) else turn.terminal or "unrecorded"
-        told = self.problem or (turn.notice if turn is not None and end == "unrecorded" else "")
-        if told:
-            self.note(told)
+        reason = self.problem or (turn.notice if turn is not None and end == "unrecorded" else "")
+        if reason:
+            self.note(reason)
         self.write_end(end)
-        self._end, self._told = end, told or ""
+        self._end, self._reason = end, reason or ""
 
     def branch_answers(self, name: str, request: BranchRequest) -> BranchAnswers:
         """The responses of the finished run.
@@ -119,16 +119,16 @@ class BranchRecorder(RunMemory, Recorder):
         Raises:
             CallerError: no request was sent, so there is no recording.
         """
-        if not self.heard:
+        if not self.responses:
             Path(self.path).unlink(missing_ok=True)
             why = "it was cancelled first" if self._end == "cancelled" else f"the turn ends first ({self._end})"
-            raise CallerError(f"nothing was asked: {self._told or why}")
+            raise CallerError(f"nothing was asked: {self._reason or why}")
         exchanges = tuple(
             replace(exchange_of(each, self.path, self.started.get(each.ask.number)), simulated=self.by_stand_in)
-            for each in self.heard)
-        places = tuple((each.ask.place, each.ask.ordinal) for each in self.heard)
+            for each in self.responses)
+        places = tuple((each.ask.place, each.ask.ordinal) for each in self.responses)
         silent = silent_exchanges(exchanges, self.again, self._end)
-        return BranchAnswers(name, exchanges, places, self.results, silent, event_after(self._end, self._told),
+        return BranchAnswers(name, exchanges, places, self.results, silent, event_after(self._end, self._reason),
                              request.ability, request.target.profile.name)
 
 
@@ -251,12 +251,12 @@ def recall(name: str, folder: Path) -> BranchAnswers:
     notes = [act for act in reading.acts if act.kind == "note"]
     again = {act.entry for act in notes if act.entry is not None and str(act.value).startswith(AGAIN)}
     # the last remark on the whole run
-    told = next((str(act.value) for act in reversed(notes) if act.entry is None), "")
+    problem = next((str(act.value) for act in reversed(notes) if act.entry is None), "")
     can, provider = _ability_before(exchanges[0])
     results = tuple(answer.result for answer in reading.answers if answer.entry == len(exchanges) - 1)
     return BranchAnswers(
         name, exchanges, _places(data, len(exchanges)), results or None,
-        silent_exchanges(exchanges, again, end), event_after(end, told), can, provider,
+        silent_exchanges(exchanges, again, end), event_after(end, problem), can, provider,
         "" if end else f"its recording {FOLDER}/{path.name} is cut; the part before the cut was read",
     )
 

@@ -35,7 +35,7 @@ class Driver(Observer):
     """One live run, controlled by its operator."""
 
     def __init__(
-        self, start: LiveStart, on_change: Callable[[], None] | None = None, line: Connection | None = None
+        self, start: LiveStart, on_change: Callable[[], None] | None, line: Connection | None = None
     ) -> None:
         """`on_change` is called when the phase or the steps have changed, and not for each piece of a stream.
 
@@ -90,11 +90,11 @@ class Driver(Observer):
         Raises:
             CallerError: no failed request waits.
         """
-        asked, failed = self.live.stepper.request, self.live.failed_answer
-        if failed is None or asked is None:
+        request, failed = self.live.stepper.request, self.live.failed_answer
+        if failed is None or request is None:
             raise CallerError("only a request that got no answer can be sent again")
         self.live.failed_answer, self.live.problem = None, ""
-        await self._send(replace(asked, number=self._sent, attempt=failed.ask.attempt + 1, repeats=failed.ask.number))
+        await self._send(replace(request, number=self._sent, attempt=failed.ask.attempt + 1, repeats=failed.ask.number))
         await self._go_on()
 
     async def run(self) -> None:
@@ -207,10 +207,10 @@ class Driver(Observer):
             if request is None:
                 raise CallerError(live.stepper.unsendable)
             refuse_secrets(request.body, self.start.server)
-            source, heard = self._connect(), live.responses[-1]
+            source, responses = self._connect(), live.responses[-1]
             self._recording()  # only now: a request that cannot be sent leaves no empty file behind
             # more answers than before: the cancelled one was begun
-            count, self._edited = len(heard), live.stepper.edits
+            count, self._edited = len(responses), live.stepper.edits
             self._change(Phase.ASKING)
             event = await source.respond(send, live.stepper.last.turn, request)
         except LoopError as why:  # a proxy that is not an address, credentials that are not there, a file that is
@@ -221,16 +221,16 @@ class Driver(Observer):
         live.flow = None
         if isinstance(event, Cancel):
             await self._disconnect()
-            if len(heard) > count:
-                self._end_cancelled(heard[-1])
+            if len(responses) > count:
+                self._end_cancelled(responses[-1])
             else:
                 self._change(Phase.WAITING, live.stepper.after_event(Cancel(), self._sent))
         # No answer or an error status: the operator may send it again.
-        elif (heard[-1].status is None or heard[-1].status >= 400) and not live.running:
-            live.failed_answer = heard[-1]
+        elif (responses[-1].status is None or responses[-1].status >= 400) and not live.running:
+            live.failed_answer = responses[-1]
             self._change(Phase.WAITING)
         else:
-            self._change(Phase.WAITING, live.stepper.after_answer(heard[-1], self._sent))
+            self._change(Phase.WAITING, live.stepper.after_answer(responses[-1], self._sent))
 
     def _end_cancelled(self, answer: LiveResponse) -> None:
         """Ends the turn with an answer that the operator cancelled."""
@@ -246,8 +246,8 @@ class Driver(Observer):
         if isinstance(event, ToolResults):
             for verdict, whence in self.answers.last_batch:
                 call = verdict.call
-                told = f"{call.name or 'a call'}{f' ({call.id})' if call.id else ''}: {whence}"
-                self._recording().note(told, self._sent - 1)
+                note = f"{call.name or 'a call'}{f' ({call.id})' if call.id else ''}: {whence}"
+                self._recording().note(note, self._sent - 1)
         else:
             await self._disconnect()
             self._recording().record_cancel(self._sent - 1, answered=True)
@@ -285,13 +285,13 @@ class Driver(Observer):
         if self._edited:
             self._recording().note(f"edited by the operator: {' and '.join(self._edited)}", ask.number)
         self.live.flow = Flow(ask.request.api, ask.number, self.start.server.secrets)
-        self.live.heard = monotonic()
+        self.live.heard_at = monotonic()
         self._change(Phase.ASKING)
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """The head of its answer arrived."""
         self._recording().on_head(number, status, headers)
-        self.live.heard = monotonic()
+        self.live.heard_at = monotonic()
         if self.live.flow is not None:
             self.live.flow.take_head(status, headers)
         self._change(Phase.STREAMING)
@@ -299,7 +299,7 @@ class Driver(Observer):
     def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece of the answer arrived."""
         self._recording().on_data(number, data, ms)
-        self.live.heard = monotonic()
+        self.live.heard_at = monotonic()
         if self.live.flow is not None:
             self.live.flow.take_data(data, ms)
 

@@ -165,10 +165,10 @@ class Streams:
     def _wire(self) -> GrowingSheet:
         self._text.reset()
         title = f"Response {response_number(self.flow.number)}, its bytes as they come"
-        told: list[Line] = [(Span(title, Tone.STRONG),)]
-        told += [(safe(f"{name}: ", Tone.KEY), safe(value, Tone.DIM))
-                 for name, value in redact.headers(list(self.flow.headers))]
-        return GrowingSheet([*told, EMPTY], "")
+        lines: list[Line] = [(Span(title, Tone.STRONG),)]
+        lines += [(safe(f"{name}: ", Tone.KEY), safe(value, Tone.DIM))
+                  for name, value in redact.headers(list(self.flow.headers))]
+        return GrowingSheet([*lines, EMPTY], "")
 
     def _grow_wire(self) -> None:
         at = self._shown.get("bytes", 0)

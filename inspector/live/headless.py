@@ -114,12 +114,12 @@ def run_live(
         ended = steps[-1].turn
         if ended.terminal == "unrecorded":
             observer.note(ended.notice or "")
-        if ended.terminal == "cancelled" and observer.heard:
-            last = observer.heard[-1]
+        if ended.terminal == "cancelled" and observer.responses:
+            last = observer.responses[-1]
             answered = any(step.response == last.ask.number for step in steps)
             observer.record_cancel(last.ask.number, answered=answered)
             if not answered:
-                observer.heard[-1] = replace(last, judgement=cancelled_answer(last.judgement))
+                observer.responses[-1] = replace(last, judgement=cancelled_answer(last.judgement))
         observer.write_end(ended.terminal or "")
     notices = [observer.failure] if observer.failure else []
     made = replay_of(observer, steps, settings, path, notices)
@@ -201,7 +201,7 @@ def start(options: LiveOptions, settings: Settings) -> LiveStart:
 
 def server_of(
     api: str, model: str, base: str, profile: str | None, key_env: str | None, sign: str | None,
-    insecure_http: Sequence[str] = (),
+    insecure_http: Sequence[str],
 ) -> Server:
     """The server of a live turn, with its key or signer."""
     # most SDKs raise the first error, boto3 raises the second

@@ -49,7 +49,7 @@ def live_view(driver: Driver) -> View:
     # force.
     given = driver.start.settings
     settings = replace(given, limits=stepper.plan.limits, policy=stepper.plan.policy, seam=None, method=None)
-    turns = [LiveTurn(heard, steps) for heard, steps in zip(live.responses, stepper.turns, strict=True)]
+    turns = [LiveTurn(responses, steps) for responses, steps in zip(live.responses, stepper.turns, strict=True)]
     made = view(replay_of_turns(turns, settings, driver.start.path))
     if not turns[-1].responses:
         made = _with_first(made, turns[-1], settings)
@@ -223,16 +223,16 @@ def waiting_lines(driver: Driver) -> list[Line]:
 
 
 def _next_lines(driver: Driver) -> list[Line]:
-    effect, asked = driver.live.pending, driver.stepper.request
+    effect, request = driver.live.pending, driver.stepper.request
     if isinstance(effect, Send):
         missing = missing_key(driver.start.server, driver.start.request.model)
-        return request_lines(asked, driver.stepper.edits, missing) if asked is not None else []
+        return request_lines(request, driver.stepper.edits, missing) if request is not None else []
     if isinstance(effect, RunTools):
         return call_lines(effect, driver.answers)
     return end_lines(effect)
 
 
-def request_lines(request: LiveRequest, parts: tuple[str, ...], missing: str = "") -> list[Line]:
+def request_lines(request: LiveRequest, parts: tuple[str, ...], missing: str) -> list[Line]:
     """A request as it will be sent, with its key masked; `missing` names the variable of a missing key."""
     marks = (Span(f"  {' and '.join(parts)} edited", Tone.MARK),) if parts else ()
     lines: list[Line] = [(Span("NEXT REQUEST", Tone.TITLE), *marks)]
@@ -311,10 +311,10 @@ def _failure_lines(answer: LiveResponse) -> list[Line]:
 def exchange_lines(driver: Driver) -> list[Line]:
     """The requests of this turn that got no answer, and when the next attempt starts."""
     lines: list[Line] = []
-    for heard in driver.live.responses[-1]:
-        if heard.status is None or heard.status >= 400:
-            lines.append((Span("╳ ", Tone.WARN), Span(f"request {response_number(heard.ask.number)}", Tone.STRONG),
-                          safe(f"  {why_no_answer(heard)}", Tone.DIM, 160)))
+    for response in driver.live.responses[-1]:
+        if response.status is None or response.status >= 400:
+            lines.append((Span("╳ ", Tone.WARN), Span(f"request {response_number(response.ask.number)}", Tone.STRONG),
+                          safe(f"  {why_no_answer(response)}", Tone.DIM, 160)))
     if driver.live.phase is Phase.RETRYING and lines:
         lines.append((Span("  "), Span(f"sent again in {driver.live.seconds_left:.0f} s", Tone.WARN)))
     return lines

@@ -19,16 +19,7 @@ from inspector.replay.case import TURN_PLACES, Case
 from inspector.sessions import redact
 from inspector.sessions.build import with_body, without_pieces
 from inspector.sessions.native import AGAIN, PRODUCER, SessionWriter, sent_again
-from inspector.sessions.recording import (
-    Chunk,
-    Exchange,
-    Input,
-    Link,
-    Recording,
-    ToolAnswer,
-    TurnPlace,
-    TurnRecord,
-)
+from inspector.sessions.recording import Chunk, Exchange, Input, Link, Recording, ToolAnswer, TurnPlace, TurnRecord
 from loop_core.client.exchange import LiveResponse, Observer
 from loop_core.client.outgoing import LiveRequest
 from loop_core.errors import CallerError
@@ -105,9 +96,9 @@ class Recorder(RequestClock):
 
     def on_end(self, answer: LiveResponse) -> None:
         """Writes an end record, with any errors."""
-        told = {"problem": answer.problem} if answer.problem else {}
+        problem = {"problem": answer.problem} if answer.problem else {}
         self.write({"type": "end", "request": _id(answer.ask.number), "end": answer.response.transport_end.value,
-                    "ms": answer.ms, **told})
+                    "ms": answer.ms, **problem})
 
     def on_wait(self, number: int, seconds: float) -> None:
         """Writes a note."""
@@ -189,19 +180,19 @@ class RunMemory(RequestClock):
 
     def __init__(self, *beside: Any, **named: Any) -> None:
         super().__init__(*beside, **named)  # the arguments of the next class in the order of inheritance
-        self.heard: list[LiveResponse] = []
+        self.responses: list[LiveResponse] = []
         self.notices: list[str] = []
         self.answers: list[ToolAnswer] = []
 
     def on_end(self, answer: LiveResponse) -> None:
         """Keeps the answer."""
         super().on_end(answer)
-        self.heard.append(answer)
+        self.responses.append(answer)
 
     def on_wait(self, number: int, seconds: float) -> None:
         """Notes why and when a request is repeated."""
         super().on_wait(number, seconds)
-        last = next(heard for heard in reversed(self.heard) if heard.ask.number == number)
+        last = next(each for each in reversed(self.responses) if each.ask.number == number)
         self.notices.append(sent_again(number, last.status, last.problem, f"{AGAIN} {seconds:g} s"))
 
     def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
@@ -226,7 +217,7 @@ def replay_of(
     memory: RunMemory, steps: Sequence[Step], settings: Settings, path: str, notices: Sequence[str] = ()
 ) -> Replay:
     """One live turn as a replay: its exchanges as judged during the run, and its steps."""
-    return replay_of_turns((LiveTurn(memory.heard, steps),), settings, path, (*memory.notices, *notices), memory)
+    return replay_of_turns((LiveTurn(memory.responses, steps),), settings, path, (*memory.notices, *notices), memory)
 
 
 def replay_of_turns(
@@ -235,25 +226,25 @@ def replay_of_turns(
 ) -> Replay:
     """Live turns with any response as a replay; `memory` has the times of requests and the results of tools."""
     started, answers = (memory.started, tuple(memory.answers)) if memory is not None else ({}, ())
-    turns = [told for told in turns if told.responses]
-    heard = [each for told in turns for each in told.responses]
-    exchanges = tuple(exchange_of(each, path, started.get(each.ask.number)) for each in heard)
+    turns = [turn for turn in turns if turn.responses]
+    responses = [each for turn in turns for each in turn.responses]
+    exchanges = tuple(exchange_of(each, path, started.get(each.ask.number)) for each in responses)
     records: list[TurnRecord] = []
     runs: list[TurnRun] = []
     steps: list[Step] = []
-    for told in turns:
-        links = tuple(_links(told.responses, sum(len(record.links) for record in records)))
-        asked = told.steps[0].turn
-        said = next((each.text for each in reversed(asked.request.messages) if each.role is Role.USER), "")
-        records.append(TurnRecord(asked.id, NAME, links, said))
-        first, end = len(steps), len(steps) + len(told.steps)
-        runs.append(TurnRun(records[-1], first, end, 1, len(told.steps) - 1, tuple(told.steps)))
-        steps += told.steps
+    for turn in turns:
+        links = tuple(_links(turn.responses, sum(len(record.links) for record in records)))
+        opening = turn.steps[0].turn
+        said = next((each.text for each in reversed(opening.request.messages) if each.role is Role.USER), "")
+        records.append(TurnRecord(opening.id, NAME, links, said))
+        first, end = len(steps), len(steps) + len(turn.steps)
+        runs.append(TurnRun(records[-1], first, end, 1, len(turn.steps) - 1, tuple(turn.steps)))
+        steps += turn.steps
     source = Input(path, "live", len(exchanges), notices=tuple(f"{path}: {notice}" for notice in notices),
                    answers=answers)
     loaded = Recording((source,), exchanges, tuple(records))
-    verdicts = tuple(admit_response(each.response, each.judgement, each.ask.request) for each in heard)
-    case = Case(loaded, tuple(each.judgement for each in heard), verdicts)
+    verdicts = tuple(admit_response(each.response, each.judgement, each.ask.request) for each in responses)
+    case = Case(loaded, tuple(each.judgement for each in responses), verdicts)
     return Replay(case, settings, Trace(tuple(steps)), tuple(runs))
 
 

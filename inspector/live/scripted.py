@@ -45,7 +45,7 @@ PACE = 0.1
 class ScriptedServer:
     """A scripted provider that runs until `close`, or until the program ends."""
 
-    def __init__(self, story: Story, dialect: str | None = None) -> None:
+    def __init__(self, story: Story, dialect: str | None) -> None:
         from inspector.provider.server import serving
 
         self._stack = ExitStack()
@@ -95,11 +95,11 @@ def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> Scr
     cap = [] if "max_tokens" in own else [f"max_tokens={story.max_tokens or ENOUGH_TOKENS}"]
     server = ScriptedServer(story, options.profile if has_dialect(options.profile) else story.profile)
     try:
-        asked = replace(options, model=story.name, base=server.bases[options.api],
-                        # the story has its own
+        # the story has its own messages, tools and results
+        local = replace(options, model=story.name, base=server.bases[options.api],
                         prompt=options.prompt or story.prompt, messages=None, tools=None, results=None, key_env=None,
                         assignments=[*options.assignments, *cap])
-        begun = start(asked, settings)
+        begun = start(local, settings)
         keyless = replace(begun.server, key="", sign=None)  # no key for this machine, even if the environment has one
         tools, answers = _tools(() if wire(options.api).no_tools else story.tools)
         request, _ = plan_turn(replace(begun.request, tools=tools), keyless, begun.settings)
@@ -182,7 +182,7 @@ def stand_in_request(parent: Replay, settings: Settings, since: int, environment
     return replace(request, target=keyless, stand_in=server)
 
 
-def stand_in(turn: TurnRun, run: int = 0) -> Story:
+def stand_in(turn: TurnRun, run: int) -> Story:
     """The scenario of a run of a recorded turn: its merged answers, the last one with a made-up rest if it was cut."""
     steps = [step for step in turn.steps if step.run == run]
     return Story("stand-in", "What was recorded of a turn, and a made-up rest.", tuple(_answers(steps)))

@@ -36,7 +36,7 @@ class Flow:
     """One answer while it streams: `take_data` appends a piece, and `read` decodes all new ones when a screen is
     drawn."""
 
-    def __init__(self, api: str, number: int, secrets: Sequence[str] = ()) -> None:
+    def __init__(self, api: str, number: int, secrets: Sequence[str]) -> None:
         """`secrets` are masked even if a server sends them in pieces."""
         self.number = number
         self.status: int | None = None
@@ -185,15 +185,15 @@ class Stepper:
         Raises:
             LoopError: the format needs one, or the body was edited into something that cannot be written again.
         """
-        asked, send = self._waiting_request()
-        if cap == asked.request.max_tokens:
+        waiting, send = self._waiting_request()
+        if cap == waiting.request.max_tokens:
             return self
-        request = replace(asked.request, max_tokens=cap)
+        request = replace(waiting.request, max_tokens=cap)
         body = self._body(request, send)
         # A new cap is written by encoding the request again, which would drop what was edited by hand.
-        if "body" in self.edits and self._body(asked.request, send) != asked.body:
+        if "body" in self.edits and self._body(waiting.request, send) != waiting.body:
             raise CallerError("max_tokens: the body was edited by hand; change it there")
-        return self._with_request(send._replace(max_tokens=cap), asked, request, body, "max_tokens")
+        return self._with_request(send._replace(max_tokens=cap), waiting, request, body, "max_tokens")
 
     def with_body(self, body: Mapping[str, Any]) -> Stepper:
         """The turn with another body for the request that waits, sent unchanged.
@@ -201,18 +201,18 @@ class Stepper:
         Raises:
             LoopError: it is not a request of this format.
         """
-        asked, send = self._waiting_request()
-        if asked.body is None:
+        waiting, send = self._waiting_request()
+        if waiting.body is None:
             raise CallerError("this request has no body: it fetches an answer that is still being generated")
-        if body == asked.body:
+        if body == waiting.body:
             return self
-        read = wire(asked.request.api).read_request(body, asked.url)
+        read = wire(waiting.request.api).read_request(body, waiting.url)
         if not any(message.parts for message in read.messages):
-            raise CallerError(f"not a request of {asked.request.api}: it holds no messages")
-        streams = read.stream if "stream" in body else asked.request.stream
+            raise CallerError(f"not a request of {waiting.request.api}: it holds no messages")
+        streams = read.stream if "stream" in body else waiting.request.stream
         # Gemini's bodies name neither model nor stream: the path does.
-        request = replace(read, model=read.model or asked.request.model, stream=streams)
-        return self._with_request(send._replace(max_tokens=request.max_tokens), asked, request, body, "body")
+        request = replace(read, model=read.model or waiting.request.model, stream=streams)
+        return self._with_request(send._replace(max_tokens=request.max_tokens), waiting, request, body, "body")
 
     def _waiting_request(self) -> tuple[LiveRequest, Send]:
         send = self.waiting
@@ -317,7 +317,7 @@ class RunState:
     """A failed answer that the machine has not received so far, so that its request can be sent again first."""
     until: float = 0.0
     """The time at which a request is sent again, on the monotonic clock."""
-    heard: float = 0.0
+    heard_at: float = 0.0
     """The time at which a request was sent or the last piece of its answer arrived, on the monotonic clock."""
     running: bool = False
     """Whether effects are carried out without waiting."""
@@ -337,4 +337,4 @@ class RunState:
     @property
     def silent(self) -> int:
         """Whole seconds for which the server has sent nothing; 0 if no answer is expected."""
-        return int(monotonic() - self.heard) if self.phase in (Phase.ASKING, Phase.STREAMING) else 0
+        return int(monotonic() - self.heard_at) if self.phase in (Phase.ASKING, Phase.STREAMING) else 0

@@ -272,8 +272,8 @@ def cost_of(remaining: RequestsLeft, first_input: int, results: int = 0) -> Cost
         chain = max(own * remaining.cap, min(chain, remaining.tokens + beyond if attempts else 0))
     output = rounds * remaining.cap + chain + others * most
     before = sum(min(number * most, output) for number in range(requests))
-    asked = MESSAGE_TOKENS * requests * (requests - 1) // 2
-    sent = requests * first_input + max(0, requests - 1) * results + before + asked
+    messages = MESSAGE_TOKENS * requests * (requests - 1) // 2
+    sent = requests * first_input + max(0, requests - 1) * results + before + messages
     repairs, resumes, nudges, answers = remaining.repairs, remaining.resumes, remaining.nudges, remaining.answers
     after, free = (chain - own * remaining.cap) * answers, chain == whole
     cap, raised = remaining.cap * answers, most * answers

@@ -211,10 +211,10 @@ def heading(rows: Sequence[TableRow], policy: str) -> list[Line]:
     if not rows:
         return [(Span("no dialect was asked for", Tone.WARN),)]
     played = rows[0].play
-    asked = f"the same answer under a budget of {played.budget:,} tokens (ESTIMATED, {CHARACTERS} characters each)"
+    title = f"the same answer under a budget of {played.budget:,} tokens (ESTIMATED, {CHARACTERS} characters each)"
     return [
         (Span(f"{played.scenario.name}: {played.scenario.title}", Tone.TITLE),),
-        (Span(f"{asked} in {count_of(len(rows), 'dialect')}"),),
+        (Span(f"{title} in {count_of(len(rows), 'dialect')}"),),
         (Span("SIMULATED", Tone.WARN), Span("  made from a table of dialects; nobody was asked", Tone.DIM)),
         *outcome(rows, policy),
     ]

@@ -99,13 +99,13 @@ def _usage(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: M
         return None  # usage is null until a response of the background is there (openai types/responses/response.py)
     if play.moment is Moment.BROKEN or spelling.error is not None:
         return Usage(manner.prompt, 1) if wire(dialect.api).serving.counts_early else None
-    asked = manner.prompt
+    prompt = manner.prompt
     size = for_model(PROFILES[dialect.profile], dialect.model).context_size
     if play.moment is Moment.FULL and size is not None:
-        asked = size - came.tokens  # a context is full when prompt and output together fill it
+        prompt = size - came.tokens  # a context is full when prompt and output together fill it
     if wire(dialect.api).serving.counts_all:
-        return Usage(asked, came.tokens, came.thinking, 0)
-    return Usage(asked, came.tokens, came.thinking or None)
+        return Usage(prompt, came.tokens, came.thinking, 0)
+    return Usage(prompt, came.tokens, came.thinking or None)
 
 
 def _parts(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner) -> Iterator[ResponsePart]:

@@ -96,10 +96,10 @@ def without_text(api: str, frame: bytes) -> bytes | None:
 def _text_holder(api: str, name: str | None, value: Event) -> tuple[Event, str] | None:
     """The object that holds a delta's text, and the key of the text."""
     try:
-        held, key = wire(api).serving.text(name, value)
+        holder, key = wire(api).serving.text(name, value)
     except (KeyError, IndexError, TypeError):
         return None
-    return (held, key) if isinstance(held.get(key), str) else None
+    return (holder, key) if isinstance(holder.get(key), str) else None
 
 
 # -- the stop reason -------------------------------------------------------------------------------------------------
@@ -118,10 +118,10 @@ def without_reason(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[byt
 
 def _remove_reason(api: str, value: Event) -> bool:
     """Removes the stop reason, if the value holds one; returns whether it did."""
-    told = wire(api).serving.stop_place
-    found = [(holder, key) for holder in told.holders(value) for key in told.keys if holder.get(key) is not None]
+    place = wire(api).serving.stop_place
+    found = [(holder, key) for holder in place.holders(value) for key in place.keys if holder.get(key) is not None]
     for holder, key in found:
-        if told.null:
+        if place.null:
             holder[key] = None
         else:
             del holder[key]

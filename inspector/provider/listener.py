@@ -67,7 +67,7 @@ class ProblemLog:
         self._since[kind] = now
         self._tell(f"{' '.join(line.split())[:200]}{f' ({more:,} more since the last line)' if more else ''}")
 
-    def log_exception(self, why: BaseException | None, otherwise: str = "") -> None:
+    def log_exception(self, why: BaseException | None, otherwise: str) -> None:
         """Logs an exception."""
         if isinstance(why, OSError) and why.errno in NO_ROOM_ERRORS:
             self(CROWDED, f"no room for a further connection or file: {why.strerror}; it goes on when one ends")

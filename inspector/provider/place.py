@@ -151,7 +151,7 @@ def _place_of_request(story: Story, place: StoryPlace, request: Request) -> Stor
                    segments=max(place.segments, place.asks, int(begun)))
 
 
-def _place_after(story: Story, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
+def _place_after(story: Story, place: StoryPlace, message: Message, failed: Container[str | None]) -> StoryPlace:
     """The place after one more message. Calls whose results are errors count as not run."""
     if place.answer >= len(story.answers):
         return place
@@ -208,7 +208,7 @@ def _after_model(answer: Intent, place: StoryPlace, message: Message, failed: Co
                    whole_calls=(*place.whole_calls, *whole))
 
 
-def _is_whole(call: ToolCall, intended: ToolCall, was_run: bool = True) -> bool:
+def _is_whole(call: ToolCall, intended: ToolCall, was_run: bool) -> bool:
     """Whether a history holds the intended call complete, and not what a client made of a cut one.
 
     A client may keep a text that does not parse, or replace it by an object: an empty one, one without its last member

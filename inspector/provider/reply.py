@@ -18,7 +18,7 @@ from inspector.provider.dialect_writing import Manner, response_pieces
 from inspector.provider.dialects import DIALECTS, Dialect, dialects_named
 from inspector.provider.faults import FAULTS, Fault, Layer, why_unplayable
 from inspector.provider.frames import with_times
-from inspector.provider.place import Draft, PlaceMark, Sending, StoryPlace, locate, missing_calls, read_mark
+from inspector.provider.place import Draft, PlaceMark, Sending, StoryPlace, missing_calls, read_mark
 from inspector.provider.scenarios import (
     CHARACTERS,
     Intent,
@@ -64,17 +64,7 @@ class Reply:
     faults: tuple[str, ...] = ()
 
 
-def reply(story: Story, request: Request, stream: bool, profile: str | None = None) -> Reply:
-    """The answer to one request.
-
-    Raises:
-        CallerError: the scenario has no further answer, or a fault has no meaning in this format.
-    """
-    place = locate(story, request)
-    return reply_at(story, request, place, stream, profile)
-
-
-def stored_reply(api: str, story: Story, mark: PlaceMark, ident: str, profile: str | None = None) -> Reply:
+def stored_reply(api: str, story: Story, mark: PlaceMark, ident: str, profile: str | None) -> Reply:
     """The stored response with this id, complete even if faults cut its sending."""
     number = max(0, mark.place.segments - 1)
     start = min(mark.start, len(story.answers[mark.place.answer].text))  # a client may send any id

@@ -318,9 +318,9 @@ def plan_of(
     limits = limits_for(case, opening.path, settings)
     ability, provider = Ability(prefill=opening.profile.prefill != "none"), opening.profile.name
     if record.live_run is not None:
-        heard = case.live_runs[record.live_run]
+        live_run = case.live_runs[record.live_run]
         limits = live_limits(settings, limits)
-        ability, provider = heard.ability, heard.provider if link.why == ASKED_LIVE else provider
+        ability, provider = live_run.ability, live_run.provider if link.why == ASKED_LIVE else provider
     # Sessions made from a table of dialects were never recorded.
     fidelity = Fidelity.SIMULATED if opening.simulated else Fidelity.RECORDED
     return request, Plan(limits, settings.belief, ability, provider, fidelity, number, bound_by)
@@ -385,8 +385,7 @@ def resume_step(step: Step, request: Request, plan: Plan) -> Step:
 
 def first_cap(case: Case, record: TurnRecord) -> int | None:
     """The recorded output cap of a turn's first request."""
-    request = case.recording.exchanges[record.links[0].index].request
-    return request.max_tokens if request else None
+    return case.recording.exchanges[record.links[0].index].cap
 
 
 def _simulate(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings) -> SimulatedTurn:

@@ -297,10 +297,10 @@ def _recorded_source(case: Case, record: TurnRecord, links: Sequence[Link]) -> R
         exchange = case.recording.exchanges[last.index]
         cancelled = case.cancels.get((exchange.path, exchange.entry)) is True
         return RecordedSource(tuple(answers), results, _event_after(case, record, last), cancelled)
-    heard = case.live_runs[record.live_run]
-    if heard.results is not None:
-        results[counts[RequestPlace.REQUEST]] = heard.results
-    return RecordedSource(tuple(answers), results, heard.after)
+    live_run = case.live_runs[record.live_run]
+    if live_run.results is not None:
+        results[counts[RequestPlace.REQUEST]] = live_run.results
+    return RecordedSource(tuple(answers), results, live_run.after)
 
 
 AMBIGUITY = "Whether the recording has what this loop asks for next is not known: a later request fits several answers."
@@ -332,8 +332,8 @@ def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
                               verdicts=case.verdicts[link.index], live=live, synthetic=exchange.simulated)
     if exchange.request is None or method not in (Method.ANCHOR, Method.AGAIN):
         return answer
-    asked = _last_message(case, link)
-    return replace(answer, anchor=anchor_of_hint(asked), mark=mark_of_hint(asked))
+    message = _last_message(case, link)
+    return replace(answer, anchor=anchor_of_hint(message), mark=mark_of_hint(message))
 
 
 def recorded_method(case: Case, link: Link) -> tuple[Method, str]:
@@ -370,8 +370,8 @@ def _last_message(case: Case, link: Link) -> Message:
         return last
     # Our own message is looked for first: the words that it quotes may hold all of a short answer.
     ours = (last.text.rpartition(begin) for begin in (HINT_POINTS[0], EMPTY))
-    asked = next((begin + more for before, begin, more in ours if begin and before.rstrip().endswith(said)), "")
-    behind = asked or last.text.rpartition(said)[2].strip()
+    hint = next((begin + more for before, begin, more in ours if begin and before.rstrip().endswith(said)), "")
+    behind = hint or last.text.rpartition(said)[2].strip()
     return Message(Role.USER, (TextPart(behind),)) if behind else last._replace(role=Role.ASSISTANT)
 
 

@@ -108,8 +108,8 @@ def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[
     position, broken = first, False
     while True:
         place, _, answer = answers[position]
-        told = measure(position)
-        calls = [stretch for stretch in told.stretches if _is_call(stretch)]
+        output = measure(position)
+        calls = [stretch for stretch in output.stretches if _is_call(stretch)]
         # A continuation of a response with calls has to bring the calls again, like a repair.
         if position > first and (place is RequestPlace.REPAIR or any(map(_is_call, stretches))):
             if not calls:
@@ -117,17 +117,17 @@ def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[
                 break
             stretches = [stretch for stretch in stretches if not _is_call(stretch)] + calls
         elif not _length(stretches):
-            stretches, base = list(told.stretches), told
+            stretches, base = list(output.stretches), output
             segments = [_segment(answer)]
         else:
             segments.append(_segment(answer))
             seam = join(segments).seams[-1]
-            fresh = [stretch for stretch in told.stretches if type(stretch.part) is not ReasoningPart and stretch.part]
+            fresh = [each for each in output.stretches if type(each.part) is not ReasoningPart and each.part]
             # From the last to the first, so that earlier offsets stay valid.
             for begin, left_out in reversed(seam.removals):
                 fresh = [*_stretches_until(fresh, begin), *_stretches_from(fresh, begin + len(left_out))]
             stretches = [*_stretches_until(stretches, seam.at), *_stretches_from(fresh, len(seam.cut))]
-        measured.append(told)
+        measured.append(output)
         after.append(_length(stretches))
         following = position + 1
         if following >= len(answers) or not is_continuation(answer, answers[following]):

@@ -147,20 +147,21 @@ def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -
     """
     if settings.live is None or any(turn.record.live_run == settings.live for turn in parent.turns):
         return None
-    heard = case.live_runs.get(settings.live)
-    if heard is None:
+    live_run = case.live_runs.get(settings.live)
+    if live_run is None:
         raise CallerError(f"live={settings.live}: there is no recording of this live run")
-    if not heard.exchanges:
+    if not live_run.exchanges:
         raise CallerError(f"live={settings.live}: its recording holds no request")
     start = start_of(parent, since)
     offset = len(case.recording.exchanges)
-    links = (*start.prefix, *_links(heard, offset, start))
+    links = (*start.prefix, *_links(live_run, offset, start))
     record = start.turn.record
     kept = (*start.earlier, *start.prefix)
     # The replaced exchanges stay in the record as its remainder: bytes that were recorded never disappear from a view.
     left = tuple(link for link in record.links if link not in kept)
-    record = record._replace(links=(*start.earlier, *links), live_run=heard.name, remainder=(*record.remainder, *left))
-    case = _case_with(case, heard, record, settings.profile)
+    record = record._replace(links=(*start.earlier, *links), live_run=live_run.name,
+                             remainder=(*record.remainder, *left))
+    case = _case_with(case, live_run, record, settings.profile)
     first = start.step(*plan_of(case, record, links[0], settings, start.number), cap_of(parent, settings))
     fresh = () if start.before and start.before[-1].run == start.number else (first,)
     ran = steps_from(first, source_of(case, record, links))
@@ -211,14 +212,14 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
     if not 0 <= since < max(1, count):
         raise CallerError(f"step {since + 1}: this run has the steps 1 to {count:,}")
     case = case_since(parent, settings.profile, since)
-    asked = None if not parent.turns else live_branch_of(parent, case, settings, since)
-    case = case if asked is None else asked.case
+    live = None if not parent.turns else live_branch_of(parent, case, settings, since)
+    case = case if live is None else live.case
     turns: list[TurnRun] = []
     first, same = 0, True
     for old in parent.turns:
         record, steps = old.record, None
-        if asked is not None and old is asked.turn:
-            record, steps = asked.record, asked.steps
+        if live is not None and old is live.turn:
+            record, steps = live.record, live.steps
         elif old.end > since:
             steps = _changed_steps(old.steps, _run_again(case, old, settings, max(0, since - old.first)))
         if steps is not None:

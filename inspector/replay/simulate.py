@@ -346,21 +346,21 @@ def _usage(output: KnownOutput, share: AnswerShare, first: ChatResponse | None) 
     counted = output.last.usage
     if counted is None:
         return None
-    asked = first.usage.input_tokens if first is not None and first.usage is not None else None
-    return Usage(asked, share.tokens, share.thinking if counted.reasoning_tokens is not None else None)
+    input_tokens = first.usage.input_tokens if first is not None and first.usage is not None else None
+    return Usage(input_tokens, share.tokens, share.thinking if counted.reasoning_tokens is not None else None)
 
 
 def _note(recut: Recut, output: KnownOutput, word: str | None) -> str:
-    told = [f"{recut.tokens:,} of {output.tokens:,} known tokens, boundaries by {recut.basis} ({recut.note})"]
+    notes = [f"{recut.tokens:,} of {output.tokens:,} known tokens, boundaries by {recut.basis} ({recut.note})"]
     if recut.lost:
-        told.append(f"{recut.lost} could not be carried")
+        notes.append(f"{recut.lost} could not be carried")
     if recut.apart is not None:
-        told.append(f"ESTIMATED, {recut.between}")
+        notes.append(f"ESTIMATED, {recut.between}")
     if recut.cut and word:
-        told.append(f"cut by the budget, over which this server says {word!r}")
+        notes.append(f"cut by the budget, over which this server says {word!r}")
     elif word and output.last.stop_reason.raw is None:
-        told.append(f"the provider's word was not recorded, and {word!r} stands for it")
-    return "; ".join(told)
+        notes.append(f"the provider's word was not recorded, and {word!r} stands for it")
+    return "; ".join(notes)
 
 
 # -- Simulation over recorded exchanges: measures the tokens of their bodies for the simulating source ---------------
@@ -379,13 +379,13 @@ def simulated_source(
             memo[index] = tokens_of(exchanges[index])
         return memo[index]
 
-    return SimulatedTurn(source, of, profile, tuple(_cap(exchanges[index]) for index in indices), budget_changed)
+    return SimulatedTurn(source, of, profile, tuple(exchanges[index].cap for index in indices), budget_changed)
 
 
 def tokens_of(exchange: Exchange) -> TokenMeasure:
     """Where the tokens of a recorded response end."""
     response = exchange.response
-    cap = _cap(exchange) if response.stop_reason.normalized is Stop.MAX_TOKENS else None
+    cap = exchange.cap if response.stop_reason.normalized is Stop.MAX_TOKENS else None
     return measure(response, _chunks(exchange), cap, splitter(exchange.model),
                    bool(exchange.profile.reasoning_under_cap))
 
@@ -394,7 +394,3 @@ def _chunks(exchange: Exchange) -> Pieces | None:
     with suppress(DecodeError):
         return deltas(exchange.api, exchange.body) if exchange.response.streaming else None
     return None
-
-
-def _cap(exchange: Exchange) -> int | None:
-    return exchange.request.max_tokens if exchange.request else None

@@ -130,13 +130,13 @@ def layout_by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bo
     # The reading that is taken: the end mark, then frames, then characters; what is left over stands at the end.
     end = 0 if cut else min(1, beyond)
     framed = shares(frames, beyond - end)
-    held = iter(shares(list(chain(*spares)), beyond - end - sum(framed)))
+    hidden_shares = iter(shares(list(chain(*spares)), beyond - end - sum(framed)))
     ends: list[list[int]] = []
     own: list[list[TokenMark]] = []
     for text, of_frame in zip(texts, framed, strict=True):
         made = [0] * of_frame
         for start, to in pairwise([0, *text.ends]):
-            made += [start] * next(held) + [to]  # a token that ends inside a character brings nothing
+            made += [start] * next(hidden_shares) + [to]  # a token that ends inside a character brings nothing
         own.append(found[: len(text.ends) + 1])
         found = found[len(text.ends) + 1 :]
         ends.append(made)
@@ -156,7 +156,7 @@ def layout_by_count(texts: Sequence[TokenCut], beyond: int, hidden: int | None, 
     """
     count, size = sum(len(text.ends) for text in texts), sum(map(_size, (text.text for text in texts)))
     end = min(1, max(0, beyond))
-    held = 0 if hidden is None else hidden + sum(tokens_held_back(text.text) for text in texts)
+    held_back = 0 if hidden is None else hidden + sum(tokens_held_back(text.text) for text in texts)
     found: list[list[TokenMark]] = []
     chars = sent = tokens = 0
     for text in texts:
@@ -167,7 +167,7 @@ def layout_by_count(texts: Sequence[TokenCut], beyond: int, hidden: int | None, 
             if spread:
                 early, late = 1, count
                 if hidden is not None:
-                    early, late = max(1, count - hidden - (size - first)), min(count, sent + held)
+                    early, late = max(1, count - hidden - (size - first)), min(count, sent + held_back)
             own.append(TokenMark(chars + to, early, late))
         chars += len(text.text)
         found.append(own)

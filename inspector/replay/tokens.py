@@ -194,7 +194,7 @@ def _ends_of_texts(
     return _spread([text if kind in words else "" for kind, text in texts], visible), TokenBasis.ESTIMATE, note
 
 
-def agrees(pieces: int, tokens: int, calls: int = 0, spare: int = 0) -> bool:
+def agrees(pieces: int, tokens: int, calls: int, spare: int = 0) -> bool:
     """Whether a text in this many pieces can have this many tokens, one per piece.
 
     The end mark and the frames of calls have no piece; `spare` tokens may have been held back inside characters.

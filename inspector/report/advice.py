@@ -116,8 +116,8 @@ tokens, and a divisor of the cap."""
 def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
     """The output tokens and the cap, if they can be compared. They cannot with reasoning, which providers count in
     blocks or separately, or with several choices, whose tokens are counted together."""
-    response, request = look.exchange.response, look.exchange.request
-    usage, cap = response.usage, request.max_tokens if request is not None else None
+    response, cap = look.exchange.response, look.exchange.cap
+    usage = response.usage
     # Reasoning may be counted in blocks or in a field of its own, so the sum may stop at another number than the cap.
     if usage is None or not usage.output_tokens or cap is None or has_reasoning(look) or response.other_choices:
         return None
@@ -288,9 +288,8 @@ def _larger_values(look: JudgedTurn, row: Situation) -> Mapping[str, str] | None
     if INITIAL in row.tries:
         usage = look.exchange.response.usage
         used = usage.output_tokens if usage is not None and usage.output_tokens else 0
-        cap = look.exchange.request.max_tokens if look.exchange.request is not None else None
         # Doubling reaches a sufficient value in few attempts, and exceeds it by less than a factor of two.
-        return {INITIAL: f"{max(2 * (cap or used), LEAST_GUESS)}"}
+        return {INITIAL: f"{max(2 * (look.exchange.cap or used), LEAST_GUESS)}"}
     now = {name: limit for name, _, _, limit in limit_usage(look.final_turn)} | dict([look.limit] if look.limit else ())
     return {name: f"{max(1, 2 * value)}" for name in _used_up(look) if (value := now.get(name)) is not None} or None
 

@@ -274,8 +274,8 @@ def _response(facts: ResponseFacts, findings: list[str], ran: Sequence[Verdict],
     usage = exchange.response.usage
     if usage is not None and usage.output_tokens is not None:
         reasoning = f", of which reasoning {usage.reasoning_tokens:,}" if usage.reasoning_tokens else ""
-        cap = exchange.request.max_tokens if exchange.request else None
-        yield f"    tokens: {usage.output_tokens:,} out{reasoning}" + (f", cap {cap:,}" if cap is not None else "")
+        cap = "" if exchange.cap is None else f", cap {exchange.cap:,}"
+        yield f"    tokens: {usage.output_tokens:,} out{reasoning}{cap}"
     # Only this text needs the module: `explain --json` starts 4 ms sooner without it.
     from inspector.report.lines.calls import SAYS, Stance, names_by_fate, opinions_of, stances
 

@@ -213,7 +213,7 @@ def place_of(at: At | None) -> dict[str, Any] | None:
 # document of a long session is never in memory as a whole.
 
 
-def document_text(members: Mapping[str, Any], items: int = 0) -> Iterator[str]:
+def document_text(members: Mapping[str, Any], items: int) -> Iterator[str]:
     """The text of a document, ASCII only; `items`, the length of its longest list, decides which encoder is used."""
     write = _indented_slowly if items < MANY else indent_value
     before = "{\n "

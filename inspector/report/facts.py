@@ -372,7 +372,7 @@ def parents_in(records: Iterable[TurnRecord]) -> set[int | None]:
 
 
 def next_act(
-    links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict], may_follow: Sequence[int] = ()
+    links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict], may_follow: Sequence[int]
 ) -> str:
     """What the agent did after the answer at a position of its turn; with `last` no request is known to continue it."""
     unclear = f"whether response {response_number(may_follow[0])} goes on from it is not known" if may_follow else ENDS

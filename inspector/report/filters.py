@@ -370,7 +370,7 @@ def responses(expression: Filter, view: View) -> list[int]:
 
 
 def hit_after(
-    expression: Filter, view: View, step: int, direction: int = 1, marks: frozenset[int] = frozenset()
+    expression: Filter, view: View, step: int, direction: int, marks: frozenset[int]
 ) -> int | None:
     """The next step at which a breakpoint stops, in direction 1 or -1; None if there is none.
 

@@ -23,17 +23,7 @@ from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import State
-from loop_core.values import (
-    At,
-    ExchangePart,
-    Finding,
-    Role,
-    Severity,
-    Stop,
-    StopReason,
-    ToolResultPart,
-    TransportEnd,
-)
+from loop_core.values import At, ExchangePart, Finding, Role, Severity, Stop, StopReason, ToolResultPart, TransportEnd
 from loop_core.wire.failures import RECORDING_CUT
 
 RAN_CUT = "agent.ran_held_call"
@@ -74,7 +64,7 @@ def held_calls(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [v for v in verdicts if v.admission is Admission.HELD and not is_phantom(v.call)]
 
 
-def collect(replay: Replay, findings: Sequence[Sequence[ReportedFinding]] = ()) -> list[tuple[ReportedFinding, ...]]:
+def collect(replay: Replay, findings: Sequence[Sequence[ReportedFinding]]) -> list[tuple[ReportedFinding, ...]]:
     """The findings of each turn, in order: those of the recording, then the differences from the engine's decisions.
     `findings` are those of the first turns, from an earlier reading; only the others are returned."""
     recorded = recorded_findings(replay.case, findings)
@@ -156,8 +146,8 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
             f"usage claims {claimed:,} output tokens: the text has {size:,} bytes, and nothing accounts for "
             "so many that were not sent; simulations ignore the claim"
         )
-        told = Finding(evidence_places.IMPOSSIBLE, Severity.WARNING, message)
-        yield ReportedFinding(evidence_places.finding(exchange, told), link.index, turn)
+        impossible = Finding(evidence_places.IMPOSSIBLE, Severity.WARNING, message)
+        yield ReportedFinding(evidence_places.finding(exchange, impossible), link.index, turn)
     if link.ambiguous:
         others = ", ".join(str(response_number(index)) for index in link.ambiguous)
         message = f"its parent is ambiguous (responses {others}), so it opens a turn of its own"
@@ -333,7 +323,7 @@ def _waiting_for(replay: Replay, turn: TurnRun) -> str:
     step = replay.trace.steps[turn.deciding_step]
     if step.state is not State.UNRECORDED:
         return f"ended the turn ({step.turn.terminal})"
-    asked = step.previous_state
+    state = step.previous_state
     wanted = {
         State.REQUEST_CONTINUATION: "asked for a continuation",
         State.REQUEST_TOOL_REPAIR: "asked for the held call again",
@@ -341,4 +331,4 @@ def _waiting_for(replay: Replay, turn: TurnRun) -> str:
         State.RESUME: "resumed the paused response",
         State.REQUEST_NUDGE: "asked once more for an answer",
     }
-    return wanted.get(asked, "asked for the next response") if asked is not None else "asked for a response"
+    return wanted.get(state, "asked for the next response") if state is not None else "asked for a response"

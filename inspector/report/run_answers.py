@@ -102,8 +102,8 @@ def settings_words(view: View) -> str:
 
 def branch_files(view: View) -> Iterator[tuple[str, str, int]]:
     """The files of answers that were requested again: path, who answered, and the number of responses."""
-    asked = [facts for facts in view.responses if facts.live]
-    for path in dict.fromkeys(facts.exchange.path for facts in asked):
-        own = [facts for facts in asked if facts.exchange.path == path]
+    live = [facts for facts in view.responses if facts.live]
+    for path in dict.fromkeys(facts.exchange.path for facts in live):
+        own = [facts for facts in live if facts.exchange.path == path]
         who = "SIMULATED: answered by a stand-in" if own[0].simulated else "LIVE: asked again"
         yield path, who, len(own)

@@ -35,9 +35,8 @@ def short(text: str) -> str:
 def budget(look: JudgedTurn) -> str:
     """The stop reason as sent, and how much of the cap was used."""
     exchange = look.exchange
-    usage = exchange.response.usage
+    usage, cap = exchange.response.usage, exchange.cap
     used = usage.output_tokens if usage else None
-    cap = exchange.request.max_tokens if exchange.request else None
     raw = exchange.response.raw_stop_reason
     judged = look.judgement
     word = reason_text(exchange.response.stop_reason) if raw is None else f'"{short(raw)}"'
@@ -97,12 +96,12 @@ def tools_note(look: JudgedTurn) -> str:
         return ""
     calls = look.answers[-1].exchange.response.tool_calls
     names = list(dict.fromkeys(short(call.name or "a tool without a name") for call in calls))
-    told = " and ".join(names) if len(names) <= TOOLS_NAMED else f"{len(calls)} tool calls"
+    tools = " and ".join(names) if len(names) <= TOOLS_NAMED else f"{len(calls)} tool calls"
     after = "no later answer of this turn is recorded"
     if look.may_follow:
         number = response_number(look.may_follow[0])
         after = f"whether response {number} comes next is not known: its request fits several answers"
-    return f"; the answer is whole and asks for {told}, and {after}"
+    return f"; the answer is whole and asks for {tools}, and {after}"
 
 
 def gap(look: JudgedTurn) -> str:
@@ -248,8 +247,8 @@ def break_words(look: JudgedTurn) -> str:
 def _broke_off(look: JudgedTurn, response: ChatResponse) -> str:
     if nothing_read(look):
         return f"sent nothing that {response.api} defines as an answer"
-    if told := router_words(look):
-        return f"did not finish the answer: {told}"
+    if reason := router_words(look):
+        return f"did not finish the answer: {reason}"
     if response.raw_stop_reason:
         return f'says "{short(response.raw_stop_reason)}" and no reason for it'
     return "ended without a stop reason" if response.streaming else "sent an incomplete body"
@@ -288,8 +287,8 @@ def held_beside(look: JudgedTurn) -> str:
 
 def unreached_reason(response: ChatResponse) -> str:
     """Why no server answered, if known."""
-    told = response.broken_connection
-    return f": {told}" if told else ""
+    reason = response.broken_connection
+    return f": {reason}" if reason else ""
 
 
 def cut_before(look: JudgedTurn) -> str:
@@ -321,9 +320,9 @@ refusal text."""
 def filter_explanation(look: JudgedTurn) -> str:
     """Why an answer was filtered, in the provider's words."""
     response = look.exchange.response
-    told = (response.refusal, *(response.native.get(name) for name in EXPLANATIONS),
-            response.error.message if response.error else None)
-    said = " ".join(next((text for text in told if text), "").split())
+    texts = (response.refusal, *(response.native.get(name) for name in EXPLANATIONS),
+             response.error.message if response.error else None)
+    said = " ".join(next((text for text in texts if text), "").split())
     return f": {said if len(said) <= 200 else said[:199] + '…'}" if said else ""
 
 
@@ -333,7 +332,7 @@ def detail(look: JudgedTurn) -> str:
     first = reason_text(stop) if recorder_word(stop) is not None else stop.raw
     words = [word for word in (first, stop.detail) if word]
     words = words[:1] if words[:1] == words[1:] else words
-    words = [told, *words[1:]] if (told := router_words(look)) else words
+    words = [reason, *words[1:]] if (reason := router_words(look)) else words
     category = look.exchange.response.native.get("stop_details.category")
     if category:
         words.append(f"category {category}")

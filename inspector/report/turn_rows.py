@@ -185,7 +185,7 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
     answers = [view.responses[index] for index in turn.responses]
     index = view.steps[step].response
     facts = view.responses[index] if index is not None else answers[-1]
-    exchange, stop, request = facts.exchange, facts.judgement.stop, facts.exchange.request
+    exchange, stop = facts.exchange, facts.judgement.stop
     usage = exchange.response.usage
     times = turn_times(view, turn) or TurnTimes(ClockSource.WIRE)
     start = moment(times.started)
@@ -200,7 +200,7 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
         agent=facts.agent, model=exchange.model or "", conversation=turn.conversation, raw=stop.raw,
         effective=stop.normalized.value,
         noted=recorder_word(stop) or "",
-        cap=request.max_tokens if request else None, tokens=usage.output_tokens if usage else None,
+        cap=exchange.cap, tokens=usage.output_tokens if usage else None,
         held=sum(verdict.admission is Admission.HELD for each in answers for verdict in each.verdicts),
         ran=sum(noted.finding.rule in RAN for noted in turn.findings),
         duration_ms=times.answers_ms if times.duration_ms is None else times.duration_ms,

@@ -10,17 +10,7 @@ from typing import Any, NamedTuple
 
 from inspector.report.lines.advice_keys import key_line
 from inspector.report.lines.glyphs import SIMULATED
-from inspector.report.lines.spans import (
-    Line,
-    Measure,
-    Span,
-    Tone,
-    cells,
-    clip,
-    one_line,
-    safe,
-    width_of,
-)
+from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, width_of
 from inspector.report.lines.steps import role_of
 from inspector.report.row_counts import by_verdict
 from inspector.report.table import Column, Table

@@ -188,8 +188,8 @@ def redecode(exchange: Exchange, body: bytes, profile: Profile) -> ChatResponse:
     end, status = before.transport_end, before.http_status
     response = _decode(exchange.api, body, status, exchange.headers, exchange.request, profile, end)
     # The recorder's findings about the connection are not in the body, so decoding cannot give them again.
-    told = [found for found in before.findings if found.rule.startswith("transport.")]
-    lost = [found for found in told if found not in response.findings]
+    about_connection = [found for found in before.findings if found.rule.startswith("transport.")]
+    lost = [found for found in about_connection if found not in response.findings]
     return replace(response, findings=(*response.findings, *lost))
 
 
@@ -220,7 +220,7 @@ def build(
     api = _api(raw, url, options)
     if isinstance(api, UnbuiltExchange):
         return api
-    asked, request = _request(raw, api, url, counts)
+    stored, request = _request(raw, api, url, counts)
     headers = redact.headers(raw.headers, shapes=not raw.clean, counts=counts)
     body = raw.body if raw.clean else _reseal(redact.body(raw.body, counts), raw.body)
     chosen = _profile(raw, api, url, headers, body, request, options)
@@ -245,7 +245,7 @@ def build(
         broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, raw.problem)
         response = replace(response, findings=(*response.findings, broke))
     made = Exchange(
-        path, raw.entry, api, url, chosen.profile, tuple(chosen.evidence), request, asked, response, body,
+        path, raw.entry, api, url, chosen.profile, tuple(chosen.evidence), request, stored, response, body,
         headers, redact.headers(raw.request_headers, shapes=not raw.clean, counts=counts),
         raw.recorded, raw.started, raw.duration_ms, raw.chunks, raw.first_byte_ms,
         again=raw.again, recorded_place=raw.recorded_place, messages=raw.messages, cut_after=raw.cut_after,

@@ -92,14 +92,14 @@ class Transcript(NamedTuple):
     agent: str
 
 
-def transcripts(environment: Mapping[str, str], most: int = NEWEST) -> list[Transcript]:
+def transcripts(environment: Mapping[str, str]) -> list[Transcript]:
     """The newest transcripts of all agents; `environment` has the variables that name the folders."""
     within = files.bounds_of(environment)
     # two rows may name one folder, so the key is the path
     found = {each.path: each for each in _all_transcripts(environment) if within.holds(each.path)}
     # Codex CLI packs old sessions with zstd and may leave the plain file beside the packed one; the plain one wins.
     plain = (each for path, each in found.items() if path.removesuffix(".zst") == path or path[:-4] not in found)
-    return nlargest(most, plain)
+    return nlargest(NEWEST, plain)
 
 
 def _all_transcripts(environment: Mapping[str, str]) -> Iterator[Transcript]:

@@ -167,7 +167,7 @@ class FollowedFile:
 class FollowedSession:
     """The sessions of growing files. If there is only one transcript, its turns are extended instead of found again."""
 
-    def __init__(self, paths: Sequence[str], *, api: str | None = None, profile: str | None = None) -> None:
+    def __init__(self, paths: Sequence[str], *, api: str | None, profile: str | None) -> None:
         self._paths = tuple(paths)
         self._options = opening.options_of(api, profile)
         self._files: dict[str, FollowedFile] = {}
@@ -327,7 +327,7 @@ class TranscriptGrowth:
         entries = {exchange.entry for exchange in made}
         self._closed.exchanges += made
         self._closed.acts += [act for act in reading.acts[len(self._closed.acts) :] if act.entry in entries]
-        self._closed.answers += [told for told in reading.answers[len(self._closed.answers) :] if told.entry in entries]
+        self._closed.answers += [row for row in reading.answers[len(self._closed.answers) :] if row.entry in entries]
         for answer, exchange in zip(shut, made, strict=True):
             answer.stop = exchange.response.stop_reason
             answer.rows.clear()

@@ -86,7 +86,7 @@ class HistoryTree:
 
     __slots__ = ("_edges", "_exact", "_keys", "_parsed", "_seen")
 
-    def __init__(self, exact: bool = False) -> None:
+    def __init__(self, exact: bool) -> None:
         self._exact = exact
         """Whether texts and arguments are compared unchanged: an agent's own rows never differ, and folded copies of
         all texts would take much memory."""

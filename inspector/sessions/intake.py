@@ -58,9 +58,9 @@ _stopped: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda:
 
 
 @contextmanager
-def stopping_when(asked: Callable[[], bool]) -> Iterator[None]:
+def stopping_when(should_stop: Callable[[], bool]) -> Iterator[None]:
     """A block in which reading raises `StoppedError` as soon as `asked()` is true, even in the middle of a file."""
-    token = _stopped.set(asked)
+    token = _stopped.set(should_stop)
     try:
         yield
     finally:

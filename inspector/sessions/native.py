@@ -99,7 +99,7 @@ class SessionWriter:
         self._file.write(clean(record).encode() + b"\n")
         self._file.flush()
 
-    def append_bytes(self, request: str, data: bytes, ms: float | None = None) -> None:
+    def append_bytes(self, request: str, data: bytes, ms: float | None) -> None:
         """Writes a piece of a response body: as text if it is UTF-8, else as base64."""
         try:
             kind, piece = "text", redact.text(data.decode("utf-8"))

@@ -85,7 +85,7 @@ def open_beginning(path: str, size: int, *, api: str | None = None, profile: str
     return join_files([opened]) if opened[1] else None
 
 
-def open_each(paths: Sequence[str], *, api: str | None = None, profile: str | None = None) -> Iterator[FileGroup]:
+def open_each(paths: Sequence[str], *, api: str | None, profile: str | None) -> Iterator[FileGroup]:
     """Reads files and folders one after another, so that only one session is in memory at a time.
 
     The exchanges that a logger spread over the files of a folder come last, a folder at a time.
@@ -175,9 +175,9 @@ def _inherit(exchanges: list[Exchange], turns: Sequence[TurnRecord]) -> None:
     for link in (link for turn in turns for link in turn.links):
         one = exchanges[link.index]
         if one.request is None and link.place is TurnPlace.RESUME and link.parent is not None:
-            asked = exchanges[link.parent].request
-            if asked is not None:
-                request = replace(asked, previous_id=one.response.id, stream=False)
+            original = exchanges[link.parent].request
+            if original is not None:
+                request = replace(original, previous_id=one.response.id, stream=False)
                 exchanges[link.index] = replace(one, request=request)
 
 

@@ -131,9 +131,9 @@ class Index:
         done, keyed = self._keyed[node]
         for text, one in answers[done:]:
             for key in self._keys(text, one.calls):
-                held = keyed.setdefault(key, [])
-                if not held or held[-1] is not one:
-                    held.append(one)
+                owners = keyed.setdefault(key, [])
+                if not owners or owners[-1] is not one:
+                    owners.append(one)
             self._beginnings[node, squeeze(text)[:_IDENTIFYING]].append(one)
         self._keyed[node] = (len(answers), keyed)
         return keyed
@@ -232,11 +232,11 @@ class Index:
         return said("", one.calls) == said("", item.calls) and _same_ids(one.calls, item.calls)
 
 
-def _put(held: dict[Key, list[Value]], key: Key, value: Value) -> None:
+def _put(table: dict[Key, list[Value]], key: Key, value: Value) -> None:
     """Adds a value to those of a key. Most keys have one value, so lists are built without spare room."""
-    found = held.get(key)
+    found = table.get(key)
     if found is None:
-        held[key] = [value]
+        table[key] = [value]
     else:
         found.append(value)
 

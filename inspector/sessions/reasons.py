@@ -164,20 +164,20 @@ def reason_finding(stop: StopReason, noted: str = "") -> Finding | None:
     after the answer about the turn's end, such as an interruption by the user."""
     first = stop.evidence[0]
     if stop.evidence[-1].rule == NO_ROW:
-        told = f"the stop reason is {stop.raw or first.note!r}, and {stop.evidence[-1].note}"
-        return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
+        message = f"the stop reason is {stop.raw or first.note!r}, and {stop.evidence[-1].note}"
+        return Finding("transcript.not_recorded", Severity.INFO, message, first.at)
     if first.rule == RECORDER and len(first.note) <= _WORD:
-        told = f"the recorder says {first.note!r} in words of its own; the provider's stop reason was not recorded"
-        return Finding("transcript.normalized", Severity.INFO, told, first.at)
+        message = f"the recorder says {first.note!r} in words of its own; the provider's stop reason was not recorded"
+        return Finding("transcript.normalized", Severity.INFO, message, first.at)
     if first.rule != ABSENT:
         return None
     seen = inference_of(stop)
     if seen is None:
         shown = f"; the file says: {noted}" if noted else ", and nothing in the file shows how the answer ended"
-        told = f"the stop reason was not recorded{shown}"
-        return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
-    told = f"the stop reason was not recorded; {stop.normalized.value} is inferred: {seen.note}"
-    return Finding("transcript.inferred", Severity.INFO, told, seen.at)
+        message = f"the stop reason was not recorded{shown}"
+        return Finding("transcript.not_recorded", Severity.INFO, message, first.at)
+    message = f"the stop reason was not recorded; {stop.normalized.value} is inferred: {seen.note}"
+    return Finding("transcript.inferred", Severity.INFO, message, seen.at)
 
 
 # -- The response of an exchange whose body is missing or not of its format ------------------------------------------

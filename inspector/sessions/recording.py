@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 from inspector.sessions.intake import DAMAGED, Room
 from inspector.sessions.traffic import loads
 from loop_core.values import EMPTY, ChatResponse, Evidence, Request, ToolResultPart, TransportEnd
-from loop_core.wire.failures import REDIRECTS
 from loop_core.wire.profiles import Profile
 
 if TYPE_CHECKING:
@@ -120,6 +119,11 @@ class Exchange:
     def model(self) -> str | None:
         """The model that answered, else the requested one; None if neither is named."""
         return self.response.model or (self.request.model if self.request else None)
+
+    @property
+    def cap(self) -> int | None:
+        """The output cap of the request; None if it sets none, or if no request was recorded."""
+        return self.request.max_tokens if self.request else None
 
 
 NOT_READ = ": not read yet"
@@ -356,11 +360,6 @@ class FileReading:
             self.skipped.append(Skipped(entry, found))
         else:
             self.raws.append(found)
-
-
-def says_enough(status: int | None) -> bool:
-    """Whether a response without a body is complete: an error, or a redirect."""
-    return status is not None and (status >= 400 or status in REDIRECTS)
 
 
 def cut_behind(raws: Sequence[RawExchange]) -> None:

@@ -163,14 +163,14 @@ class StoredResult(ToolResultPart):
         Raises:
             FileChangedError: its row is no longer in the file.
         """
-        held: object = self[2]  # the field `text`, which this property hides
-        return held.read() if isinstance(held, StoredText) else str(held)
+        stored: object = self[2]  # the field `text`, which this property hides
+        return stored.read() if isinstance(stored, StoredText) else str(stored)
 
     @property
     def size(self) -> int:
         """The number of characters of the text."""
-        held: object = self[2]
-        return held.size if isinstance(held, StoredText) else len(str(held))
+        stored: object = self[2]
+        return stored.size if isinstance(stored, StoredText) else len(str(stored))
 
     @property
     def text_key(self) -> Hashable:

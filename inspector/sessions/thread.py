@@ -97,8 +97,8 @@ class _Threader:
         self.exchanges, self.group = exchanges, group
         self.placed = any(exchanges[index].recorded_place is not None for index in group)
         """Whether a recorder states places of its requests, each of which follows the exchange before it."""
-        asked = [exchanges[index].request for index in group]
-        self.index = Index(self.tree, any(each is None or each.previous_id is not None for each in asked))
+        requests = [exchanges[index].request for index in group]
+        self.index = Index(self.tree, any(each is None or each.previous_id is not None for each in requests))
         self.times, self.ordered = times_of(exchanges, group)
 
     def run(self) -> list[_Turn]:
@@ -210,14 +210,14 @@ class _Threader:
     def _repeated_request(self, one: SeatedExchange) -> _Step | None:
         """The step for a repeated request: a retry, a repair with a larger cap, or a resumption; None for any other."""
         node, identity = one.node, one.identity
-        asked = self.index.same_requests(node, identity)
-        if not asked:
+        same = self.index.same_requests(node, identity)
+        if not same:
             return None
         token = one.exchange.request.continuation_token if one.exchange.request is not None else None
         owners = self.index.with_token(node, identity, token) if token is not None else ()
         if len(owners) == 1:
             return _Step(TurnPlace.RESUME, "the same request with the continuation token of the answer", owners[0])
-        last = asked[-1]
+        last = same[-1]
         if last.exchange.session != one.exchange.session:
             return None  # sessions in one file may begin with the same request
         if last.failed and _repeats(last, one, self.ordered):
@@ -225,7 +225,7 @@ class _Threader:
         again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
         if last.cut and one.exchange.recorder is not None:  # a transcript does not contain the cap
             return _Step(again, "the same request again after a cut", last)
-        before, now = _cap(last), _cap(one)
+        before, now = last.exchange.cap, one.exchange.cap
         # Agents react to a cut with a larger cap; without times the request may be that of another agent.
         if self.ordered and last.cut and before is not None and now is not None and now > before:
             return _Step(again, f"the same request again with a larger output limit ({before} to {now})", last)
@@ -238,15 +238,15 @@ class _Threader:
         start = len(items)
         while start > 0 and items[start - 1].kind in (ItemKind.USER, ItemKind.SYSTEM):
             start -= 1
-            asked = [each for each in self.index.same_requests(nodes[start], one.identity)[-_SHOWN:] if each.cut]
-            if asked and start > 0:
-                placed = place(items[start:], asked[0])
-                if len(asked) == 1:
-                    return _Step(placed.place, f"{placed.why}; the cut answer was left out", asked[0])
+            cut = [each for each in self.index.same_requests(nodes[start], one.identity)[-_SHOWN:] if each.cut]
+            if cut and start > 0:
+                placed = place(items[start:], cut[0])
+                if len(cut) == 1:
+                    return _Step(placed.place, f"{placed.why}; the cut answer was left out", cut[0])
                 if placed.place is TurnPlace.REQUEST:
                     return None
-                why = f"{len(asked)} cut exchanges could be its parent"
-                return _Step(TurnPlace.REQUEST, why, ambiguous=_indices(asked))
+                why = f"{len(cut)} cut exchanges could be its parent"
+                return _Step(TurnPlace.REQUEST, why, ambiguous=_indices(cut))
         return None
 
     # -- seating -------------------------------------------------------------------------------------------------
@@ -373,7 +373,3 @@ def _repeats(last: SeatedExchange, one: SeatedExchange, ordered: bool) -> bool:
     if last.exchange.response.stop_reason.detail != "fatal":
         return True
     return ordered and last.exchange.request_json == one.exchange.request_json
-
-
-def _cap(one: SeatedExchange) -> int | None:
-    return one.exchange.request.max_tokens if one.exchange.request is not None else None

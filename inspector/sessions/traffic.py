@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from loop_core.json_parser import from_json, from_json_prefix
 from loop_core.wire import FORMATS, wire
+from loop_core.wire.failures import REDIRECTS
 from loop_core.wire.framing import SEPARATOR, SSE, TextSequence
 
 # -- JSON that is not UTF-8, or contains bare control characters -----------------------------------------------------
@@ -84,6 +85,11 @@ def http_status(value: Any) -> int | None:
 def written_status(value: Any) -> int | None:
     """An HTTP status that may be written as a text of three digits; None if it is not one."""
     return http_status(int(value) if isinstance(value, str) and re.fullmatch("[0-9]{3}", value) else value)
+
+
+def says_enough(status: int | None) -> bool:
+    """Whether a response without a body is complete: an error, or a redirect."""
+    return status is not None and (status >= 400 or status in REDIRECTS)
 
 
 def header(pairs: Iterable[tuple[str, str]], name: str) -> str:

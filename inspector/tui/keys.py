@@ -261,18 +261,17 @@ class HelpScreen(Dialog[None]):
           for key in ("up", "down", "pageup", "pagedown")),
     ]
 
-    def __init__(self, below: Screen[object], section: str = "") -> None:
+    def __init__(self, below: Screen[object]) -> None:
         super().__init__()
         self._sections = sections(below)
-        self._start = section
 
     def compose(self) -> ComposeResult:
         """A title, a line to type in, and the list."""
         with Vertical(id="help"):
             yield note("Keys  (type to narrow, ↑ ↓ scroll, esc closes)", Tone.TITLE)
-            yield line_input(self._start, "step, filter, held")
+            yield line_input("", "step, filter, held")
             text = TextView()
-            text.set_reactive(TextView.sheet, LineSheet(matching_sections(self._sections, self._start)))
+            text.set_reactive(TextView.sheet, LineSheet(matching_sections(self._sections, "")))
             yield text
 
     @on(Input.Changed)

@@ -49,11 +49,11 @@ class AppServer:
     """Serves the app to browsers that the access control admits."""
 
     def __init__(self, argv: Sequence[str], entrance: Entrance, *, title: str, most: int, tell: Tell,
-                 environment: Mapping[str, str] | None = None, idle: float = 0.0,
+                 environment: Mapping[str, str], idle: float,
                  clock: Callable[[], float] = time.monotonic) -> None:
         """`idle` is the number of seconds that a tab without a browser is kept."""
         self._argv, self._entrance, self._title, self._most = argv, entrance, title, most
-        self._tell, self._environment = tell, environment or {}
+        self._tell, self._environment = tell, environment
         self._idle, self._clock = idle, clock
         self._ended_tabs: deque[tuple[str, str]] = deque(maxlen=most)
         """The names of the tabs that ended because no browser returned, each with its place in the session."""
@@ -88,17 +88,17 @@ class AppServer:
 
     @web.middleware
     async def _admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        asked = BrowserClaims(
+        claims = BrowserClaims(
             hosts=tuple(request.headers.getall("Host", ())), origin=request.headers.get("Origin"),
             site=request.headers.get("Sec-Fetch-Site"), cookie=request.cookies.get(self.cookie),
             token=request.query.get("token") if request.path == "/" else None,
             websocket=request.path.startswith("/ws/"), now=self._clock(),
         )
-        refusal = self._entrance.refusal(asked)
+        refusal = self._entrance.refusal(claims)
         if refusal is not None:
             return web.Response(status=refusal.status, text=f"{refusal.status}: {refusal.why}\n")
         if request.path == "/" and request.query_string:
-            return self._redirect_to_page(asked)
+            return self._redirect_to_page(claims)
         return await handler(request)
 
     def _redirect_to_page(self, claims: BrowserClaims) -> web.Response:

@@ -78,7 +78,7 @@ class Tab(AppService):
 
     def __init__(
         self, argv: Sequence[str], scheme: str, *, write_bytes: WriteBytes, write_str: WriteText,
-        environment: Mapping[str, str] | None = None, name: str = "",
+        environment: Mapping[str, str], name: str,
     ) -> None:
         self.files = TabFiles()
         self.over = asyncio.Event()
@@ -92,7 +92,7 @@ class Tab(AppService):
         # textual-serve expects the command line of a shell
         super().__init__(shlex.join(argv), write_bytes=self._pass_bytes, write_str=self._pass_text,
                          close=self._note_end, download_manager=self.files)
-        self._argv, self._scheme, self._environment = list(argv), scheme, environment or {}
+        self._argv, self._scheme, self._environment = list(argv), scheme, environment
         self._size = (0, 0)
         self._error_output = b""
         self._error_reader: asyncio.Task[None] | None = None

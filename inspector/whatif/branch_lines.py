@@ -36,7 +36,7 @@ from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
 
-def branch_sheet(branch: Branch, step: int | None = None) -> LineSheet:
+def branch_sheet(branch: Branch, step: int | None) -> LineSheet:
     """The sheet of a branch; `step` is the one at the cursor, whose turn is compared if it is changed."""
     other = "the original" if branch.beside == ORIGINAL else f"run {branch.beside}"
     title: Line = (Span("Run ", Tone.TITLE), safe(branch.name, Tone.TITLE),

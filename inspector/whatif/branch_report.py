@@ -124,13 +124,13 @@ def boundaries(branch: Branch) -> list[str]:
     found: dict[str, list[Recut]] = {}
     for recut in _recuts(branch):
         found.setdefault(recut.basis, []).append(recut)
-    told = [f"{basis} for {len(cuts)} simulated ({cuts[0].note})" for basis, cuts in found.items()]
+    texts = [f"{basis} for {len(cuts)} simulated ({cuts[0].note})" for basis, cuts in found.items()]
     guessed = _estimated_steps(branch)
     if guessed:
         step, recut = guessed[0]
         count = f"{len(guessed):,} of {count_of(sum(map(len, found.values())), 'cut')}"
-        told.append(f"ESTIMATED in {count}; at step {step + 1} {recut.between}")
-    return told
+        texts.append(f"ESTIMATED in {count}; at step {step + 1} {recut.between}")
+    return texts
 
 
 def _estimated_steps(branch: Branch) -> list[tuple[int, Recut]]:
@@ -230,8 +230,8 @@ def restore_tree(original: View, store: Store) -> tuple[Tree, list[str]]:
             notices.append(f"branch {key}: the run that it was made from is missing")
             continue
         try:
-            told = load_live_runs(original, live_run_in(act["settings"]), store.folder)
-            notices += [f"branch {key}: {line}" for line in told]
+            problems = load_live_runs(original, live_run_in(act["settings"]), store.folder)
+            notices += [f"branch {key}: {line}" for line in problems]
             settings = replace(from_record(act["settings"]), prices=original.prices)
             known[key], _ = tree.add(parent, settings, act["from_step"] - 1, key)
         except CallerError as why:
@@ -241,8 +241,8 @@ def restore_tree(original: View, store: Store) -> tuple[Tree, list[str]]:
 
 def live_run_in(settings: Mapping[str, Any]) -> str | None:
     """The live run named in a record of settings."""
-    held = settings.get("set")
-    name = held.get("live") if isinstance(held, Mapping) else None
+    changed = settings.get("set")
+    name = changed.get("live") if isinstance(changed, Mapping) else None
     return name if isinstance(name, str) else None
 
 
@@ -252,13 +252,13 @@ def load_live_runs(original: View, name: str | None, folder: Path) -> list[str]:
     Raises:
         CallerError: the recording is not there, or cannot be read.
     """
-    heard = original.replay.case.live_runs
-    if name is None or name in heard:
+    live_runs = original.replay.case.live_runs
+    if name is None or name in live_runs:
         return []
     from inspector.live.branch_run import recall  # imported here, because only a live branch needs it
 
-    heard[name] = recall(name, folder)
-    return [heard[name].problem] if heard[name].problem else []
+    live_runs[name] = recall(name, folder)
+    return [live_runs[name].problem] if live_runs[name].problem else []
 
 
 def save_branch(store: Store, node: Node) -> None:

@@ -33,9 +33,9 @@ def completes(turn: TurnGrid) -> bool:
 
 def turn_counts(steady: int, undone: int, remaining: int) -> Iterator[Line]:
     """Turns that are only counted: those that complete in every cell, those not run, those left out."""
-    told = (steady, f"{'completes' if steady == 1 else 'complete'} in every cell"), (undone, "not run"), (
+    rows = (steady, f"{'completes' if steady == 1 else 'complete'} in every cell"), (undone, "not run"), (
         remaining, "more, one at a time")
-    for count, what in told:
+    for count, what in rows:
         if count:
             yield (Span(f"{count_of(count, 'turn')} {what}", Tone.DIM),)
 
@@ -53,7 +53,7 @@ def spent_line(end: End) -> Line:
                  end.fidelity)
 
 
-def cell_sheet(tuning: TunedGrid, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
+def cell_sheet(tuning: TunedGrid, cell: int, turn: int | None, most: int | None) -> list[Line]:
     """All details of a cell; at most `most` turns."""
     title: Line = (Span(cell_name(tuning, cell), Tone.TITLE),)
     single = tuning.single_turn(turn)

@@ -155,8 +155,8 @@ def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
     the longest response is used instead. If requests name different caps, the value `recorded` (each with its own) is
     added. One of the budgets is large enough for the longest answer with all its continuations.
     """
-    asked = [sum(link.place is TurnPlace.CONTINUATION for link in turn.links) for turn in case.recording.turns]
-    attempts = Axis(ATTEMPTS, tuple(range(max([6, *asked]) + 1)))
+    continuations = [sum(link.place is TurnPlace.CONTINUATION for link in turn.links) for turn in case.recording.turns]
+    attempts = Axis(ATTEMPTS, tuple(range(max([6, *continuations]) + 1)))
     caps = Counter(each.request.max_tokens for each in case.recording.exchanges
                    if each.request is not None and (each.request.max_tokens or 0) > 0)
     usual = caps.most_common(1)[0][0] if caps else max(map(_tokens, case.recording.exchanges), default=0)

@@ -163,11 +163,11 @@ def spent_words(end: End) -> str:
     """The number of a turn's answers, how many of them continue or repair another, and its output tokens."""
     more_of = [count_of(count, noun) for count, noun in (
         (end.spend.continuations, "continuation"), (end.spend.repairs, "repair")) if count]
-    told = f" ({', '.join(more_of)})" if more_of else ""
-    return f"{count_of(end.spend.requests, 'answer')}{told}, {output(end.spend)}"
+    parts = f" ({', '.join(more_of)})" if more_of else ""
+    return f"{count_of(end.spend.requests, 'answer')}{parts}, {output(end.spend)}"
 
 
-def budget_line(tuning: TunedGrid, best: Fewest, turn: int | None = None) -> Line:
+def budget_line(tuning: TunedGrid, best: Fewest, turn: int | None) -> Line:
     """A smallest budget, with a remark if not every larger budget of the grid completes as much."""
     name = Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG), *between_note(tuning, best.cell, best.budget)
     done = sum(end.complete for end in best.ends)  # a value between two columns may complete more
@@ -187,9 +187,9 @@ def parameter_lines(tuning: TunedGrid) -> Iterator[Line]:
     grid = tuning.grid
     for number, axis in enumerate(grid.axes):
         values = [axis.value_text(value) for value in axis.values]
-        told = " ".join(values) if len(values) <= 12 else f"{' '.join(values[:5])} … {' '.join(values[-3:])}"
+        text = " ".join(values) if len(values) <= 12 else f"{' '.join(values[:5])} … {' '.join(values[-3:])}"
         full = "" if axis.short == axis.name else f" ({axis.name})"
-        span = Span(f"{axis.short}{full}: {told}")
+        span = Span(f"{axis.short}{full}: {text}")
         yield field("grid", span) if number == 0 else more(span)
     yield field("size", *words(count_of(grid.size, "cell"), count_of(len(tuning.turns), "turn"),
                                 f"policy {grid.base.policy.name}"))
@@ -225,12 +225,12 @@ def fidelity_line(tuning: TunedGrid) -> Line:
 def _smallest(tuning: TunedGrid, turn: int | None, most: int | None) -> Iterator[Line]:
     numbers = range(len(tuning.turns)) if turn is None else (turn,)
     steady = {number for number in numbers if turn is None and completes(tuning.turns[number])}
-    told = [number for number in numbers if number not in steady][:most]
-    found = [smallest_limits(tuning, number) for number in told]
+    chosen = [number for number in numbers if number not in steady][:most]
+    found = [smallest_limits(tuning, number) for number in chosen]
     for each in found:
         if each is not None:
             yield from smallest_lines(tuning, each)
-    yield from turn_counts(len(steady), found.count(None), len(numbers) - len(steady) - len(told))
+    yield from turn_counts(len(steady), found.count(None), len(numbers) - len(steady) - len(chosen))
 
 
 def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:

@@ -19,14 +19,7 @@ from inspector.whatif.grid import End, TurnGrid, Value
 from inspector.whatif.grid_lines import FEWEST, LEAST_CAP, sheet
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
 from inspector.whatif.heat import WIDTH, end_word
-from inspector.whatif.smallest import (
-    BudgetPoint,
-    completes_in_larger,
-    knee,
-    limits_of,
-    smallest_limits,
-    why_incomplete,
-)
+from inspector.whatif.smallest import BudgetPoint, completes_in_larger, knee, limits_of, smallest_limits, why_incomplete
 from inspector.whatif.smallest_cap import (
     best_value,
     fewest_tokens,
@@ -43,9 +36,9 @@ def text(tuning: TunedGrid, show: str = "outcome", ascii_only: bool = False, pat
     """The sheet as linear text in 80 columns, ending with the command lines of the two best cells."""
     best, cap = fewest_tokens_of_all(tuning), smallest_cap_of_all(tuning)
     lines = [ascii_line(line) if ascii_only else line for line in sheet(tuning, show)]
-    told = plain([row for line in lines for row in wrap_line(line, WIDTH)]) + "\n"
+    report = plain([row for line in lines for row in wrap_line(line, WIDTH)]) + "\n"
     if best is None or not paths:
-        return told
+        return report
     own = tuning.grid.settings(best.cell)
     chosen: dict[str, Settings] = {}
     if cap is not None:
@@ -53,8 +46,8 @@ def text(tuning: TunedGrid, show: str = "outcome", ascii_only: bool = False, pat
     chosen[FEWEST] = own if best.budget is None else settings_of({INITIAL: str(best.budget)}, own)
     runs = [(f"{name}:\n" if len(chosen) > 1 else "") + _command(tuning, settings, paths)
             for name, settings in chosen.items()]
-    told += "\n" + "\n".join(runs) + "\n"
-    return ascii_text(told) if ascii_only else told
+    report += "\n" + "\n".join(runs) + "\n"
+    return ascii_text(report) if ascii_only else report
 
 
 def _command(tuning: TunedGrid, settings: Settings, paths: Sequence[str]) -> str:
@@ -208,10 +201,10 @@ _SUMS = {"completed": "completed", "unrecorded": "unrecorded", "simulated": "sim
 
 
 def _cell(tuning: TunedGrid, cell: int) -> dict[str, Any]:
-    told: dict[str, Any] = {"values": list(tuning.grid.values(cell)), "turns": tuning.run_counts[cell]}
+    members: dict[str, Any] = {"values": list(tuning.grid.values(cell)), "turns": tuning.run_counts[cell]}
     for name, of in _SUMS.items():
-        told[name] = getattr(tuning, of)[cell] if tuning.run_counts[cell] else None
-    return told
+        members[name] = getattr(tuning, of)[cell] if tuning.run_counts[cell] else None
+    return members
 
 
 def _turn(tuning: TunedGrid, number: int) -> dict[str, Any]:
@@ -290,22 +283,22 @@ def page(tuning: TunedGrid) -> str:
     grid, bend = tuning.grid, knee(tuning)
     best = None if bend is None else bend.enough.cell
     turns = count_of(len(tuning.turns), "turn")
-    told = [f"<h1>Limits and what they complete</h1><p>{turns}, policy {escape(grid.base.policy.name)}"
-            f"{', cancelled before all was run' if tuning.cancelled else ''}.</p>"]
+    parts = [f"<h1>Limits and what they complete</h1><p>{turns}, policy {escape(grid.base.policy.name)}"
+             f"{', cancelled before all was run' if tuning.cancelled else ''}.</p>"]
     if best is not None:
         done = f"{tuning.completed[best]:,} of {turns} complete for {tuning.tokens[best]:,} output tokens"
-        told.append(f"<p>The cell that completes as many as any, for the fewest output tokens: "
-                    f"<strong>{escape(_assigned_values(grid.names, grid.values(best)))}</strong>; {done}.</p>")
+        parts.append(f"<p>The cell that completes as many as any, for the fewest output tokens: "
+                     f"<strong>{escape(_assigned_values(grid.names, grid.values(best)))}</strong>; {done}.</p>")
     rows, columns = grid.axes[0], grid.axes[-1] if len(grid.axes) > 1 else None
     for others in product(*(axis.values for axis in grid.axes[1:-1])):
         heat = _page_table(tuning, rows.values, columns.values if columns else (), others, best)
-        told.append(f'<div class="wide">{heat}</div>')  # on a narrow screen the table moves by itself
-    told.append("<p>~ is simulated: what the recording does not hold was cut again. A number is the turns that are "
-                "complete; the greener, the more.</p>")
+        parts.append(f'<div class="wide">{heat}</div>')  # on a narrow screen the table moves by itself
+    parts.append("<p>~ is simulated: what the recording does not hold was cut again. A number is the turns that are "
+                 "complete; the greener, the more.</p>")
     return (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Limits and what they complete</title>'
             f'<meta name="viewport" content="width=device-width,initial-scale=1">'
             f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
-            f"<style>{PAGE_STYLE}</style><body>{''.join(told)}</body></html>\n")
+            f"<style>{PAGE_STYLE}</style><body>{''.join(parts)}</body></html>\n")
 
 
 def _assigned_values(names: Sequence[str], values: Sequence[Value]) -> str:

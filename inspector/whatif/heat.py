@@ -178,10 +178,10 @@ class Plane:
         spans = [Span(f"{self.rows.value_text(self.rows.values[row]):<{self.margin}}", Tone.DIM)]
         for column in self._columns_of(chunk):
             cell = first + column
-            told, role = marks[cell]
-            rest = f"{told[1:]}{best.get(cell, '')}{CURSOR if cell == here else ''}"
-            spans += [Span(told[:1], role), Span(rest, Tone.HERE if cell == here else Tone.PLAIN),
-                      Span(" " * (self.cell_width - len(told[:1] + rest)))]
+            mark, role = marks[cell]
+            rest = f"{mark[1:]}{best.get(cell, '')}{CURSOR if cell == here else ''}"
+            spans += [Span(mark[:1], role), Span(rest, Tone.HERE if cell == here else Tone.PLAIN),
+                      Span(" " * (self.cell_width - len(mark[:1] + rest)))]
         return tuple(spans)
 
     def _block_values(self, block: int) -> str:
@@ -238,8 +238,8 @@ def end_word(end: End) -> str:
         return end.verdict.lower()
     if end.verdict in WHOLE_SO_FAR:
         return WHOLE_SO_FAR[end.verdict]
-    told = "completed" if end.complete else end.limit or ("cut_unseen" if end.cut_unseen else end.terminal)
-    return WORDS.get(told, told)
+    outcome = "completed" if end.complete else end.limit or ("cut_unseen" if end.cut_unseen else end.terminal)
+    return WORDS.get(outcome, outcome)
 
 
 def _outcome(tuning: TunedGrid, cell: int, short: bool) -> Span:
@@ -284,8 +284,8 @@ def cell_marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: 
     most = max(values, default=0)
 
     def mark(cell: int) -> Span:
-        told = _outcome(tuning, cell, short) if show == "outcome" else _shade(values[cell], most)
-        return _with_sign(told, tuning.simulated[cell] > 0)
+        sign = _outcome(tuning, cell, short) if show == "outcome" else _shade(values[cell], most)
+        return _with_sign(sign, tuning.simulated[cell] > 0)
 
     return [mark(cell) if tuning.is_comparable(cell) else NOT_RUN for cell in range(len(values))]
 
@@ -295,8 +295,8 @@ def _turn_marks(show: str, seen: TurnGrid) -> list[Span]:
     most, by_code = max(values, default=0), {UNDONE_CODE: NOT_RUN}
     for code, (end, value) in enumerate(zip(seen.ends, values, strict=True)):
         glyph, role = mark_of(end)
-        told = Span(f"{glyph} {end_word(end)}", role) if show == "outcome" else _shade(value, most)
-        by_code[code] = _with_sign(told, end.simulated)
+        sign = Span(f"{glyph} {end_word(end)}", role) if show == "outcome" else _shade(value, most)
+        by_code[code] = _with_sign(sign, end.simulated)
     return [by_code[code] for code in seen.codes]
 
 
@@ -312,9 +312,9 @@ def legend(show: str, tuning: TunedGrid, turn: int | None = None) -> str:
     single = tuning.single_turn(turn)
     waiting = single is not None and any(end.verdict in WHOLE_SO_FAR for end in tuning.turns[single].ends)
     waits = f"{_GLYPHS['AWAITS RESULT']} whole, awaits a result  " if waiting else ""
-    told = "the word is the limit or reason" if single is not None else "the number counts the turns that complete"
+    meaning = "the word is the limit or reason" if single is not None else "the number counts the turns that complete"
     return (f"{glyphs[State.COMPLETE]} complete  {glyphs[State.ABORT_PARTIAL]} incomplete  {waits}"
-            f"{glyphs[State.UNRECORDED]} the recording ends first; {told}")
+            f"{glyphs[State.UNRECORDED]} the recording ends first; {meaning}")
 
 
 # -- the map ---------------------------------------------------------------------------------------------------------

@@ -313,11 +313,10 @@ class Matrix:
         return Fidelity.SIMULATED if made or first.settings.simulate else Fidelity.RECORDED
 
 
-def matrix(case: Case, settings: Settings | None = None, policies: Sequence[Policy] = ()) -> Matrix:
+def matrix(case: Case, settings: Settings, policies: Sequence[Policy] = ()) -> Matrix:
     """Runs a case under `policies` (by default all presets), strict first, with the limits of `settings`."""
-    base = settings or Settings()
     chosen = (STRICT, *(p for p in (policies or POLICIES.values()) if p.name != STRICT.name))
-    replays = tuple(replay(case, replace(base, policy=policy)) for policy in chosen)
+    replays = tuple(replay(case, replace(settings, policy=policy)) for policy in chosen)
     noted = recorded_findings(replays[0].case)
     rows = tuple(tuple(_cells(replays, row, of_turn)) for row, of_turn in enumerate(noted))
     return Matrix(replays, rows)

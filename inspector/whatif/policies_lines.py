@@ -95,14 +95,14 @@ def _decision_counts(cells: Iterable[Cell]) -> list[str]:
 
 def fold_line(matrix: Matrix, turns: range, *, here: bool) -> Line:
     """The line of consecutive turns in which all policies agree."""
-    told = ", ".join(_decision_counts(matrix.rows[turn][0] for turn in turns))
+    decisions = ", ".join(_decision_counts(matrix.rows[turn][0] for turn in turns))
     # Both numbers, since the first alone reads as a part of what follows: `1  3 turns`.
     first, numbers = f"{turns[0] + 1:,}–", f"{turns[0] + 1:,}–{turns[-1] + 1:,}"
     label = f"{numbers if len(numbers) < LABEL else first:<{LABEL}}"
     return (Span(label, Tone.DIM), Span("▶" if here else " ", Tone.HERE),
             Span(f"{len(turns):,} turns{_files_text(matrix, turns)} in which all policies agree",
                  Tone.PLAIN if here else Tone.DIM),
-            Span(f"  {told}", Tone.DIM))
+            Span(f"  {decisions}", Tone.DIM))
 
 
 def _files_text(matrix: Matrix, turns: range) -> str:

@@ -31,17 +31,7 @@ from inspector.config.settings import INITIAL, SHORT_NAMES
 from inspector.replay import first_run
 from inspector.replay.case import Case
 from inspector.sessions.recording import Exchange
-from inspector.whatif.grid import (
-    SEPARATE_AXES,
-    TOKENS,
-    UNDONE_CODE,
-    Axis,
-    End,
-    Grid,
-    Group,
-    TurnGrid,
-    Value,
-)
+from inspector.whatif.grid import SEPARATE_AXES, TOKENS, UNDONE_CODE, Axis, End, Grid, Group, TurnGrid, Value
 from inspector.whatif.grid_run import Edge, TunedGrid, cost, is_as_good, search_once
 from inspector.whatif.sweep import Sweep
 from loop_core.turn.state import State
@@ -100,11 +90,11 @@ def smallest_value(
     Only the `few` turns that go different ways at the two sides are run in between. The value that is found is tried
     for `every` turn; if it is not enough, all turns are run in between too.
     """
-    for asked in (few, every):
+    for turns in (few, every):
         worse, found = low, high
         while worse + 1 < found:
             middle = (worse + found) // 2
-            worse, found = (worse, middle) if enough(asked, middle) else (middle, found)
+            worse, found = (worse, middle) if enough(turns, middle) else (middle, found)
         if enough(every, found):
             break
     return found

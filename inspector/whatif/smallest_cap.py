@@ -22,15 +22,7 @@ from inspector.config.settings import INITIAL
 from inspector.whatif.grid import SEPARATE_AXES, UNDONE_CODE, End, Grid, TurnGrid, Value
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost, search_once
 from inspector.whatif.heat import WHOLE_SO_FAR
-from inspector.whatif.smallest import (
-    BudgetPoint,
-    Runs,
-    is_end_unknown,
-    knee,
-    smallest_limits,
-    smallest_value,
-    with_cap,
-)
+from inspector.whatif.smallest import BudgetPoint, Runs, is_end_unknown, knee, smallest_limits, smallest_value, with_cap
 from loop_core.turn.trace import Fidelity
 
 

@@ -40,14 +40,14 @@ def lock_file(number: int, shared: bool = False) -> Iterator[None]:
         os.lseek(number, 1 << 40, os.SEEK_SET)  # this byte, which is never written, stands for the file
         try:
             msvcrt.locking(number, msvcrt.LK_LOCK, 1)
-            held = True
+            locked = True
         except OSError:
-            held = False
+            locked = False
         os.lseek(number, place, os.SEEK_SET)
         try:
             yield
         finally:
-            if held:
+            if locked:
                 os.lseek(number, 1 << 40, os.SEEK_SET)
                 msvcrt.locking(number, msvcrt.LK_UNLCK, 1)
     else:
@@ -133,7 +133,7 @@ ACTS: Mapping[str, tuple[Callable[[StoredActs, Act], None], Mapping[str, tuple[t
 everywhere outside the program."""
 
 
-def session_hash(recording: Recording, stdin: bytes | None = None) -> str:
+def session_hash(recording: Recording, stdin: bytes | None) -> str:
     """The hash of the bytes of all files that were read, in order, because steps are numbered in that order.
 
     Raises:
@@ -208,7 +208,7 @@ class Store:
         number = None if step is None else step + 1
         self._add({"act": "note", "run": run, "step": number, "text": text})
 
-    def breakpoint(self, text: str, on: bool | None = True) -> None:
+    def breakpoint(self, text: str, on: bool | None) -> None:
         """Saves a breakpoint, enabled or disabled; None takes it away."""
         self._add({"act": "breakpoint", "text": text, "on": on})
 

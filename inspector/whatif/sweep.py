@@ -99,7 +99,7 @@ class Stem:
         return self.end.fidelity == Fidelity.RECORDED
 
 
-def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool = False) -> Stem:
+def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool) -> Stem:
     """The stem of a run; the total spend of a `simulated` one is unknown, since its answers depend on it."""
     looks = tuple(look for number, step in enumerate(steps) if (look := _guard_check(step, number)) is not None)
     turn = steps[-1].turn
@@ -144,8 +144,8 @@ def _cut_unseen(steps: Sequence[Step]) -> bool:
 
 
 def _largest(answers: Sequence[ProviderResponse]) -> int | None:
-    told = [answer.response.usage.output_tokens if answer.response.usage else None for answer in answers]
-    return None if None in told else max((tokens for tokens in told if tokens is not None), default=0)
+    counts = [answer.response.usage.output_tokens if answer.response.usage else None for answer in answers]
+    return None if None in counts else max((tokens for tokens in counts if tokens is not None), default=0)
 
 
 def segments(turn: Turn) -> int:
@@ -366,9 +366,9 @@ class Sweep:
     def _recorded_budgets(self) -> frozenset[Value]:
         """The budgets under which answers may stand as they were recorded: those asked for, and those spent."""
         exchanges = [self.case.recording.exchanges[link.index] for link in self.record.links]
-        asked = {each.request.max_tokens for each in exchanges if each.request is not None}
+        caps = {each.request.max_tokens for each in exchanges if each.request is not None}
         usages = [each.response.usage for each in exchanges if each.response.usage is not None]
-        return frozenset({None, *asked, *(usage.output_tokens for usage in usages),
+        return frozenset({None, *caps, *(usage.output_tokens for usage in usages),
                           *(usage.visible_tokens for usage in usages)})
 
     @cached_property

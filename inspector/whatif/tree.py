@@ -90,7 +90,7 @@ class Preview(NamedTuple):
     """The indices of the turns whose end would differ."""
 
 
-def preview(run: Replay, settings: Settings, since: int = 0) -> Preview:
+def preview(run: Replay, settings: Settings, since: int) -> Preview:
     """The effect of a change: fast enough to compute while the change is typed.
 
     Raises:
@@ -140,8 +140,8 @@ def key_of(parent: str, settings: Settings, since: int) -> str:
     """The key of a branch: twelve hexadecimal digits, computed from its parent's key, its settings and its step."""
     from hashlib import sha256
 
-    told = json.dumps([parent, record_of(settings), since], sort_keys=True, ensure_ascii=True)
-    return sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:12]
+    document = json.dumps([parent, record_of(settings), since], sort_keys=True, ensure_ascii=True)
+    return sha256(document.encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
 
 class Tree:

@@ -108,13 +108,13 @@ def content_lines(old: Contents, new: Contents, sides: tuple[str, str] = ("on th
 def _call_lines(old: Contents, new: Contents, sides: tuple[str, str]) -> list[Line]:
     lines: list[Line] = []
     for number, (one, other) in enumerate(zip_longest(old.invocations, new.invocations), 1):
-        told = [each for each in (one, other) if each is not None]
-        names = list(dict.fromkeys(name for name, _ in told))
+        calls = [each for each in (one, other) if each is not None]
+        names = list(dict.fromkeys(name for name, _ in calls))
         title: Line = (Span(f"call {number}  ", Tone.KEY), safe(" ≠ ".join(names), Tone.STRONG))
         if one is None or other is None:
             lines.append((*title, safe(f"  only {sides[one is None]}", Tone.WARN)))
             mark, role = ("+ ", Tone.ADDED) if one is None else ("− ", Tone.REMOVED)
-            lines += _text(mark, told[0][1].split("\n"), role)
+            lines += _text(mark, calls[0][1].split("\n"), role)
         elif one[1] == other[1]:
             lines.append((*title, Span(f"  the same arguments, {count_of(len(one[1]), 'character')}", Tone.DIM)))
         else:
@@ -240,9 +240,9 @@ class TurnPair:
 
     def summary(self) -> str:
         """The differences, in one sentence: reasons, calls and texts, then the first step."""
-        told = differences(*self.contents)
+        parts = differences(*self.contents)
         where = self._steps_differ()
-        return f"different: {', '.join(told)}; {where}" if told else where
+        return f"different: {', '.join(parts)}; {where}" if parts else where
 
     def _steps_differ(self) -> str:
         pair = self.difference
@@ -339,8 +339,8 @@ def _cap(side: TurnSide) -> Line:
 
 def _calls(side: TurnSide) -> Line:
     verdicts = contents_of(side.view, side.turn).calls
-    told = [f"{one_line(each.call.name or 'unnamed')} {each.admission.value}" for each in verdicts]
-    return (safe(", ".join(told) or "none"),)
+    calls = [f"{one_line(each.call.name or 'unnamed')} {each.admission.value}" for each in verdicts]
+    return (safe(", ".join(calls) or "none"),)
 
 
 def _count(number: int) -> Line:
@@ -383,8 +383,8 @@ def pair_values(pair: TurnPair, paths: Sequence[str]) -> dict[str, Any]:
          "output_tokens": side.turn.spend.output_tokens, "requests": side.turn.spend.requests,
          "max_tokens": side.turn.final_turn.request.max_tokens, "merged_text": side.turn.joined_text.text,
          "calls": [{"name": each.call.name, "arguments": each.call.arguments, "verdict": each.admission.value}
-                   for each in held.calls]}
-        for path, side, held in zip(paths, (pair.left, pair.right), pair.contents, strict=True)
+                   for each in contents.calls]}
+        for path, side, contents in zip(paths, (pair.left, pair.right), pair.contents, strict=True)
     ]
     return {
         "schema": SCHEMA,

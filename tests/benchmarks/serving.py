@@ -21,7 +21,8 @@ from typing import Any
 from measure import Line, Report, Skipped
 
 from inspector.provider import Intent, Story
-from inspector.provider.reply import reply
+from inspector.provider.place import locate
+from inspector.provider.reply import reply_at
 from loop_core.client.address import Server, url_of
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import FORMATS, wire
@@ -111,7 +112,7 @@ def report() -> Report:
         ours, bare = Process(SERVE, stack), Process(BARE, stack)
         for api in FORMATS:
             request = Request(api, (Message(Role.USER, (TextPart("x"),)),), "m", max_tokens=90_000, stream=True)
-            made = reply(STORY, request, True).frames
+            made = reply_at(STORY, request, locate(STORY, request), True, None).frames
             size = sum(map(len, made)) // len(made)
             body, path = wire(api).encode_request(request), url_of(Server(api, ours.url), wire(api).path(request))
             place = path.removeprefix(ours.url)

@@ -103,7 +103,7 @@ def test_exchanges_that_a_logger_spread_over_files_are_one_conversation(tmp_path
     (tmp_path / "1.json").write_text(json.dumps(asked(asks, chat("Half of it, ", "length"), max_tokens=7)))
     later = [*asks, {"role": "assistant", "content": "Half of it, "}, user("and now something else")]
     (tmp_path / "2.json").write_text(json.dumps(asked(later, chat("Fine."), max_tokens=50)))
-    report = check_paths([str(tmp_path)], selected_rules())
+    report = check_paths([str(tmp_path)], selected_rules(), jobs=None)
     assert [(each.rule, Path(each.file).name) for each in report.problems] == [("cut-answer-taken", "1.json")]
 
 

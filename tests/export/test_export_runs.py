@@ -70,7 +70,7 @@ def asked_live(path: str, folder: Path, turn: int, since: int | None = None) -> 
     """The run in which a server answers a turn again."""
     first = read(path)
     since = first.turns[turn - 1].first if since is None else since
-    name = new_name()
+    name = new_name(False)
     heard, failure = run_branch(looked(first, since), name, folder, PATIENT)
     assert failure is None
     return branch(first, name, heard, first.settings, since).view
@@ -148,7 +148,7 @@ def test_a_report_of_a_live_turn_names_its_file_and_quotes_its_answer_alone(tmp_
                     streams(CHAT, answer(CHAT, "tro", Stop.MAX_TOKENS))]
     first = read(two_turns(tmp_path))
     settings = settings_of({"continuation_max_attempts": "1"}, first.settings)
-    name = new_name()
+    name = new_name(False)
     request = looked(first, first.turns[1].first, base=fake.url, continuation_max_attempts=1)
     heard, _ = run_branch(request, name, tmp_path, PATIENT)
     seen = branch(first, name, heard, settings, first.turns[1].first).view

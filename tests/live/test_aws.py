@@ -82,7 +82,7 @@ def test_a_signature_is_the_one_that_botocores_client_makes(model: str, monkeypa
     assert signed is not None
     assert signed[1] == "content-type;host;x-amz-date;x-amz-security-token", "the same headers as ours"
     headers = [("content-type", text(theirs.headers["Content-Type"])), ("accept", "x"), ("user-agent", "y")]
-    ours = dict(aws.AwsSigner()("POST", theirs.url, headers, theirs.body))
+    ours = dict(aws.AwsSigner(None)("POST", theirs.url, headers, theirs.body))
     added = ("X-Amz-Date", "X-Amz-Security-Token", "Authorization")
     assert ours == {name: text(theirs.headers[name]) for name in added}
 
@@ -200,7 +200,7 @@ def test_a_prompt_that_holds_a_secret_key_is_refused(ran: Ran, fake: Fake, tmp_p
 def asked(**words: Any) -> Server:
     """The server that a command would ask."""
     return headless.server_of(words.get("api", API), "m", words.get("base", ""), None, words.get("key_env"),
-                              words.get("sign"))
+                              words.get("sign"), ())
 
 
 @pytest.mark.parametrize(("variables", "words", "signs", "host"), [
@@ -265,7 +265,7 @@ def test_what_is_missing_is_one_line_and_nothing_is_sent(
 
 
 def test_a_region_that_no_host_and_no_variable_names(fake: Fake, tmp_path: Path) -> None:
-    with Live(Server(API, fake.url, sign=aws.AwsSigner()), Told(), None, QUICK) as source, \
+    with Live(Server(API, fake.url, sign=aws.AwsSigner(None)), Told(), None, QUICK) as source, \
             pytest.raises(CallerError, match="no AWS region"):
         run("t", request(API), source, plan(API))
 

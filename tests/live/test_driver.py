@@ -24,7 +24,7 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import View, view
 from inspector.report.lines.spans import text_of
-from inspector.report.lines.steps import step_line
+from inspector.report.lines.steps import NO_REMARKS, step_line
 from inspector.sessions import open_paths
 from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.errors import CallerError, LoopError
@@ -54,7 +54,7 @@ def played(fake: Fake, folder: Path, play: Play, line: Connection = PATIENT, **t
              "assignments": ("max_tokens=20",), **typed}
 
     async def run() -> Driver:
-        driver = Driver(start(LiveOptions(A, "m", **given), Settings()), line=line)
+        driver = Driver(start(LiveOptions(A, "m", **given), Settings()), line=line, on_change=None)
         await play(driver)
         await driver.close()
         return driver
@@ -110,11 +110,11 @@ def test_a_silence_is_shown_for_as_long_as_it_lasts(fake: Fake, tmp_path: Path) 
     async def play(driver: Driver) -> None:
         live = driver.live
         for phase in (Phase.ASKING, Phase.STREAMING):
-            live.flow, live.phase, live.heard = Flow("openai_chat", 0), phase, monotonic() - 5.2
+            live.flow, live.phase, live.heard_at = Flow("openai_chat", 0, ()), phase, monotonic() - 5.2
             assert ", silent for 5 s" in said(driver)
-            live.heard = monotonic()
+            live.heard_at = monotonic()
             assert "silent" not in said(driver), "a moment is none"
-        live.phase, live.heard, live.flow = Phase.WAITING, 0.0, None
+        live.phase, live.heard_at, live.flow = Phase.WAITING, 0.0, None
         assert live.silent == 0, "nothing is waited for"
 
     played(fake, tmp_path, play)
@@ -124,7 +124,7 @@ def test_a_piece_of_an_answer_ends_a_silence(fake: Fake, tmp_path: Path) -> None
     async def play(driver: Driver) -> None:
         before = monotonic()
         await driver.act()
-        assert before < driver.live.heard <= monotonic()
+        assert before < driver.live.heard_at <= monotonic()
 
     fake.answers = [END]
     played(fake, tmp_path, play)
@@ -143,7 +143,7 @@ def test_the_second_request_of_a_turn_says_why_it_is_sent(
     turn = scenario_turn(story, LiveOptions("anthropic_messages", None), Settings())
 
     async def run() -> list[str]:
-        driver, lines = Driver(turn.start, line=PATIENT), []
+        driver, lines = Driver(turn.start, line=PATIENT, on_change=None), []
         while not isinstance(driver.live.pending, Finish):
             lines.append(said(driver))
             await driver.act()
@@ -318,12 +318,12 @@ def test_a_retried_continuation_reads_as_one_request(fake: Fake, tmp_path: Path)
     assert len(file.responses) == 4
     assert file.turns[0].joined_text.text == "One, two, three."
     assert (file.turns[0].run.runs, file.turns[0].verdict.word) == (1, "CUT, COMPLETED")
-    told = [text_of(step_line(file, index, 0)) for index in range(len(file.steps))]
+    told = [text_of(step_line(file, index, 0, NO_REMARKS)) for index in range(len(file.steps))]
     assert [line.split()[-3:] for line in told if "EvaluateStop" in line] == [
         ["✂", "EvaluateStop", "max_tokens"], ["503", "then", "end_turn"]]
     assert sum("429, 503 then end_turn" in line for line in told) == 1
     live = live_view(driver)
-    assert [text_of(step_line(live, index, 0)) for index in range(len(live.steps))] == told
+    assert [text_of(step_line(live, index, 0, NO_REMARKS)) for index in range(len(live.steps))] == told
     same(driver, tmp_path)
 
 

@@ -26,7 +26,7 @@ def test_what_has_come_is_what_the_decoder_reads(api: str, size: int) -> None:
     calls = () if api in ("gemini_generate", "ollama_chat") else (
         ToolCall("call_1", "weather", '{"city":"Oslo"}', closed=True),)
     body = b"".join(answer(api, TEXT, Stop.TOOL_CALL if calls else Stop.END_TURN, *calls))
-    flow = Flow(api, 0)
+    flow = Flow(api, 0, ())
     flow.take_head(200, ())
     seen = ""
     for at in range(0, len(body), size):
@@ -42,7 +42,7 @@ def test_what_has_come_is_what_the_decoder_reads(api: str, size: int) -> None:
 
 
 def test_bytes_of_no_format_show_no_text_and_break_nothing() -> None:
-    flow = Flow("openai_chat", 0)
+    flow = Flow("openai_chat", 0, ())
     for data in (b"<html>", b"no", b"data: {}"):
         flow.take_data(data, 1.0)
         flow.read()

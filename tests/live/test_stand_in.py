@@ -92,7 +92,7 @@ def test_a_cut_call_is_brought_to_an_end_and_is_never_run(tmp_path: Path) -> Non
 
 def test_arguments_that_look_whole_in_a_cut_answer_are_marked_too(tmp_path: Path) -> None:
     whole = ToolCall("call_1", "save", '{"path": "a.md", "text": "x", "mode": 1, "more": "y"}', closed=True)
-    [answer] = stand_in(read(cut_recording(tmp_path, None, whole, tools=[SAVE])).turns[0]).answers
+    [answer] = stand_in(read(cut_recording(tmp_path, None, whole, tools=[SAVE])).turns[0], 0).answers
     [call] = answer.calls
     assert json.loads(call.arguments or "")["more"] == f"y {MADE_UP_MARK}"
 
@@ -100,7 +100,7 @@ def test_arguments_that_look_whole_in_a_cut_answer_are_marked_too(tmp_path: Path
 def test_an_answer_that_was_not_cut_gets_no_rest(tmp_path: Path) -> None:
     url = "https://api.openai.com/v1/chat/completions"
     path = har(tmp_path / "whole.har", entry(url, asked_body(), completion("All of it.", "stop")))
-    [answer] = stand_in(read(path).turns[0]).answers
+    [answer] = stand_in(read(path).turns[0], 0).answers
     assert answer.text == "All of it."
 
 
@@ -141,5 +141,5 @@ def test_a_member_that_never_came_has_a_value_of_its_type(kind: str, value: Any,
     tool = {"type": "function", "function": {"name": "save", "parameters": {
         "type": "object", "required": ["a", "b"], "properties": {"a": {"type": "string"}, "b": {"type": kind}}}}}
     call = ToolCall("call_1", "save", '{"a": "x', closed=True)
-    [answer] = stand_in(read(cut_recording(tmp_path, None, call, tools=[tool])).turns[0]).answers
+    [answer] = stand_in(read(cut_recording(tmp_path, None, call, tools=[tool])).turns[0], 0).answers
     assert json.loads(answer.calls[0].arguments or "") == {"a": f"x {MADE_UP_MARK}", "b": value}

@@ -12,7 +12,6 @@ from dataclasses import replace
 import pytest
 
 from inspector.provider import PlacedFault, Provider, Story, serving
-from inspector.provider.reply import reply
 from loop_core.client.address import Server
 from loop_core.client.exchange import Observer
 from loop_core.client.outgoing import ability
@@ -24,7 +23,7 @@ from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, Stop, TextPart
 from loop_core.wire import decode, wire
 from loop_core.wire.profiles import PROFILES
-from tests.scenes.provider import BASES, MEANT, QUICK, TOOLS, at_once, play
+from tests.scenes.provider import BASES, MEANT, QUICK, TOOLS, at_once, play, reply
 
 MOST = 40
 """More frames than the answer has in any format; a number beyond the last means the last."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.provider.checks import check, match_json, members_in_path
-from inspector.provider.reply import error_body, reply
+from inspector.provider.reply import error_body
 from inspector.provider.scenarios import Intent, Story
 from loop_core.formats import FORMATS
 from loop_core.turn.history import hint_message
@@ -30,7 +30,7 @@ from loop_core.wire.servers import (
     RESPONSES,
 )
 from tests.scenes.cut_forms import CUT_FORMS
-from tests.scenes.provider import CALLING
+from tests.scenes.provider import CALLING, reply
 from tests.scenes.refusals import (
     ASK,
     BODIES,

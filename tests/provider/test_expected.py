@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.provider.place import Sending
-from inspector.provider.reply import Reply, reply
+from inspector.provider.reply import Reply
 from inspector.provider.scenarios import Kind, PlacedFault, Story
 from loop_core.formats import FORMATS
 from loop_core.turn.history import hint_message, repair_message
@@ -26,7 +26,7 @@ from loop_core.wire.servers import (
     OLLAMA,
     RESPONSES,
 )
-from tests.scenes.provider import BASES, PAGE, TEXT, TOOLS, WRITE
+from tests.scenes.provider import BASES, PAGE, TEXT, TOOLS, WRITE, reply
 
 Check = Callable[[Reply, ChatResponse], bool]
 WRITTEN_AS = BASES["call"][0].calls[0].arguments

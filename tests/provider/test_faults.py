@@ -12,7 +12,6 @@ import loop_core
 from inspector.provider import Kind, PlacedFault, Provider, Story, all_stories, serving
 from inspector.provider.faults import FAULTS, Argument, Fault, Layer, StopWord, stop_word_of, why_unplayable
 from inspector.provider.reading import ARGUMENT_TYPES
-from inspector.provider.reply import reply
 from loop_core.formats import FORMATS
 from loop_core.judge.arguments import parse_leniently
 from loop_core.turn.presets import POLICIES
@@ -45,6 +44,7 @@ from tests.scenes.provider import (
     in_each_way,
     named,
     play,
+    reply,
     shown,
 )
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector.provider.place import PlaceMark, StoryPlace, locate, reached_length, read_mark
-from inspector.provider.reply import reply, reply_at, stored_reply
+from inspector.provider.reply import reply_at, stored_reply
 from inspector.provider.scenarios import Intent, Kind, PlacedFault, Story
 from loop_core.errors import CallerError
 from loop_core.formats import FORMATS
@@ -19,7 +19,7 @@ from loop_core.turn.history import hint_message, nudge_message, repair_message
 from loop_core.values import Message, ReasoningPart, Request, Role, TextPart, ToolCall, ToolResultPart
 from loop_core.wire import decode, wire
 from tests.scenes.cut_forms import CUT_FORMS
-from tests.scenes.provider import CALLING
+from tests.scenes.provider import CALLING, reply
 
 TEXT = "One, two, three, four. One, two, three, four, five, and then the same once more: six, seven, eight, nine, ten."
 CALL = ToolCall("c1", "count", '{"to": 10, "by": 1}')
@@ -178,7 +178,7 @@ def test_an_id_that_somebody_wrote_leads_nowhere_beyond_the_answer() -> None:
     assert (place.answer, place.text_length) == (2, 0), "all of the answer was said and called"
     unasked = locate(STORY, Request("gemini_generate", (user("On."),), "m", continuation_token=mark.token))
     assert (unasked.answer, unasked.text_length, unasked.whole_calls) == (1, len("I count."), (0,))
-    assert stored_reply("openai_responses", STORY, mark, "x").place.text_length == len("I count.")
+    assert stored_reply("openai_responses", STORY, mark, "x", None).place.text_length == len("I count.")
 
 
 def test_previous_responses_lead_from_answer_to_answer() -> None:

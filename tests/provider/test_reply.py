@@ -9,7 +9,7 @@ import pytest
 
 from inspector.provider.dialects import DIALECTS
 from inspector.provider.faults import FAULTS
-from inspector.provider.reply import dialect_for, error_body, reply
+from inspector.provider.reply import dialect_for, error_body
 from inspector.provider.scenarios import PlacedFault, Story
 from loop_core.errors import CallerError
 from loop_core.formats import FORMATS
@@ -20,7 +20,7 @@ from loop_core.values import Message, ReasoningPart, Request, Role, Stop, TextPa
 from loop_core.wire import decode, wire
 from loop_core.wire.servers import CHAT, OLLAMA, RESPONSES
 from loop_core.wire.serving import Moment
-from tests.scenes.provider import BASES, CALLING, MEANT, PAGE, TOOLS, WRITE, each_way
+from tests.scenes.provider import BASES, CALLING, MEANT, PAGE, TOOLS, WRITE, each_way, reply
 
 THOUGHT = "The metrics come first, then the consumers, and then what the two have to do with each other."
 STORY = Story("all", "x", (replace(BASES["calls"][0], reasoning=THOUGHT),), TOOLS)

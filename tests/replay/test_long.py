@@ -102,7 +102,7 @@ def test_a_document_makes_the_steps_of_each_turn_once_and_keeps_none(
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: Path(path).name[:2])
 def test_a_what_if_finds_the_same_differences(path: str) -> None:
     short, long = both(path)
-    assert preview(short, RAISED) == preview(long, RAISED)
+    assert preview(short, RAISED, 0) == preview(long, RAISED, 0)
     made, again = (branch(view(one), RAISED) for one in (short, long))
     assert [turn.id for turn in made.changed_turns] == [turn.id for turn in again.changed_turns]
     assert made.difference == again.difference

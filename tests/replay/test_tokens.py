@@ -56,12 +56,12 @@ def test_a_cut_answer_used_its_cap() -> None:
 
 def test_how_far_the_counts_may_lie_apart() -> None:
     """Two tokens without a chunk, or one in fifty; up to 16 for each call, but never half of what there is."""
-    assert agrees(100, 100)
-    assert agrees(100, 102)
-    assert not agrees(100, 103)
-    assert agrees(1_000, 1_020)
-    assert not agrees(1_000, 1_021)
-    assert not agrees(100, 99)
+    assert agrees(100, 100, 0)
+    assert agrees(100, 102, 0)
+    assert not agrees(100, 103, 0)
+    assert agrees(1_000, 1_020, 0)
+    assert not agrees(1_000, 1_021, 0)
+    assert not agrees(100, 99, 0)
     assert agrees(100, 118, calls=1)
     assert not agrees(100, 119, calls=1)
     assert not agrees(4, 9, calls=1)

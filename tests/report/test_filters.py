@@ -184,9 +184,9 @@ def test_a_simulated_answer_is_found_as_a_recorded_one(simulated):
 
 def test_a_breakpoint_stops_at_each_simulated_answer(simulated):
     found = filters.parse("cut")
-    first = filters.hit_after(found, simulated, 0)
-    second = filters.hit_after(found, simulated, first)
-    third = filters.hit_after(found, simulated, second)
+    first = filters.hit_after(found, simulated, 0, 1, frozenset())
+    second = filters.hit_after(found, simulated, first, 1, frozenset())
+    third = filters.hit_after(found, simulated, second, 1, frozenset())
     assert [simulated.steps[index].state for index in (first, second)] == [State.EVALUATE_STOP] * 2
     assert third is None
 
@@ -212,13 +212,13 @@ def test_marks_are_the_operators(ran):
 def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     found = filters.parse("stop:max_tokens")
     hits, at = [], -1
-    while (at := filters.hit_after(found, cut, at)) is not None:
+    while (at := filters.hit_after(found, cut, at, 1, frozenset())) is not None:
         hits.append(at)
     evaluated = [i for i, step in enumerate(cut.steps)
                  if step.state is State.EVALUATE_STOP and cut.responses[step.response].index < 4]
     assert hits == evaluated
     back, at = [], len(cut.steps)
-    while (at := filters.hit_after(found, cut, at, -1)) is not None:
+    while (at := filters.hit_after(found, cut, at, -1, frozenset())) is not None:
         back.append(at)
     assert back == hits[::-1]
 

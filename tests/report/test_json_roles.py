@@ -61,7 +61,7 @@ def test_a_text_in_two_pieces_has_the_roles_of_the_whole(text: str, at: int) -> 
     inside = after(head)
     assert after(tail, inside) == after(text)
     strings = [False] * len(text)
-    for start, end, role in json_pieces(text):
+    for start, end, role in json_pieces(text, InString.NO):
         strings[start:end] = [role in (Tone.STRING, Tone.KEY)] * (end - start)
     apart = [False] * len(text)
     for begin, piece, state in ((0, head, InString.NO), (at, tail, inside)):

@@ -32,7 +32,7 @@ def test_the_items_of_an_iterator_are_written_one_after_the_other(items: list[An
 
 
 def test_an_empty_document_is_an_object() -> None:
-    assert "".join(document_text({})) == "{}"
+    assert "".join(document_text({}, 0)) == "{}"
 
 
 def test_writing_leaves_nothing_with_the_texts_of_a_session(tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ def test_a_large_body_is_made_into_lines_only_where_it_is_looked_at() -> None:
     assert len(sheet) == -(-50_000_000 // body_slices.CHUNK) + 1
     assert sheet.height(0, 80) > 1
     assert "".join(marked([sheet.line(sheet.focus)], Tone.MARK)) == "x" * 8
-    hexed = Hex([], body, [(25_000_000, 25_000_008)], EMPTY)
+    hexed = Hex([], body, [(25_000_000, 25_000_008)], EMPTY, None)
     assert text_of(hexed.line(hexed.focus)).startswith("25,000,000".rjust(9))
 
 
@@ -357,7 +357,7 @@ def test_searching_bytes_finds_forward_and_back() -> None:
     assert [sheet.find("alpha", start, 1) for start in range(5)] == [0, 1, 3, 3, None]
     assert [sheet.find("alpha", start, -1) for start in (4, 3, 2, 1, 0)] == [3, 3, 1, 1, 0]
     assert sheet.find("end", 0, 1) == 5
-    hexed = Hex([], body * 10, [], EMPTY)
+    hexed = Hex([], body * 10, [], EMPTY, None)
     assert hexed.find("gamma", 0, 1) == 1
     assert hexed.find("gamma", 2, 1) == (17 + 22) // 16
     assert hexed.find("gamma", 2, -1) == (17 + 22) // 16
@@ -365,7 +365,7 @@ def test_searching_bytes_finds_forward_and_back() -> None:
 
 
 def test_a_hex_row_is_sixteen_bytes_or_eight() -> None:
-    sheet = Hex([], bytes(range(65, 65 + 20)), [], EMPTY)
+    sheet = Hex([], bytes(range(65, 65 + 20)), [], EMPTY, None)
     assert text_of(sheet.line(0)) == "        0 41 42 43 44 45 46 47 48  49 4a 4b 4c 4d 4e 4f 50 ABCDEFGHIJKLMNOP"
     assert text_of(sheet.line(1)).startswith("       16 51 52 53 54 ")
     assert text_of(sheet.line(1)).index("QRST") == text_of(sheet.line(0)).index("ABCD")
@@ -477,7 +477,7 @@ def test_the_shared_beginning_of_two_texts(old: str, new: str, length: int) -> N
 
 def test_a_branch_is_compared_with_its_original(seen: View) -> None:
     made = branch(seen, settings_of({"continuation_max_attempts": "5"}, Settings()))
-    shown = "\n".join(said_by(whatif.branch_sheet(made)))
+    shown = "\n".join(said_by(whatif.branch_sheet(made, None)))
     for wanted in ("Run attempts=5", "continuation_max_attempts 3 → 5", "step 13 in turn 1",
                    "AbortPartial, retry_limit → Complete", "attempts 3 → 5 of 5", "4 → 6", "+ All three"):
         assert wanted in shown, wanted
@@ -541,7 +541,7 @@ def test_the_machine_marks_the_path_and_the_next_move(seen: View) -> None:
 
 
 def test_gauges_fill_with_what_is_spent(seen: View) -> None:
-    shown = [text_of(line) for line in header.gauges(seen.steps[11].turn)]
+    shown = [text_of(line) for line in header.gauges(seen.steps[11].turn, 80)]
     assert shown[0] == "output      256 tokens"
     assert shown[1] == "attempts    ▰▰▰  3 of 3"
     assert shown[2] == "cont_tokens ▰▱▱▱ 256 of 1,024"
@@ -597,7 +597,7 @@ def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None
     lines += [steps.row(outline, row, 0) for row in range(outline.rows)]
     sheets: list[Sheet] = []
     for block in outline.blocks:
-        sheets += [merged_sheet(seen, block, block.first), sides(seen, block, block.first),
+        sheets += [merged_sheet(seen, block, block.first), sides(seen, block, block.first, None),
                        calls.calls(seen, block, None), machine_drawing.events(seen, block, block.first)]
         sheets.append(LineSheet(machine_drawing.sheet_lines(seen.steps, block.first, block.first, block.end)))
     for facts in seen.responses:
@@ -605,7 +605,7 @@ def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None
     for index, step in enumerate(seen.steps):
         sheets += [diff.diff(seen, index), response.awaiting_sheet(step)]
         lines.append(header.status(outline, index, 100))
-    sheets.append(whatif.branch_sheet(branch(seen, settings_of({"continuation_max_attempts": "0"}, Settings()))))
+    sheets.append(whatif.branch_sheet(branch(seen, settings_of({"continuation_max_attempts": "0"}, Settings())), None))
     lines += [sheet.line(index) for sheet in sheets for index in range(len(sheet))]
     bad = [line for line in lines if any(unicodedata.category(char) in ("Cc", "Cf", "Cs") for char in text_of(line))]
     assert bad == []

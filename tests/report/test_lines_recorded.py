@@ -28,14 +28,14 @@ FILES = 3
 
 def sheets(seen: View, outline: Outline) -> Iterator[Sheet]:
     for block in outline.blocks:
-        yield from (merged_sheet(seen, block, block.first), sides(seen, block, block.first),
+        yield from (merged_sheet(seen, block, block.first), sides(seen, block, block.first, None),
                     calls.calls(seen, block, None), machine_drawing.events(seen, block, block.first))
     for facts in seen.responses:
         yield response.response(seen, facts)
         yield from (wire.wire(facts, mode) for mode in wire.MODES)
     for index, step in enumerate(seen.steps):
         yield from (diff.diff(seen, index), response.awaiting_sheet(step))
-    yield whatif.branch_sheet(branch(seen, settings_of({"continuation_max_attempts": "0"}, Settings())))
+    yield whatif.branch_sheet(branch(seen, settings_of({"continuation_max_attempts": "0"}, Settings())), None)
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -191,7 +191,7 @@ def test_a_line_with_wide_characters_is_taken_whole() -> None:
 @pytest.mark.parametrize("width", [50, 80])
 def test_a_cell_of_a_hex_row_is_a_byte(width: int) -> None:
     body = bytes(range(33, 33 + 40))
-    sheet = Hex([], body, [], EMPTY)
+    sheet = Hex([], body, [], EMPTY, None)
     for index in range(3):
         for row, line in enumerate(sheet.rows(index, width)):
             text = text_of(line)

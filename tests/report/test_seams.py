@@ -110,7 +110,7 @@ def quoted_back():
 
 def test_what_was_cut_stands_opposite_the_same_words():
     seen = quoted_back()
-    sheet = sides(seen, Outline(seen).blocks[0], 0)
+    sheet = sides(seen, Outline(seen).blocks[0], 0, None)
     pairs = [(text_of(entry.left), text_of(entry.right)) for entry in sheet.entries if isinstance(entry, Pair)]
     assert pairs == [
         ('segment 1 "length" → max_tokens', 'segment 2 "stop" → end_turn'),
@@ -121,7 +121,7 @@ def test_what_was_cut_stands_opposite_the_same_words():
 
 def test_the_sides_are_beside_each_other_where_there_is_room():
     seen = quoted_back()
-    sheet = sides(seen, Outline(seen).blocks[0], 0)
+    sheet = sides(seen, Outline(seen).blocks[0], 0, None)
     index = next(i for i in range(len(sheet)) if AGAIN in text_of(sheet.line(i)) and "−" in text_of(sheet.line(i)))
     for width in (30, COLUMNS - 1, COLUMNS, 101, 160):
         rows = sheet.rows(index, width)
@@ -136,13 +136,13 @@ def test_the_sides_are_beside_each_other_where_there_is_room():
 def test_side_by_side_opens_at_the_seam_at_hand():
     seen = quoted_back()
     block = Outline(seen).blocks[0]
-    sheet = sides(seen, block, block.end - 1)
+    sheet = sides(seen, block, block.end - 1, None)
     assert text_of(sheet.line(sheet.focus)).startswith("══ seam 1 to 2")
 
 
 def test_a_turn_of_one_segment_has_no_sides():
     seen = shown(asked(ASKS, chat("Yes.")))
-    sheet = sides(seen, Outline(seen).blocks[0], 0)
+    sheet = sides(seen, Outline(seen).blocks[0], 0, None)
     assert [text_of(sheet.line(i)) for i in range(len(sheet))] == [
         "there is no seam in this turn: each answer is one segment"]
 
@@ -151,7 +151,7 @@ def test_a_long_segment_shows_only_what_is_near_the_seam():
     long = "word " * 200
     seen = shown(asked(ASKS, chat(long, "length", tokens=20), max_tokens=20),
                  asked([*ASKS, assistant(long), user(HINT)], chat("then " * 200, tokens=9), max_tokens=20))
-    sheet = sides(seen, Outline(seen).blocks[0], 0)
+    sheet = sides(seen, Outline(seen).blocks[0], 0, None)
     pairs = [entry for entry in sheet.entries if isinstance(entry, Pair)]
     assert text_of(pairs[1].left) == "1 …" + long[-side_lines.SIDE_SHOWN :]
     assert text_of(pairs[2].right) == "2 " + ("then " * 200)[: side_lines.SIDE_SHOWN] + "…"

@@ -27,6 +27,6 @@ def test_an_answer_is_counted_where_it_is_taken_in(number, used):
         expected = sum(used[:count])
         shown = seen.effective_step(at)
         assert shown.turn.spend.output_tokens == expected
-        assert text_of(header.gauges(shown.turn)[0]).endswith(f" {expected:,} tokens")
+        assert text_of(header.gauges(shown.turn, 80)[0]).endswith(f" {expected:,} tokens")
         assert f"out {expected:,}" in text_of(header.status(Outline(seen), at, 200))
         assert seen.steps[at + 1].turn.spend.output_tokens == expected, "it is counted once"

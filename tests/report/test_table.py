@@ -66,10 +66,11 @@ def test_tune_says_the_same_of_an_end_in_csv_and_in_json():
 
 
 def test_policies_decisions_are_the_columns_of_their_table():
+    from inspector.config.settings import Settings
     from inspector.replay.case import open_case
     from inspector.sessions import open_paths
     from inspector.whatif.policies import matrix
 
-    told = values(matrix(open_case(open_paths([FIRST]))))
+    told = values(matrix(open_case(open_paths([FIRST])), Settings()))
     keys = ["policy", *(column.key for column in CELLS.columns)]
     assert all([*each] == keys for turn in told["turns"] for each in turn["decisions"])

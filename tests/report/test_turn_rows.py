@@ -230,7 +230,7 @@ def test_a_file_that_was_not_read_is_one_row_with_its_reason(tmp_path: Path) -> 
     (tmp_path / "b.har").write_text("{")
     (tmp_path / "c.jsonl").write_text(Path(SAMPLES[0]).read_text())
     for each in (rows_of(session_of(open_case(open_paths([str(tmp_path)])), [str(tmp_path)]).original.view),
-                 [row for group in open_each([str(tmp_path)]) for row in rows_of(
+                 [row for group in open_each([str(tmp_path)], api=None, profile=None) for row in rows_of(
                      session_of(open_case(group.recording), group.paths).original.view, group.paths)]):
         unread = [row for row in each if row.verdict is None]
         assert sorted(Path(row.file).name for row in unread) == ["a.txt", "b.har"]
@@ -286,7 +286,7 @@ def test_a_file_that_was_read_but_for_an_entry_is_not_called_unread(
 def test_each_file_alone_gives_the_same_turns_as_all_together() -> None:
     folder = str(ROOT / "sample_sessions")
     whole = rows_of(session_of(open_case(open_paths([folder])), [folder]).original.view)
-    apart = [row for group in open_each([folder]) for row in rows_of(
+    apart = [row for group in open_each([folder], api=None, profile=None) for row in rows_of(
         session_of(open_case(group.recording), group.paths).original.view, group.paths)]
     assert [(row.file, row.verdict and row.verdict.word, row.effective) for row in whole if row.verdict] == [
         (row.file, row.verdict and row.verdict.word, row.effective) for row in apart if row.verdict]

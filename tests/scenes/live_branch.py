@@ -95,6 +95,6 @@ def read(path: str, settings: Settings | None = None) -> Replay:
 
 def looked(parent: Replay, since: int = 0, environment: dict[str, str] | None = None, **more: Any) -> BranchRequest:
     """What asking from a step on would send; settings by their names, the rest as `wanted` takes it."""
-    own = {name: more.pop(name) for name in [*more] if name in ("base", "model", "variable", "given")}
+    own = {"base": ""} | {name: more.pop(name) for name in [*more] if name in ("base", "model", "variable", "given")}
     settings = settings_of({name: str(value) for name, value in more.items()}, parent.settings)
     return branch_request(parent, settings, since, environment or {}, **own)

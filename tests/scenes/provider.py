@@ -13,6 +13,8 @@ from inspector.config.settings import Settings
 from inspector.provider import Intent, PlacedFault, Provider, Story
 from inspector.provider.dialect_rows import TableRow, rows
 from inspector.provider.faults import FAULTS, Fault
+from inspector.provider.place import locate
+from inspector.provider.reply import Reply, reply_at
 from inspector.provider.scenarios import SCENARIOS, DeclaredTool
 from loop_core.client.address import Server
 from loop_core.client.exchange import Connection, Retries, Timeouts
@@ -64,6 +66,11 @@ AT_ONCE = 6
 WAITED_FOR = ("stalled", "reset")
 """Faults that a turn mostly waits for: a silence, or that what was sent arrives before the reset."""
 PROFILES_OF = {"anthropic_messages": "claude-sonnet-4-5", "bedrock_converse": "anthropic.claude-sonnet-4-5"}
+
+
+def reply(story: Story, request: Request, stream: bool, profile: str | None = None) -> Reply:
+    """The answer of the scripted provider to one request."""
+    return reply_at(story, request, locate(story, request), stream, profile)
 
 
 def named(name: str) -> str:

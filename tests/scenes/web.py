@@ -107,7 +107,7 @@ async def serving(
     said: list[str] = []
     argv = [sys.executable, "-c", program, *arguments]
     server = AppServer(argv, Entrance(TOKEN, COOKIE, until=until), title="<a> & b", most=most, tell=said.append,
-                       idle=idle, clock=clock)
+                       idle=idle, clock=clock, environment={})
     async with TestServer(server.application()) as at, ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
         yield Served(server, at, session, said)
 

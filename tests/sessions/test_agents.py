@@ -88,10 +88,11 @@ def test_a_subagent_of_cursor_is_read_with_its_session_and_not_listed(tmp_path):
     assert [each.path for each in transcripts({"HOME": str(tmp_path)})] == expected
 
 
-def test_only_the_newest_are_listed(tmp_path):
+def test_only_the_newest_are_listed(tmp_path, monkeypatch):
+    monkeypatch.setattr(folders, "NEWEST", 4)
     for number in range(30):
         wrote(tmp_path / f".claude/projects/p{number % 3}/s{number}.jsonl", number)
-    found = transcripts({"HOME": str(tmp_path)}, 4)
+    found = transcripts({"HOME": str(tmp_path)})
     assert [each.modified for each in found] == [29, 28, 27, 26]
 
 
@@ -113,4 +114,4 @@ def test_a_folder_of_very_many_names_is_left_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(folders, "MOST_NAMES", 10)
     for number in range(40):
         wrote(tmp_path / f".pi/agent/sessions/s{number}.jsonl", number)
-    assert len(transcripts({"HOME": str(tmp_path)}, 100)) == 10
+    assert len(transcripts({"HOME": str(tmp_path)})) == 10

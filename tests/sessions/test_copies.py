@@ -26,7 +26,7 @@ def words(*paths: Path) -> list[str]:
 
 
 def counted(*paths: Path) -> int:
-    return sum(len(group.recording.turns) for group in open_each(list(map(str, paths))))
+    return sum(len(group.recording.turns) for group in open_each(list(map(str, paths)), api=None, profile=None))
 
 
 def session(path: Path, *rows: Row) -> Path:
@@ -70,7 +70,7 @@ def test_the_turns_that_a_resumed_session_begins_with_are_counted_once(first: Pa
     assert len(words(again)) == 3
     assert counted(first, again) == 2 + 3, "one session after another, each is whole"
     given = open_paths([str(first), str(again)]).inputs[1]
-    assert len(FollowedSession([str(first), str(again), str(first)]).read().turns) == 3
+    assert len(FollowedSession([str(first), str(again), str(first)], api=None, profile=None).read().turns) == 3
     assert (given.responses, given.notices[-1]) == (1, (
         f"{again}: answers copied from another session, which are counted there ({first}): 3"))
 

@@ -97,8 +97,8 @@ def test_a_chunk_that_ends_inside_a_character_is_kept_as_base64(tmp_path):
     path = tmp_path / "s.jsonl"
     with SessionWriter(path, title="t") as writer:
         writer.append(request())
-        writer.append_bytes("r1", "ü".encode()[:1])
-        writer.append_bytes("r1", "ü".encode()[1:])
+        writer.append_bytes("r1", "ü".encode()[:1], None)
+        writer.append_bytes("r1", "ü".encode()[1:], None)
     packed = [json.loads(line) for line in path.read_text().splitlines()][2:]
     assert [(record.get("text"), record.get("base64")) for record in packed] == [(None, "ww=="), (None, "vA==")]
     (read,) = open_paths([str(path)]).exchanges
@@ -151,7 +151,7 @@ def test_the_writer_survives_being_killed(tmp_path):
     path = tmp_path / "s.jsonl"
     code = (
         "import os, sys\nfrom inspector.sessions.native import SessionWriter as W\nw = W(sys.argv[1], title='t')\n"
-        "w.append({'type': 'request', 'id': 'r1'})\nw.append_bytes('r1', b'data: x')\nos.kill(os.getpid(), 9)\n"
+        "w.append({'type': 'request', 'id': 'r1'})\nw.append_bytes('r1', b'data: x', None)\nos.kill(os.getpid(), 9)\n"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, check=False)
     assert [json.loads(line).get("type") for line in path.read_text().splitlines()] == [None, "request", "bytes"]

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from inspector.report.lines import header
-from inspector.report.lines.spans import text_of, width_of
+from inspector.report.lines.spans import cells, text_of, width_of
 from inspector.report.lines.steps import Outline
 from inspector.tui.app import LoopInspector
 from inspector.tui.attention import VerdictSheet
@@ -162,7 +162,7 @@ async def test_a_digit_over_the_whole_verdict_opens_its_tab(app_on: AppOn) -> No
 def test_a_verdict_fits_its_rows_with_its_advice(tmp_path: Path, width: int, rows: int) -> None:
     view = load([str(story(tmp_path))], ReadingOptions()).original.view
     for turn in view.turns:
-        found = header.verdict_rows(view, turn, width, rows)
+        found = header.verdict_rows(view, turn, width, rows, cells)
         assert len(found) <= rows
         assert all(width_of(row) <= width for row in found)
         text = " ".join(text_of(row).strip() for row in found)

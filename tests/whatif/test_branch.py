@@ -319,7 +319,7 @@ def test_the_copied_command_reads_the_files_as_they_were_read_here():
 def test_the_verdict_is_compared_where_both_runs_end_in_one_state() -> None:
     """The recording ends behind the cut call, and a larger budget makes the call whole: both are Unrecorded."""
     made = branch(shown(*repaired_call()[:2]), Settings(max_tokens=400, simulate=True))
-    told = [text_of(line) for line in branch_sheet(made).lines]
+    told = [text_of(line) for line in branch_sheet(made, None).lines]
     assert "verdict        ✓ CALL REPAIRED → ▷ SIMULATED AWAITS RESULT" in told
     same = branch(shown(*repaired_call()), Settings(Limits(continuation_max_attempts=7)))
-    assert not any(" → " in text_of(line) for line in branch_sheet(same).lines if "verdict" in text_of(line))
+    assert not any(" → " in text_of(line) for line in branch_sheet(same, None).lines if "verdict" in text_of(line))

@@ -103,7 +103,7 @@ def test_both_reports_say_what_was_edited_and_where_the_answers_end():
     assert found["edited"] == [
         {"turn": 1, "input": 3, "what": "result of write_file", "before": "ok, second", "after": "no"}]
     assert found["recording_stops_at"] == 8
-    lines = [text_of(line) for line in branch_sheet(node.branch).lines]
+    lines = [text_of(line) for line in branch_sheet(node.branch, None).lines]
     assert any("turn 1, input 3 (result of write_file)" in line for line in lines)
     tree = Tree(shown(*two_rounds()))
     plain = values(tree.try_settings(tree.original, [(None, {"continuation_max_attempts": "5"})]).branch)

@@ -95,19 +95,19 @@ EXPECTED: dict[str, tuple[str, str, str, str, str, str, str]] = {
 def test_programs_read_the_words_that_they_know() -> None:
     assert {row.word: row.id for row in DECISIONS if row.word != row.id} == {
         ENDED: "ended with a notice", MISSED: "missed the reason"}
-    made = policies_lines.values(matrix(sample("12")))
+    made = policies_lines.values(matrix(sample("12"), Settings()))
     assert {each["decision"] for each in made["turns"][0]["decisions"]} == {"ended with a notice", "missed the reason"}
 
 
 @pytest.mark.parametrize("number", EXPECTED)
 def test_what_each_loop_did_with_a_sample_session(number: str) -> None:
-    made = matrix(sample(number))
+    made = matrix(sample(number), Settings())
     assert decided(made, len(made.rows) - 1) == dict(zip(NAMES, EXPECTED[number], strict=True))
 
 
 def test_a_call_that_ran_under_a_filter_is_a_held_call() -> None:
     """Nothing cut it, and nothing authorised it."""
-    made = matrix(case_of(asked([user("x")], chat(None, "content_filter", call(WHOLE)))))
+    made = matrix(case_of(asked([user("x")], chat(None, "content_filter", call(WHOLE)))), Settings())
     assert decided(made) == dict(zip(NAMES, (
         HELD, HELD, "ran a held call", STUCK, "ran a held call", HELD, HELD), strict=True))
     assert "runs with the 44 characters that came, under safety_blocked" in made.rows[0][4].why
@@ -116,7 +116,7 @@ def test_a_call_that_ran_under_a_filter_is_a_held_call() -> None:
 
 def test_a_whole_call_under_stop_is_lost_or_never_ended_where_only_the_word_counts() -> None:
     """vLLM PR #25054: a named tool_choice is answered with `stop`."""
-    made = matrix(case_of(asked([user("x")], chat(None, "stop", call(WHOLE)))))
+    made = matrix(case_of(asked([user("x")], chat(None, "stop", call(WHOLE)))), Settings())
     assert decided(made) == dict(zip(NAMES, (GOES_ON, GOES_ON, GOES_ON, STUCK, GOES_ON, GOES_ON, "lost a call"),
                                      strict=True))
     assert made.rows[0][0].why == "asks for the results of its calls, never recorded"
@@ -127,7 +127,7 @@ def test_what_is_not_cut_is_finished_under_every_policy() -> None:
     made = matrix(case_of(
         asked([user("x")], chat(None, "tool_calls", call(WHOLE))),
         asked([user("x"), assistant(None, call(WHOLE)), result()], chat("done", "stop")),
-    ))
+    ), Settings())
     assert set(decided(made).values()) == {"finished"}
     assert [cell.step for cell in made.rows[0]] == [None] * 7
 
@@ -137,7 +137,7 @@ def test_an_overlap_that_was_text_is_lost_where_it_is_removed() -> None:
     made = matrix(case_of(
         asked(first, chat("The town has 10", "length")),
         asked([*first, assistant("The town has 10"), user(HINT)], chat("000 people.", "stop")),
-    ))
+    ), Settings())
     assert {name: word for name, word in decided(made).items() if word == LOST and name.startswith("zero")} == {
         "zeroclaw-merged": LOST}
     assert made.rows[0][2].why == "its seams leave out 1 character that strict keeps"
@@ -146,9 +146,9 @@ def test_an_overlap_that_was_text_is_lost_where_it_is_removed() -> None:
 
 def test_a_failure_that_was_sent_again_is_passed_over() -> None:
     failed = asked([user("x")], {"error": {"message": "overloaded", "type": "server_error"}}, status=503)
-    made = matrix(case_of(failed, asked([user("x")], chat("done", "stop"))))
+    made = matrix(case_of(failed, asked([user("x")], chat("done", "stop"))), Settings())
     assert set(decided(made).values()) == {"finished"}
-    alone = matrix(case_of(failed))
+    alone = matrix(case_of(failed), Settings())
     assert set(decided(alone).values()) == {FAILED}
 
 
@@ -163,7 +163,7 @@ def test_a_request_that_failed_is_no_answer_of_which_a_loop_could_lose_text(
     body: dict[str, Any], url: str, why: str,
 ) -> None:
     """That the message speaks of a full context or a filter is our reading; the clients of all loops raise an error."""
-    made = matrix(case_of(asked([user("x")], body, url=url, status=400)))
+    made = matrix(case_of(asked([user("x")], body, url=url, status=400)), Settings())
     assert set(decided(made).values()) == {FAILED}
     assert {cell.why for cell in made.rows[0]} == {
         f"the request failed (HTTP 400, {why}); no part of an answer came that could be lost"}
@@ -174,7 +174,7 @@ def test_a_continuation_that_failed_is_told_of_the_request_for_it() -> None:
     made = matrix(case_of(
         asked([user("x")], chat("one", "length")),
         asked([user("x"), assistant("one"), user(HINT)], {"error": {"message": "bad"}}, status=400),
-    ))
+    ), Settings())
     assert made.rows[0][0].why == (
         "the request for continuation 1 failed (HTTP 400, bad); no part of an answer came that could be lost")
     assert decided(made)["zoo-before"] == LOST, "it never asked for the rest"
@@ -183,7 +183,7 @@ def test_a_continuation_that_failed_is_told_of_the_request_for_it() -> None:
 def test_an_answer_that_an_error_broke_off_is_not_a_failed_request() -> None:
     broken = f'{cut_stream("A half")}data: {json.dumps({"error": {"message": "overloaded"}})}\n\n'
     made = matrix(case_of(exchange({"model": "m-1", "messages": [user("x")], "stream": True}, broken,
-                                   response_headers={"content-type": "text/event-stream"})))
+                                   response_headers={"content-type": "text/event-stream"})), Settings())
     assert set(decided(made).values()) == {ENDED}
 
 
@@ -193,7 +193,7 @@ def test_only_the_run_that_begins_a_turn_counts() -> None:
     made = matrix(case_of(
         asked(first, chat("one", "length")),
         asked([*first, assistant("one"), user(HINT)], chat(None, "length", call(CUT))),
-    ))
+    ), Settings())
     assert decided(made)["pi-presence"] == LOST
     assert decided(made)["strict"] == HELD
 
@@ -209,7 +209,7 @@ def test_every_decision_is_reached() -> None:
 
 @pytest.mark.parametrize("number", ["01", "05", "07", "10"])
 def test_a_cell_names_the_step_at_which_its_run_parts_from_strict(number: str) -> None:
-    made = matrix(sample(number))
+    made = matrix(sample(number), Settings())
     for column, own in enumerate(made.replays):
         for row, cell in enumerate(made.rows):
             theirs, mine = made.replays[0].turns[row], own.turns[row]
@@ -225,7 +225,7 @@ def test_a_cell_names_the_step_at_which_its_run_parts_from_strict(number: str) -
 def test_strict_alone_is_what_a_replay_is() -> None:
     """Laying others beside it changes nothing of it."""
     case = sample("05")
-    made = matrix(case, policies=[PI_PRESENCE])
+    made = matrix(case, policies=[PI_PRESENCE], settings=Settings())
     assert [policy.name for policy in made.policies] == ["strict", "pi-presence"]
     plain = replay(case)
     assert list(map(step_key, made.replays[0].trace.steps)) == list(map(step_key, plain.trace.steps))
@@ -303,7 +303,7 @@ def test_what_becomes_of_the_turn(number: str, index: int, policy: str, why: str
 def test_the_fate_of_a_call_agrees_with_the_run(number: str) -> None:
     """A call of the first response runs in the matrix's own replay exactly if it is said that it would."""
     case = sample(number)
-    made = matrix(case)
+    made = matrix(case, Settings())
     for index in range(len(case.verdicts[0])):
         wanted = case.verdicts[0][index].call
         for own, said in zip(made.replays, verdict_by_policy(case, 0, index), strict=True):
@@ -323,9 +323,9 @@ def test_the_report_of_a_held_call_names_the_policies() -> None:
 
 def test_the_text_fits_80_columns_and_tells_every_turn() -> None:
     for path in sorted(SAMPLES.glob("*.jsonl")):
-        shown = policies_lines.text(matrix(open_case(open_paths([str(path)]))))
+        shown = policies_lines.text(matrix(open_case(open_paths([str(path)])), Settings()))
         assert max(len(line) for line in shown.splitlines()) <= 80
-    shown = policies_lines.text(matrix(sample("01")))
+    shown = policies_lines.text(matrix(sample("01"), Settings()))
     rows = [line for line in shown.splitlines() if line.startswith(("1 ", "2 "))][1:]
     assert rows == [
         "1      limit     limit     limit     lost text lost text lost text lost text",
@@ -341,7 +341,7 @@ def test_the_text_fits_80_columns_and_tells_every_turn() -> None:
     ("zeroclaw-merged", "zeroclaw#2373: continues under MaxTokens"),
 ])
 def test_what_a_policy_follows_has_a_name_that_others_know(policy: str, source: str) -> None:
-    made = matrix(sample("01"))
+    made = matrix(sample("01"), Settings())
     sheet = policies_lines.sheet(made, (0, NAMES.index(policy)))
     shown = [text_of(line).strip().removeprefix("follows").strip() for line in sheet.lines]
     assert any(line.startswith(source) for line in shown)
@@ -349,14 +349,14 @@ def test_what_a_policy_follows_has_a_name_that_others_know(policy: str, source: 
 
 
 def test_the_text_says_whose_the_policies_are() -> None:
-    shown = " ".join(policies_lines.text(matrix(sample("08"))).split())
+    shown = " ".join(policies_lines.text(matrix(sample("08"), Settings())).split())
     assert "1 turn under 7 policies, RECORDED" in shown
     assert "whose policies these are strict: This engine's own: nothing unfinished counts as finished" in shown
     assert "zeroclaw-merged: ZeroClaw as it was merged: whole calls of a cut answer run" in shown
 
 
 def test_the_document() -> None:
-    made = policies_lines.values(matrix(sample("07")))
+    made = policies_lines.values(matrix(sample("07"), Settings()))
     assert made["schema"] == "loop-inspector/policies/1"
     assert [policy["name"] for policy in made["policies"]] == list(NAMES)
     assert made["policies"][3]["decisions"] == {"stuck": 1}
@@ -372,7 +372,7 @@ def test_the_document() -> None:
     (76, 7, 10), (79, 7, 10), (153, 7, 21), (400, 7, 25), (56, 5, 10),
 ])
 def test_a_row_has_as_many_policies_as_fit(width: int, seen: int, column: int) -> None:
-    made = matrix(sample("01"))
+    made = matrix(sample("01"), Settings())
     for policy in range(7):
         laid = policies_lines.layout(made, width, policy)
         assert (laid.size, laid.column) == (seen, column)
@@ -390,7 +390,7 @@ def test_a_row_has_as_many_policies_as_fit(width: int, seen: int, column: int) -
 
 
 def test_where_there_is_room_the_words_stand_in_full() -> None:
-    made = matrix(sample("01"))
+    made = matrix(sample("01"), Settings())
     assert "ran cut" in text_of(policies_lines.row(made, 1, (0, 0), policies_lines.layout(made, 80, 0)))
     assert "ran a cut call" in text_of(policies_lines.row(made, 1, (0, 0), policies_lines.layout(made, 160, 0)))
 
@@ -398,7 +398,7 @@ def test_where_there_is_room_the_words_stand_in_full() -> None:
 @pytest.mark.parametrize("column", [10, 16, 21, 22, 25])
 @pytest.mark.parametrize("decision", DECISIONS, ids=[decision.word for decision in DECISIONS])
 def test_a_word_never_reaches_the_next_column(decision: Decision, column: int) -> None:
-    made = matrix(sample("01"))
+    made = matrix(sample("01"), Settings())
     cell = made.rows[1][0]._replace(decision=decision)
     alike = replace(made, rows=(made.rows[0], (cell,) * 7))
     laid = policies_lines.layout(made, 6 + 7 * column, 0)
@@ -411,7 +411,7 @@ def test_a_word_never_reaches_the_next_column(decision: Decision, column: int) -
 
 
 def test_the_sheet_tells_a_cell_and_the_others_of_its_turn() -> None:
-    made = matrix(sample("01"))
+    made = matrix(sample("01"), Settings())
     for turn, policy in ((0, 0), (1, 3), (1, 6)):
         sheet = policies_lines.sheet(made, (turn, policy))
         told = "\n".join(text_of(sheet.line(index)) for index in range(len(sheet)))
@@ -426,7 +426,7 @@ def test_the_sheet_tells_a_cell_and_the_others_of_its_turn() -> None:
 
 
 def test_policies_that_do_the_same_for_the_same_reason_share_a_row_of_the_sheet() -> None:
-    made = matrix(sample("01"))
+    made = matrix(sample("01"), Settings())
     lines = [text_of(line).split() for line in policies_lines.sheet(made, (0, 0)).lines]
     whys = ["retry_limit", "after", "3", "continuations"]
     assert lines.count(whys) == 1, "they part from strict at different steps, and end alike"
@@ -434,7 +434,7 @@ def test_policies_that_do_the_same_for_the_same_reason_share_a_row_of_the_sheet(
 
 
 def test_cells_are_found_by_turns_then_policies_round_the_end() -> None:
-    made = matrix(sample("01"))
+    made = matrix(sample("01"), Settings())
     # Turn 2: held, held, held, stuck, ran cut, ran cut, held.
     assert policies_lines.find(made, "STUCK", (0, 0), 1, again=False) == (1, 3)
     assert policies_lines.find(made, "ran a cut", (1, 3), 1, again=True) == (1, 4)
@@ -458,7 +458,7 @@ def several(tmp_path: Path, *names: str) -> Matrix:
     for name in names:
         (tmp_path / name).write_bytes(lines(asked([user(f"a {name}")], chat("done")),
                                             asked([user(f"b {name}")], chat("half", "length"))))
-    return matrix(open_case(open_paths([str(tmp_path / name) for name in names])))
+    return matrix(open_case(open_paths([str(tmp_path / name) for name in names])), Settings())
 
 
 def test_the_text_names_the_file_of_each_turn_where_there_are_several(tmp_path: Path) -> None:
@@ -466,13 +466,13 @@ def test_the_text_names_the_file_of_each_turn_where_there_are_several(tmp_path: 
     rows = shown.splitlines()[shown.splitlines().index("first.jsonl") :]
     assert [row.split()[0] for row in rows[:6]] == ["first.jsonl", "1", "2", "second.jsonl", "3", "4"]
     assert "turn 4 (second.jsonl, t4)" in rows
-    assert "first.jsonl" not in policies_lines.text(matrix(sample("01")))
+    assert "first.jsonl" not in policies_lines.text(matrix(sample("01"), Settings()))
 
 
 def test_turns_of_several_files_in_which_all_agree_say_how_many_files(tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_bytes(lines(asked([user(name)], chat("done"))))
-    made = matrix(open_case(open_paths([str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")])))
+    made = matrix(open_case(open_paths([str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")])), Settings())
     assert "1–2    2 turns of 2 files in which all policies agree" in policies_lines.text(made)
 
 
@@ -495,12 +495,12 @@ def test_a_row_has_the_file_between_its_number_and_the_policies(tmp_path: Path) 
 def test_the_matrix_opens_at_the_turn_one_comes_from_or_the_next_in_which_policies_differ(tmp_path: Path) -> None:
     made = several(tmp_path, "a.jsonl", "b.jsonl")  # policies differ in the second and the fourth turn
     assert [policies_lines.opening_turn(made, here) for here in (None, 0, 1, 2, 3)] == [1, 1, 1, 3, 3]
-    whole = matrix(case_of(asked([user("x")], chat("done"))))
+    whole = matrix(case_of(asked([user("x")], chat("done"))), Settings())
     assert policies_lines.opening_turn(whole, 0) == 0
 
 
 def test_names_from_a_transcript_are_inert_everywhere() -> None:
-    made = matrix(case_of(asked([user("x")], chat(None, "length", call(CUT, name="a\x1b[31mb")))))
+    made = matrix(case_of(asked([user("x")], chat(None, "length", call(CUT, name="a\x1b[31mb")))), Settings())
     assert any("\x1b" in cell.why for cell in made.rows[0])
     assert "\x1b" not in policies_lines.text(made)
     sheet = policies_lines.sheet(made, (0, 3))
@@ -510,7 +510,7 @@ def test_names_from_a_transcript_are_inert_everywhere() -> None:
 
 
 def test_nothing_read_is_said() -> None:
-    made = matrix(open_case(open_paths(["-"], stdin=b"{}\n")))
+    made = matrix(open_case(open_paths(["-"], stdin=b"{}\n")), Settings())
     assert policies_lines.text(made).startswith("NOTHING READ")
     assert policies_lines.values(made)["turns"] == []
     assert [text_of(line) for line in policies_lines.sheet(made, (0, 0)).lines] == ["no turns"]
@@ -537,7 +537,7 @@ def test_the_session_the_grid_and_the_policies_count_the_same_complete_turns() -
     grid = Grid(parse_axes([f"attempts={limits.continuation_max_attempts}", "max_tokens=recorded"]))
     tuned = tune(case, grid, jobs=1)
     assert tuned.completed == [seen.complete]
-    made = matrix(case)
+    made = matrix(case, Settings())
     assert made.complete(0) == seen.complete
     told = policies_lines.values(made)
     assert told["policies"][0]["complete"] == seen.complete
@@ -553,7 +553,7 @@ def test_csv_has_a_row_for_each_turn_under_each_policy_and_says_what_json_says(t
     shown = CliRunner().invoke(main, ["policies", path, "--csv", "-"])
     assert shown.exit_code == 0
     rows = list(csv.DictReader(io.StringIO(shown.output)))
-    told = policies_lines.values(matrix(sample("01")))
+    told = policies_lines.values(matrix(sample("01"), Settings()))
     every = [{"turn": number, "turn_id": turn["id"], "path": path, **each}
              for number, turn in enumerate(told["turns"], 1) for each in turn["decisions"]]
     assert rows == [{key: "" if value is None else str(value) for key, value in each.items()} for each in every]

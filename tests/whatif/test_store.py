@@ -48,7 +48,7 @@ def filled(path: Path) -> Store:
     store.mark("k2", 8)
     store.note(ORIGINAL, None, "looked at by two of us: Grüße 🦊")
     store.note("k2", 8, "here it goes wrong")
-    store.breakpoint("state:Abort")
+    store.breakpoint("state:Abort", True)
     store.breakpoint("budget>=80%", False)
     return store
 
@@ -70,7 +70,7 @@ def test_what_is_taken_away_is_gone(path):
     store.mark(ORIGINAL, 3, on=False)
     store.note(ORIGINAL, None, "")
     store.breakpoint("state:Abort", None)
-    store.breakpoint("budget>=80%")
+    store.breakpoint("budget>=80%", True)
     store.note(ORIGINAL, None, "and again")
     for each in (store, Store(path)):
         assert each.kept.marks == {("k2", 8)}
@@ -97,7 +97,7 @@ def test_no_credential_reaches_the_file(path):
     key = "sk-ant-api03-" + "a1B2c3D4" * 8
     store = Store(path)
     store.note(ORIGINAL, None, f"it was sent with {key}")
-    store.breakpoint(f"~b {key}")
+    store.breakpoint(f"~b {key}", True)
     assert key.encode() not in path.read_bytes()
     assert key not in str(state(store))
 
@@ -307,7 +307,7 @@ def test_a_session_is_known_by_its_bytes_in_their_order(read, tmp_path):
     one, two = read
     copy = tmp_path / "elsewhere.jsonl"
     copy.write_bytes(one.read_bytes())
-    of = lambda *paths: session_hash(open_paths([str(path) for path in paths]))  # noqa: E731
+    of = lambda *paths: session_hash(open_paths([str(path) for path in paths]), None)  # noqa: E731
     assert of(one) == of(copy)
     assert len({of(one), of(two), of(one, two), of(two, one)}) == 4  # steps are numbered through all files
     assert of(one, tmp_path / "missing") == of(one)

@@ -122,7 +122,7 @@ def test_any_two_runs_are_compared(tree):
     assert tree.beside(two, two) is two.branch
     assert tree.beside(two, tree.original).name == "attempts=5, cont_tokens=30"
     assert tree.beside(tree.original, tree.original).difference is None
-    said = "\n".join("".join(span.text for span in line) for line in branch_sheet(made).lines)
+    said = "\n".join("".join(span.text for span in line) for line in branch_sheet(made, None).lines)
     assert PARTS[2].strip() in said
 
 
@@ -203,11 +203,11 @@ def test_a_branch_changes_no_other(exchanges, one, two, three):
 
 def test_a_preview_counts_what_would_be_other():
     original = shown(*continued(*PARTS), asked([user("a question")], chat("an answer")))
-    told = preview(original.replay, Settings(Limits(continuation_max_attempts=5)))
+    told = preview(original.replay, Settings(Limits(continuation_max_attempts=5)), 0)
     # AbortPartial, Complete and Request on one side against RequestContinuation; EvaluateStop and Complete have another
     # spend than in a run of their own.
     assert told == (12, 5, (0,))
-    assert preview(original.replay, Settings()) == (None, 0, ())
+    assert preview(original.replay, Settings(), 0) == (None, 0, ())
 
 
 # -- as a command -----------------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def test_the_sheet_says_the_answer_first_and_how_to_open_it():
 
 
 def test_one_cell_tells_how_each_turn_ends_in_it():
-    told = plain(cell_sheet(tuned("attempts=3,5"), 0)).split("\n")
+    told = plain(cell_sheet(tuned("attempts=3,5"), 0, None, None)).split("\n")
     assert told[:2] == ["attempts=3", "complete       0 of 2 turns"]
     # 4 segments of 160 tokens in turn 1, 1 of 40 in turn 2.
     assert told[2].startswith("spent          5 segments · 200 output tokens · ")
@@ -148,19 +148,19 @@ def test_one_cell_tells_how_each_turn_ends_in_it():
 
 
 def test_one_turn_of_a_cell_tells_its_end_its_spend_and_its_fidelity():
-    told = plain(cell_sheet(tuned("attempts=3,5"), 0, turn=0)).split("\n")
+    told = plain(cell_sheet(tuned("attempts=3,5"), 0, turn=0, most=None)).split("\n")
     assert told[:4] == ["attempts=3", "turn 1         t1", "ends in        ■ AbortPartial  retry_limit",
                         "               stopped by attempts"]
     assert told[4:6] == ["verdict        LIMIT REACHED", "segments       4"]
     assert told[6].startswith("output         160 tokens, ")
     assert told[7].startswith("of cut answers 160 tokens, ")
     assert told[-1] == "fidelity       RECORDED"
-    assert plain(cell_sheet(tuned("attempts=3,5", cancelled=lambda: True), 0, turn=1)).endswith("not run")
+    assert plain(cell_sheet(tuned("attempts=3,5", cancelled=lambda: True), 0, turn=1, most=None)).endswith("not run")
 
 
 def test_long_lists_of_turns_are_cut_and_counted():
     made = tuned("attempts=3,5")
-    assert "1 turn more, one at a time" in plain(cell_sheet(made, 0, most=1))
+    assert "1 turn more, one at a time" in plain(cell_sheet(made, 0, most=1, turn=None))
     told = plain(answer_lines(made, most=1))
     assert "turn 1 " in told
     assert "turn 2 " not in told

@@ -171,7 +171,7 @@ def test_a_branch_beside_its_original_says_which_calls_differ():
     """With a larger budget the call that was cut comes whole."""
     found = shown(*repaired_call())
     made = branch(found, settings_of({"max_tokens": "400"}, Settings()))
-    lines = [" ".join(text_of(line).split()) for line in branch_sheet(made).lines]
+    lines = [" ".join(text_of(line).split()) for line in branch_sheet(made, None).lines]
     at = lines.index("calls")
     assert lines[at + 1] == "call 1 write_file other arguments"
     assert "call 2 write_file only in the original" in lines

@@ -68,10 +68,10 @@ def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
         low, high = (at, at + len(payload)) if at >= 0 else (start, end)
         chunk = bisect_left(ends, end)
         when, before = _when(exchange, chunk, before), chunk
-        told = safe(name).text if name else ""
+        name_shown = safe(name).text if name else ""
         if len(found) < len(exchange.messages):
-            told = f"message {exchange.messages[len(found)]:,}"
-        found.append(Slice(low, high, 0, " ".join(word for word in (when, told) if word)))
+            name_shown = f"message {exchange.messages[len(found)]:,}"
+        found.append(Slice(low, high, 0, " ".join(word for word in (when, name_shown) if word)))
     return found, f"{len(frames):,} {_CALLED.get(type(framing).__name__, 'values')}"
 
 

@@ -319,8 +319,8 @@ def _sent_back(view: View, facts: ResponseFacts, verdict: Verdict) -> list[Line]
     """The call and its result in the agent's next request, each behind its place there."""
     lines: list[Line] = []
     for each in sent_back(view, facts, verdict.call):
-        told = each.kind.format(name=verdict.call.name or "unnamed")
-        where = safe(f"{told}: the request of {each.answer.name} {each.pointer}", Tone.DIM)
+        kind = each.kind.format(name=verdict.call.name or "unnamed")
+        where = safe(f"{kind}: the request of {each.answer.name} {each.pointer}", Tone.DIM)
         lines.append(more(where) if lines else field("sent back", where))
         lines.append(more(safe(each.text, Tone.PLAIN, RECEIVED_SHOWN)))
     return lines
@@ -352,14 +352,14 @@ def server_lines(facts: ResponseFacts) -> list[Line]:
     """The provider's own calls, and whether the answer shows that each ran: being in the answer does not prove it."""
     response = facts.exchange.response
     results = set(chain.from_iterable(map(_ids_in, response.parts)))
-    told = [_server_call(call, results) for call in response.server_calls]
+    fates = [_server_call(call, results) for call in response.server_calls]
     lines: list[Line] = [
         (safe(call.name, Tone.STRONG), Span(f"  {said}; neither held nor run here", Tone.DIM if ran else Tone.WARN),
          Span(f"  {facts.name}", Tone.DIM))
-        for call, (ran, said) in zip(response.server_calls, told, strict=True)]
-    came = sum(ran for ran, _ in told)
+        for call, (ran, said) in zip(response.server_calls, fates, strict=True)]
+    came = sum(ran for ran, _ in fates)
     if len(lines) > 1:
-        known = f"{count_of(len(told), 'call')} of the provider's own tools; the answer shows {came:,} of them run"
+        known = f"{count_of(len(fates), 'call')} of the provider's own tools; the answer shows {came:,} of them run"
         lines.insert(0, (Span(known, Tone.DIM),))
     return lines
 

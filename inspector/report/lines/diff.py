@@ -251,7 +251,7 @@ def _flat(entry: Line | Pair) -> Line:
     return join_groups([side for side in (entry.left, entry.right) if side], " │ ")
 
 
-def sides(view: View, block: Block, step: int, trial: SeamRule | None = None) -> Sides:
+def sides(view: View, block: Block, step: int, trial: SeamRule | None) -> Sides:
     """The sheet of one run; it opens at the seam before the current segment."""
     turn = view.steps[block.end - 1].turn
     in_force = turn.policy.seam

@@ -154,7 +154,7 @@ def pointer_to(value: Any, text: str) -> str:
         if isinstance(each, str) and each == text:
             return pointer(*path)
         inside = each.items() if isinstance(each, dict) else enumerate(each) if isinstance(each, list) else ()
-        waiting += [((*path, key), held) for key, held in inside]
+        waiting += [((*path, key), child) for key, child in inside]
     return ""
 
 
@@ -183,8 +183,8 @@ def _rows(exchange: Exchange, at: At) -> tuple[ExcerptRow, ...]:
             return ()
         span = (at.start, at.start if at.end is None else at.end)
         return _around(_body(exchange), *(value_range(exchange.body, span, at.pointer) or span))
-    told = _headers if at.part is ExchangePart.HEADERS else _request
-    return tuple([ExcerptRow(None, text, True) for text in told(exchange, at.pointer or "")])
+    text_of = _headers if at.part is ExchangePart.HEADERS else _request
+    return tuple([ExcerptRow(None, text, True) for text in text_of(exchange, at.pointer or "")])
 
 
 @lru_cache(maxsize=4)

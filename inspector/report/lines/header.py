@@ -14,7 +14,6 @@ from inspector.report.lines.spans import (
     Measure,
     Span,
     Tone,
-    cells,
     clip,
     count_of,
     join_groups,
@@ -70,7 +69,7 @@ SHORTENED_BY = 4
 """The number of cells by which the verdict is shortened repeatedly until it fits its rows."""
 
 
-def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, measure: Measure = cells) -> list[Line]:
+def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, measure: Measure) -> list[Line]:
     """The verdict in at most this many rows, the advice on its own row if there is room."""
     if turn is not None and advice_of(turn):
         sentence = (*head_of(view, turn), safe(turn.verdict.sentence))
@@ -143,7 +142,7 @@ LIMIT_WORDS = {"attempts": "continuations", "cont_tokens": "tokens", "cont_chars
 """Short name of a limit -> its name in the status line."""
 
 
-def gauges(turn: Turn, width: int = 80) -> list[Line]:
+def gauges(turn: Turn, width: int) -> list[Line]:
     """The total output, then one line per limit: name, gauge and numbers, condensed in a narrow column."""
     lines: list[Line] = [(Span(f"{'output':<{NAME}}", Tone.KEY), Span(f"{turn.spend.output_tokens:,} tokens"))]
     rows = limit_usage(turn)
@@ -172,9 +171,9 @@ def spent_title(view: View, turn: TurnFacts) -> Line:
 
 def output(spend: Spend) -> str:
     """The turn's output tokens in words, with what is uncertain about them."""
-    told = count_of(spend.output_tokens, "output token")
+    tokens = count_of(spend.output_tokens, "output token")
     doubt = ", ".join(doubts(spend))
-    return f"{told} ({doubt})" if doubt else told
+    return f"{tokens} ({doubt})" if doubt else tokens
 
 
 def doubts(spend: Spend) -> list[str]:

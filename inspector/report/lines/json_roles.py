@@ -57,7 +57,7 @@ ROLES = {"string": Tone.STRING, "number": Tone.NUMBER, "mark": Tone.DIM}
 """Group of `_TOKEN` -> the role of its text. A string before a colon has the role of a name instead."""
 
 
-def json_pieces(text: str, inside: InString = InString.NO, following: str = "") -> Iterator[JsonPiece]:
+def json_pieces(text: str, inside: InString, following: str = "") -> Iterator[JsonPiece]:
     """The pieces of a text that have a role; by the text `following` it, a string at its end is a name or not."""
     begin = 0
     if inside is not InString.NO:

@@ -109,8 +109,8 @@ def context_change(old: Sequence[Message], new: Sequence[Message]) -> ContextCha
 
 def _before(facts: ResponseFacts, old: Request | None, change: ContextChange) -> Line:
     if facts.exchange.recorder is not None:
-        told = "a transcript holds no requests: these are its rows since the answer before"
-        return field("before", Span(told, Tone.DIM))
+        note = "a transcript holds no requests: these are its rows since the answer before"
+        return field("before", Span(note, Tone.DIM))
     if old is None:
         return field("before", Span("nothing to compare with: all of it is listed", Tone.DIM))
     request = facts.exchange.request
@@ -203,10 +203,10 @@ def _member(values: Mapping[str, Any], name: str) -> str:
 def _message_list(messages: Sequence[Message], mark: str, role: Tone, before: ResponseFacts | None) -> Iterator[Line]:
     for message in messages[:MOST]:
         text, tokens = _text(message), _answer_tokens(message, before)
-        told = f"~{estimated_tokens(text):,} tokens" if tokens is None else f"{tokens:,} tokens"
+        size = f"~{estimated_tokens(text):,} tokens" if tokens is None else f"{tokens:,} tokens"
         how = "" if tokens is None or before is None else f" measured: the answer of {before.name}"
         yield EMPTY
-        yield (Span(mark, role), Span(f"{message.role.value} ", Tone.STRONG), Span(told),
+        yield (Span(mark, role), Span(f"{message.role.value} ", Tone.STRONG), Span(size),
                Span(f"{how} · {len(text):,} characters", Tone.DIM))
         for part in message.parts:
             word, said = part_words(part)

@@ -187,10 +187,9 @@ def _outcome(facts: ResponseFacts) -> list[Line]:
 
 def _usage(facts: ResponseFacts) -> list[Line]:
     usage = facts.exchange.response.usage
-    cap = facts.exchange.request.max_tokens if facts.exchange.request else None
     if usage is None:
         return [field("usage", Span("not reported", Tone.DIM))]
-    return [field("usage", *words(*_counts(usage, cap)))]
+    return [field("usage", *words(*_counts(usage, facts.exchange.cap)))]
 
 
 def _cost(view: View, facts: ResponseFacts) -> list[Line]:
@@ -201,10 +200,10 @@ def _cost(view: View, facts: ResponseFacts) -> list[Line]:
     cost = response_cost(facts, table)
     known = cost.amount is not None
     amount = table.amount_text(cost.amount or 0.0)
-    told = safe(amount, Tone.STRONG) if known else safe(f"not known: {cost.why}", Tone.DIM)
+    shown = safe(amount, Tone.STRONG) if known else safe(f"not known: {cost.why}", Tone.DIM)
     sums = (("turn", turn_cost(view, view.turn_of(facts.step))), ("session", session_cost(view)))
     rest = [(Span(f"{name} ", Tone.DIM), safe(cost_text(each, table))) for name, each in sums if each is not None]
-    return [field("cost", *join_groups([(told,), *rest]))]
+    return [field("cost", *join_groups([(shown,), *rest]))]
 
 
 def _counts(usage: Usage, cap: int | None) -> list[str]:
@@ -227,10 +226,9 @@ def _counts(usage: Usage, cap: int | None) -> list[str]:
 
 def _who(facts: ResponseFacts) -> list[Line]:
     exchange, answer = facts.exchange, facts.exchange.response
-    model = answer.model or (exchange.request.model if exchange.request else None)
     status = "no HTTP status" if answer.http_status is None else f"HTTP {answer.http_status}"
     how = "streamed" if answer.streaming else "whole"
-    parts = [exchange.api, provider(facts) or "host not recorded", model or "model not named", status, how]
+    parts = [exchange.api, provider(facts) or "host not recorded", exchange.model or "model not named", status, how]
     lines = [field("provider", *join_groups([(safe(part),) for part in parts]))]
     seen = ", ".join(each.rule for each in exchange.profile_evidence)
     chosen = safe(f"  chosen by {seen}" if seen else "", Tone.DIM)

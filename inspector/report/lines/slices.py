@@ -318,7 +318,7 @@ class Hex(Bytes):
     """The body in hexadecimal, sixteen bytes per line, with their characters."""
 
     def __init__(
-        self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line, row: int | None = None
+        self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line, row: int | None
     ) -> None:
         super().__init__(head, body, marks, tail, row)
         self.count = -(-len(body) // BYTES)

@@ -215,7 +215,7 @@ def heading(outline: Outline, block: Block) -> Line:
     return tuple(spans)
 
 
-def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) -> Line:
+def step_line(view: View, index: int, here: int, remarks: Remarks) -> Line:
     """The line of one step."""
     step = view.effective_step(index)
     digits = len(str(len(view.steps)))

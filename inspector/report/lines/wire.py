@@ -62,8 +62,8 @@ def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
     status = "" if exchange.response.http_status is None else f"HTTP {exchange.response.http_status}"
     parts = [(Span(facts.name, Tone.WARN if facts.is_made else Tone.STRONG),), (safe(exchange.api),)]
     parts += [(Span(each),) for each in (status, what) if each]
-    told = OF_ROWS if exchange.recorder is not None else HINT if exchange.recorded else NONE
-    lines: list[Line] = [join_groups(parts), forms_line(MODES, mode), told]
+    note = OF_ROWS if exchange.recorder is not None else HINT if exchange.recorded else NONE
+    lines: list[Line] = [join_groups(parts), forms_line(MODES, mode), note]
     times = time_phrases(exchange)
     if times:
         lines.append((Span("times ", Tone.DIM), *join_groups([(safe(each),) for each in times])))
@@ -115,11 +115,11 @@ def _ending(facts: ResponseFacts) -> list[Line]:
         return []
     messages, whole = request.messages, facts.exchange.request_json is None
     answered = next((at for at, each in reversed(list(enumerate(messages, 1))) if each.role is Role.ASSISTANT), 0)
-    told = messages[answered:] or messages[-1:]
+    ending = messages[answered:] or messages[-1:]
     title = "what the agent's rows hold of it" if whole else "its last messages"
-    lines: list[Line] = [(Span(title, Tone.TITLE), Span(f"  {len(told):,} of {count_of(len(messages), 'message')}",
+    lines: list[Line] = [(Span(title, Tone.TITLE), Span(f"  {len(ending):,} of {count_of(len(messages), 'message')}",
                                                         Tone.DIM))]
-    for message in told[-ENDING:]:
+    for message in ending[-ENDING:]:
         for part in message.parts:
             word, text = part_words(part)
             head = (Span(f"{message.role.value} ", Tone.KEY), *((safe(f"{word} ", Tone.DIM),) if word else ()))

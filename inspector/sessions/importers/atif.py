@@ -72,9 +72,9 @@ class _Trajectory(ChatReader):
             self.reading.notices.append(f"the trajectory goes on in another file: {redact.text(further)[:120]}")
         children = run.get("subagent_trajectories")
         number = 0
-        for place, held in ((), run), *((("subagent_trajectories", n), each)
-                                        for n, each in enumerate(children if isinstance(children, list) else ())):
-            agent = object_of(object_of(held).get("agent"))
+        for place, trajectory in ((), run), *((("subagent_trajectories", n), each)
+                                              for n, each in enumerate(children if isinstance(children, list) else ())):
+            agent = object_of(object_of(trajectory).get("agent"))
             model = known_text(agent.get("model_name"))
             title = redact.text(known_text(agent.get("name")) or "subagent")[:80]
             session = below_file(f"{title} ({len(self.heads)})") if place else ""
@@ -128,8 +128,8 @@ class _Trajectory(ChatReader):
         take_word(answer, value, at)
         merged = number_of(value.get("llm_call_count"))
         if merged is not None and merged > 1:
-            told = f"the step stands for {merged} calls of the model: which of them ended how is not recorded"
-            answer.findings.append(Finding("transcript.merged", Severity.INFO, told, at))
+            message = f"the step stands for {merged} calls of the model: which of them ended how is not recorded"
+            answer.findings.append(Finding("transcript.merged", Severity.INFO, message, at))
         results = tuple(ToolResultPart(known_text(result.get("source_call_id")), None, text_of(result.get("content")))
                         for result in objects_of(object_of(value.get("observation")).get("results")))
         after = TreePlace(answer)
@@ -145,11 +145,11 @@ def take_word(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
     """Reads the stop word that a writer put into `extra`, in the words of any provider."""
     answer.word_at = at
     for path in (("extra",), ("metrics", "extra")):
-        held: dict[str, Any] = value
+        holder: dict[str, Any] = value
         for name in path:
-            held = object_of(held.get(name))
+            holder = object_of(holder.get(name))
         for name in WORDS:
-            given = held.get(name)
+            given = holder.get(name)
             word = given[0] if isinstance(given, list) and len(given) == 1 else given
             if isinstance(word, str) and word:
                 row = CHAT_WORDS.get(word) or CLAUDE_WORDS.get(word) or StopRow(Stop.UNKNOWN, None, "no table")

@@ -89,8 +89,8 @@ class _Reader(DialogueReader):
         role, text = value.get("role"), known_text(value.get("content")) or ""
         role = role.lower() if isinstance(role, str) else role
         ran = self.ran.pop(self.session, None)
-        if (held := self.texts.pop(self.session, None)) is not None:
-            self._text(held, ran if role == "assistant" or (role == "tool" and not self._is_result(value)) else None)
+        if (waiting := self.texts.pop(self.session, None)) is not None:
+            self._text(waiting, ran if role == "assistant" or (role == "tool" and not self._is_result(value)) else None)
             ran = None
         if value.get("is_history"):
             self.remarks["were taken out of what the model sees later"] += 1

@@ -122,7 +122,7 @@ def _most(before: int | None, now: Any) -> int | None:
     return before if count is None or (before is not None and before >= count) else count
 
 
-def interim_rows(line: TranscriptLine, calls: Sequence[ToolCall] = ()) -> tuple[InterimRow, ...]:
+def interim_rows(line: TranscriptLine, calls: Sequence[ToolCall]) -> tuple[InterimRow, ...]:
     """The rows of a user message: results, texts, or an interruption with the text after it; empty if it is no such
     row. The id of a result is the text that its call has, so that it is stored once."""
     message = line.value.get("message")
@@ -194,6 +194,6 @@ def retry_note(row: dict[str, Any]) -> str:
     # The SDK's error holds the API's body, `{"error": {…}}`, in its member `error`.
     inner = object_of(object_of(error.get("error")).get("error")) or object_of(error.get("error"))
     words = [error.get("status"), inner.get("type"), inner.get("message") or error.get("message")]
-    told = " ".join(str(word) for word in words if isinstance(word, (str, int))) or "no reason given"
+    reason = " ".join(str(word) for word in words if isinstance(word, (str, int))) or "no reason given"
     attempt = row.get("retryAttempt")
-    return f"{told[:200]} (attempt {attempt})" if type(attempt) is int else told[:200]
+    return f"{reason[:200]} (attempt {attempt})" if type(attempt) is int else reason[:200]

@@ -134,11 +134,11 @@ def _of_socket(events: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 def _stream(events: list[Any]) -> str:
     text = []
     for event in events:
-        held = object_of(event).get("data", event)
+        data = object_of(event).get("data", event)
         name = object_of(event).get("event")
         # a line break in it would begin another field
         text.append((f"event: {name}\n" if isinstance(name, str) and name.isprintable() else "")
-                    + f"data: {held if isinstance(held, str) else json.dumps(held)}\n\n")
+                    + f"data: {data if isinstance(data, str) else json.dumps(data)}\n\n")
     return "".join(text)
 
 
@@ -194,8 +194,8 @@ def _paths(record: dict[str, Any]) -> Iterator[list[str]]:
         body = object_of(object_of(record.get(side)).get("body"))
         yield from ([side, "body", name] for name in WHOLE)
         for name in LISTS if side == "request" else ():
-            held = body.get(name)
-            yield from ([side, "body", name, str(number)] for number in range(len(held) if held else 0))
+            listed = body.get(name)
+            yield from ([side, "body", name, str(number)] for number in range(len(listed) if listed else 0))
 
 
 def _put_back(record: dict[str, Any], path: list[str], blobs: Blobs, room: Room) -> None:

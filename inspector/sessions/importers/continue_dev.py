@@ -102,10 +102,10 @@ class _Session(ChatReader):
         logs = objects_of(line.value.get("promptLogs"))
         # The last log is that of the request whose answer stayed: an item that was regenerated has several.
         log = logs[-1] if logs else {}
-        asked = object_of(log.get("completionOptions"))
+        options = object_of(log.get("completionOptions"))
         answer = self._begun(line, place)
-        answer.model = known_text(asked.get("model")) or known_text(log.get("modelTitle")) or answer.model
-        answer.cap = number_of(asked.get("maxTokens"))
+        answer.model = known_text(options.get("model")) or known_text(log.get("modelTitle")) or answer.model
+        answer.cap = number_of(options.get("maxTokens"))
         at = answer.word_at
         thought = known_text(object_of(line.value.get("reasoning")).get("text"))
         thought_of = any(type(part) is ReasoningPart for part in answer.parts)

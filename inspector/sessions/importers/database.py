@@ -170,9 +170,9 @@ def columns_of(rows: sqlite3.Cursor) -> tuple[str, ...]:
 
 def records_of(rows: sqlite3.Cursor, wanted: Iterable[str]) -> Iterator[UnbuiltRecord]:
     """The rows of a query, each with those of the wanted columns that it has."""
-    held = [name.lower() for name in columns_of(rows)]
-    names = tuple(name for name in wanted if name in held)
-    places = [held.index(name) for name in names]
+    columns = [name.lower() for name in columns_of(rows)]
+    names = tuple(name for name in wanted if name in columns)
+    places = [columns.index(name) for name in names]
     for row in rows:
         yield UnbuiltRecord(record_of, (names, tuple([row[at] for at in places])))
 

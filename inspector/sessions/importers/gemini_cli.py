@@ -109,7 +109,7 @@ class _Chat(ChatReader):
         super().__init__(path, options)
         self.before: dict[str, TreePlace] = {}
         """Id of a message -> the place before the message."""
-        self.told: tuple[TranscriptLine, str] | None = None
+        self.end_note: tuple[TranscriptLine, str] | None = None
         """The row and text of a note about the end of an answer whose message has not come so far."""
         self.answered: set[str | None] = set()
         """Calls whose results were read."""
@@ -182,9 +182,9 @@ class _Chat(ChatReader):
                 answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("args"), find, "args",
                                             pointer_at(at, *path, "functionCall")))
         answer.word_at = at
-        if self.told is not None:
-            self._end(answer, *self.told)
-            self.told = None
+        if self.end_note is not None:
+            self._end(answer, *self.end_note)
+            self.end_note = None
         after = TreePlace(answer)
         return self.say(line, after, "", tuple(results)) if results else after
 
@@ -201,7 +201,7 @@ class _Chat(ChatReader):
         """The answer above, if this message holds only its calls: a note on the screen may split an answer in two."""
         apart = bool(value.get("toolCalls")) and not value.get("tokens") and not words_of(value)
         above = place.right_above
-        if not apart or above is None or above.calls or above.stop is not None or self.told is not None:
+        if not apart or above is None or above.calls or above.stop is not None or self.end_note is not None:
             return None
         return None if any(row.mark for row in above.after) else above
 
@@ -212,35 +212,35 @@ class _Chat(ChatReader):
 
     def _note(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """Reads a screen note: how an answer ended, that the user stopped it, or that a request failed."""
-        told = text.lstrip("\u26a0\ufe0f ✕\t").strip()  # the marks that the screen puts before a note
+        note = text.lstrip("\u26a0\ufe0f ✕\t").strip()  # the marks that the screen puts before a note
         answer = place.right_above
-        if told in STOPS:
+        if note in STOPS:
             if answer is not None and answer.stop is None:
-                self._end(answer, line, told)  # no request since: the note came after its answer
+                self._end(answer, line, note)  # no request since: the note came after its answer
             else:
-                self.told = (line, told)
+                self.end_note = (line, note)
             return place
-        if told == CANCELLED:
+        if note == CANCELLED:
             self.count_stopped(place)
             return self.say(line, place, "", mark="interrupted")
-        if told.startswith(FAILED):
+        if note.startswith(FAILED):
             failed = self.answer(line, place)
-            failed.fail(told, failed.take(line), word=told[:200])
+            failed.fail(note, failed.take(line), word=note[:200])
             return TreePlace(failed)
         if line.value.get("type") == "error":
-            self.reading.skipped.append(Skipped(line.number - 1, f"an error on the screen: {told[:200]}"))
+            self.reading.skipped.append(Skipped(line.number - 1, f"an error on the screen: {note[:200]}"))
         else:
             self.remarks["are notes of the screen"] += 1
         return place
 
     def _flush(self, place: TreePlace) -> TreePlace:
         """An empty answer for a note that no message followed."""
-        if self.told is None:
+        if self.end_note is None:
             return place
-        line, told = self.told
-        self.told = None
+        line, note = self.end_note
+        self.end_note = None
         answer = self.answer(line, place)
-        self._end(answer, line, told)
+        self._end(answer, line, note)
         return TreePlace(answer)
 
 
@@ -280,8 +280,8 @@ class _Lines(_Chat):
             elif "$set" in value:
                 self.header(changed)
                 # known ids get the new version, others are appended
-                for held in elements(piece, "$set", "messages"):
-                    _place(order, live, object_in(held).get("id"), held, False)
+                for message in elements(piece, "$set", "messages"):
+                    _place(order, live, object_in(message).get("id"), message, False)
             elif "projectHash" in value and "sessionId" in value:
                 self.header(value)
             else:
@@ -316,8 +316,8 @@ _APART = ("functionCall", "functionResponse")
 def parts_of(value: dict[str, Any]) -> list[tuple[tuple[str | int, ...], dict[str, Any]]]:
     """The parts of a message, each with its place in the row: a string, a part, or a list of both."""
     name = "content" if value.get("content") is not None else "parts"
-    held = value.get(name)
-    parts = [((name, at), part) for at, part in enumerate(held)] if isinstance(held, list) else [((name,), held)]
+    found = value.get(name)
+    parts = [((name, at), part) for at, part in enumerate(found)] if isinstance(found, list) else [((name,), found)]
     return [(place, {"text": part} if isinstance(part, str) else part) for place, part in parts
             if isinstance(part, (str, dict))]
 
@@ -331,10 +331,10 @@ def words_of(value: dict[str, Any]) -> str:
 
 def thoughts_of(value: dict[str, Any]) -> list[ReasoningPart]:
     """The thoughts of an answer: those among its parts, else those beside them, which repeat them."""
-    held = [known_text(part.get("text")) for _, part in parts_of(value) if part.get("thought") is True]
-    told = [": ".join(filter(None, (known_text(thought.get("subject")), known_text(thought.get("description")))))
-            for thought in objects_of(value.get("thoughts"))]
-    return [ReasoningPart(each) for each in held or told if each is not None]
+    marked = [known_text(part.get("text")) for _, part in parts_of(value) if part.get("thought") is True]
+    thoughts = [": ".join(filter(None, (known_text(thought.get("subject")), known_text(thought.get("description")))))
+                for thought in objects_of(value.get("thoughts"))]
+    return [ReasoningPart(each) for each in marked or thoughts if each is not None]
 
 
 def usage_of(tokens: Any) -> Usage | None:

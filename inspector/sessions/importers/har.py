@@ -27,7 +27,6 @@ from inspector.sessions.recording import (
     Skipped,
     UnreadableError,
     cut_behind,
-    says_enough,
     unusable,
 )
 from loop_core.json_parser import from_json
@@ -66,9 +65,9 @@ def socket_exchanges(base: RawExchange, messages: Sequence[Any], cut: bool) -> t
     answers = collect_answers(messages)
     if not answers:
         return [], [Skipped(base.entry, "a WebSocket on which no response was asked for")]
-    asked = [answer for answer in answers if (answer.request or {}).get("generate") is not False]
+    generated = [answer for answer in answers if (answer.request or {}).get("generate") is not False]
     warm = Skipped(base.entry, "a response.create that only warms up: it asks for no answer")
-    return [_raw_of_answer(base, answer, cut) for answer in asked], [warm] * (len(answers) - len(asked))
+    return [_raw_of_answer(base, answer, cut) for answer in generated], [warm] * (len(answers) - len(generated))
 
 
 def collect_answers(messages: Sequence[Any]) -> list[SocketAnswer]:
@@ -118,10 +117,10 @@ def _data(message: dict[str, Any]) -> bytes | None:
 
 
 def _raw_of_answer(base: RawExchange, answer: SocketAnswer, cut: bool) -> RawExchange:
-    asked = answer.request
-    if asked is not None and isinstance(asked.get("response"), dict) and "input" not in asked:
-        asked = asked["response"]  # the Realtime API's form, `{"type": "response.create", "response": {…}}`
-    body = None if asked is None else {name: value for name, value in asked.items() if name != "type"}
+    request = answer.request
+    if request is not None and isinstance(request.get("response"), dict) and "input" not in request:
+        request = request["response"]  # the Realtime API's form, `{"type": "response.create", "response": {…}}`
+    body = None if request is None else {name: value for name, value in request.items() if name != "type"}
     last = [when for _, _, when in answer.frames if when is not None][-1:]
     return replace(
         base,
@@ -261,14 +260,14 @@ def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange
         if not isinstance(url, str):
             return "not a HAR entry: its URL is not text"
         posted = request.get("postData")
-        asked = posted.get("text") if isinstance(posted, dict) else None
+        request_text = posted.get("text") if isinstance(posted, dict) else None
         headers = _headers(response.get("headers"))
         raw = RawExchange(
             number,
             url,
             str(request.get("method") or "POST").upper(),
             _headers(request.get("headers")),
-            asked if isinstance(asked, str) and asked else None,
+            request_text if isinstance(request_text, str) and request_text else None,
             traffic.http_status(response.get("status")),
             headers,
             started=word(entry.get("startedDateTime")),
@@ -291,7 +290,7 @@ def _with_body(
     text = content.get("text")
     if not isinstance(text, str) or not text:
         # An error's status is evidence enough; a length of 0 shows that there was no body.
-        raw.recorded = says_enough(raw.status) or traffic.header(raw.headers, "content-length") == "0"
+        raw.recorded = traffic.says_enough(raw.status) or traffic.header(raw.headers, "content-length") == "0"
         if failure or raw.status is None:
             raw.recorded, raw.end = True, TransportEnd.ABORTED  # status 0 or an error: the browser got no answer
         return raw

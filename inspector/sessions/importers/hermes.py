@@ -27,7 +27,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine
 from inspector.sessions.transcripts.chat_messages import pointer_at, text_of
 from inspector.sessions.transcripts.member_values import (
-    CAPS,
+    cap_of,
     known_text,
     number_of,
     object_of,
@@ -105,17 +105,17 @@ def _messages(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
     """The records of a stored or exported session with its messages, or of a failed request."""
     names = {"id": value.get("session_id") or value.get("id"),
              **{name: value.get(name) for name in ("title", "model", "parent_session_id")}}
-    yield compact_json({TABLE: "sessions", **{name: held for name, held in names.items() if isinstance(held, str)}})
+    yield compact_json({TABLE: "sessions", **{name: text for name, text in names.items() if isinstance(text, str)}})
     if "request" not in value:
         yield from map(_with_calls, elements(data, "messages"))
         return
     body = object_of(object_of(value["request"]).get("body"))
-    asked = objects_of(body.get("messages"))
+    history = objects_of(body.get("messages"))
     # The dump holds the whole history; only what follows the last answer belongs to the failed request.
-    last = max((number for number, each in enumerate(asked, 1) if each.get("role") == "assistant"), default=0)
-    yield from map(compact_json, asked[last:])
+    last = max((number for number, each in enumerate(history, 1) if each.get("role") == "assistant"), default=0)
+    yield from map(compact_json, history[last:])
     yield compact_json({"role": FAILED, "timestamp": value.get("timestamp"), "model": body.get("model"), "error":
-                        value.get("error"), "cap": next((body[name] for name in CAPS if name in body), None)})
+                        value.get("error"), "cap": cap_of(body)})
 
 
 def _with_calls(message: bytes) -> bytes:
@@ -173,8 +173,8 @@ class _Reader(ChatTableReader):
         at = answer.take(line)
         status = number_of(error.get("response_status")) or number_of(error.get("status_code"))
         answer.cap = number_of(value.get("cap"))
-        told = known_text(error.get("message")) or "no message"
-        answer.fail(told, at, status, known_text(error.get("type")), told[:200])
+        message = known_text(error.get("message")) or "no message"
+        answer.fail(message, at, status, known_text(error.get("type")), message[:200])
 
     def _answer(self, line: TranscriptLine, text: str) -> None:
         value = line.value

@@ -33,17 +33,7 @@ from inspector.sessions.transcripts.member_values import (
     objects_of,
 )
 from inspector.sessions.transcripts.provider_answers import sent_arguments, take_provider_word
-from loop_core.values import (
-    ArgsForm,
-    At,
-    Finding,
-    ReasoningPart,
-    Severity,
-    Stop,
-    TextPart,
-    ToolResultPart,
-    Usage,
-)
+from loop_core.values import ArgsForm, At, Finding, ReasoningPart, Severity, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
 _SOURCE = "inspect_ai model/_model_output.py StopReason"
@@ -118,16 +108,16 @@ class _Log(DialogueReader):
                 yield from self._sample(f"sample {number}", piece, last)
             return
         # a ZIP may hold a name twice; the last is in force
-        held = {member.name: member for member in zip_members(data)}
-        begun = next((name for name in ("header.json", "_journal/start.json") if name in held), None)
+        members = {member.name: member for member in zip_members(data)}
+        begun = next((name for name in ("header.json", "_journal/start.json") if name in members), None)
         if begun is not None:
-            head = zip_content(data, held[begun], self.room)
+            head = zip_content(data, members[begun], self.room)
             self._about(object_of(loads(head)) if isinstance(head, bytes) else {})
         if begun != "header.json":
             self.reading.notices.append("the log has no header.json: its run had not ended, or was killed")
-        for name in sorted(held):
+        for name in sorted(members):
             if name.startswith("samples/"):
-                plain = zip_content(data, held[name], self.room)
+                plain = zip_content(data, members[name], self.room)
                 yield from self._sample(name, plain, last=False)
 
     def _sample(self, name: str, piece: bytes | str, last: bool) -> Iterator[dict[str, Any]]:
@@ -167,9 +157,9 @@ class _Log(DialogueReader):
             return self.user(line.number, text_of(value.get("content")))
         if kind == "interrupt":
             user = value.get("source") == "user_cancel"
-            told = f"the turn was interrupted ({known_text(value.get('source')) or 'no source'})"
+            note = f"the turn was interrupted ({known_text(value.get('source')) or 'no source'})"
             mark = "interrupted" if user else "stopped"
-            return self.say(InterimRow(line.number, told, mark=mark, unit=self.unit))
+            return self.say(InterimRow(line.number, note, mark=mark, unit=self.unit))
         if kind == "end":
             return self.say(InterimRow(line.number, text_of(value.get("content")), mark="stopped", unit=self.unit))
         lines.count(kind, WITHOUT_ANSWER)
@@ -191,14 +181,14 @@ class _Log(DialogueReader):
         value = line.value
         output, call = object_of(value.get("output")), object_of(value.get("call"))
         choice = next(iter(objects_of(output.get("choices"))), {})
-        given, asked = object_of(call.get("response")), object_of(call.get("request"))
+        given, request = object_of(call.get("response")), object_of(call.get("request"))
         model = output.get("model") or value.get("model")
         name = f"{known_text(given.get('id')) or self.session}:{line.number}"
         answer = self.answer_of(line, name, None, model, value.get("timestamp"))
         at = answer.take(line)
         path: tuple[str | int, ...] = ("output", "choices", 0, "message")
         _take_parts(answer, object_of(choice.get("message")), given, line, at, path)
-        answer.cap = cap_of(object_of(value.get("config")), asked)
+        answer.cap = cap_of(object_of(value.get("config")), request)
         self._end(answer, value, choice, given, at)
         answer.usage = usage_of(output.get("usage"), answer.api)
         return self.here
@@ -251,8 +241,8 @@ def _take_parts(
                        pointer_at(at, *path, "tool_calls", number))
         broken = known_text(call.get("parse_error"))
         if broken is not None:
-            told = f"Inspect could not parse the arguments of {known_text(function) or 'a call'}: {broken[:160]}"
-            answer.findings.append(Finding("transcript.parse_error", Severity.WARNING, told, at))
+            explanation = f"Inspect could not parse the arguments of {known_text(function) or 'a call'}: {broken[:160]}"
+            answer.findings.append(Finding("transcript.parse_error", Severity.WARNING, explanation, at))
             sent = sent_arguments(given, part.id)
             part = part._replace(closed=False) if sent is None else part._replace(
                 arguments=sent[1], form=ArgsForm.STRING, at=pointer_at(at, "call", "response", *sent[0]))
@@ -321,12 +311,12 @@ def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iter
         if kind != "model":
             yield {name: event[name] for name in ("event", "source") if name in event}
             continue
-        asked = objects_of(event.get("input")) or [
+        messages = objects_of(event.get("input")) or [
             # ranges of the pool of messages
             message for each in event.get("input_refs") or () for message in pool[each[0] : each[1]]]
-        same = common_beginning(asked, before, _equal_messages)
-        yield from (message for message in asked[same:] if message.get("role") in ("user", "tool"))
-        before = asked
+        same = common_beginning(messages, before, _equal_messages)
+        yield from (message for message in messages[same:] if message.get("role") in ("user", "tool"))
+        before = messages
         call = object_of(event.get("call"))
         request = object_of(call.get("request"))
         yield {

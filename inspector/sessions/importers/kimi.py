@@ -115,9 +115,9 @@ def title_of(path: str) -> str:
     return f"{title} › {agent}" if title and agent != "main" else title or ""
 
 
-def _explain(answer: TranscriptAnswer | None, line: TranscriptLine, told: Any, kind: Any, status: Any) -> None:
+def _explain(answer: TranscriptAnswer | None, line: TranscriptLine, text: Any, kind: Any, status: Any) -> None:
     """Adds its message to the error of a step; Kimi Code writes that one in a row after the end of the step."""
-    message = known_text(told)
+    message = known_text(text)
     if answer is None or answer.error is not None or answer.stop is None or answer.stop.normalized is not Stop.ERROR:
         return
     if message is not None:
@@ -296,12 +296,12 @@ class _Session(KimiReader):
         if self.prompt is not None and self.prompt[1]:
             place = place.after(InterimRow(*self.prompt))
         self.prompt = None
-        asked = self.request_row
-        api = APIS.get(str(asked.get("provider")), self.options.api or ASSUMED)
-        answer = self.begin(f"step:{line.number}", api, asked.get("model"), place, line)
-        answer.started = moment_text(asked.get("time"))
+        request = self.request_row
+        api = APIS.get(str(request.get("provider")), self.options.api or ASSUMED)
+        answer = self.begin(f"step:{line.number}", api, request.get("model"), place, line)
+        answer.started = moment_text(request.get("time"))
         # The cap varies by request: Kimi Code mostly sends what is left of the context window.
-        answer.cap = number_of(asked.get("maxTokens"))
+        answer.cap = number_of(request.get("maxTokens"))
         self.note_compaction(answer)
         self.steps[key] = self.add(answer)
         return answer

@@ -218,8 +218,8 @@ class KimiCliSession(KimiReader):
         answer = self._answer(line, place)
         named, status = known_text(known.get("error_type")), number_of(known.get("status_code"))
         before = f"{named}{'' if status is None else f', HTTP {status}'}"
-        told = f"{FAILED} (an attempt before it ended in {before})" if named else FAILED
-        answer.fail(told, answer.take(line), kind=named)
+        message = f"{FAILED} (an attempt before it ended in {before})" if named else FAILED
+        answer.fail(message, answer.take(line), kind=named)
         self.open.pop(self.sender)
         return TreePlace(answer)
 

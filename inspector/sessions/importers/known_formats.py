@@ -65,8 +65,8 @@ def refusal(head: bytes, path: str) -> str:
         return "a compressed database, which has to be unpacked first"
     tried = _formats_with_mark(head + os.fsencode(path).lower())
     others = len([name for name in IMPORTERS if name not in _LAST]) - len(tried)
-    told = f"tried: {_expectations(tried)}; " if tried else ""
-    return f"{_kind(head, path)}: {told}it has no mark of {others} other formats (`inspector formats` lists them)"
+    attempts = f"tried: {_expectations(tried)}; " if tried else ""
+    return f"{_kind(head, path)}: {attempts}it has no mark of {others} other formats (`inspector formats` lists them)"
 
 
 def _formats_with_mark(data: bytes) -> list[FileFormat]:
@@ -171,8 +171,8 @@ def formats_text() -> str:
         lines.append(f"{row.title} ({name})")
         lines.append(f"  begins with    {row.expects}")
         lines.append(f"  stop reasons   {row.keeps.words}")
-        kept = [word for word, held in (("output cap", row.keeps.cap), ("usage", row.keeps.usage),
-                                        ("the provider's bytes", row.keeps.wire)) if held]
+        kept = [word for word, present in (("output cap", row.keeps.cap), ("usage", row.keeps.usage),
+                                           ("the provider's bytes", row.keeps.wire)) if present]
         lines.append(f"  also keeps     {', '.join(kept) or 'none of cap, usage, bytes'}")
         lines.append(f"  as it grows    {'what was added is read' if row.grows else 'the whole file is read again'}")
         for at, place in enumerate(row.folders):

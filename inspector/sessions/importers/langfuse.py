@@ -24,6 +24,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, words_of
 from inspector.sessions.transcripts.member_values import (
+    cap_of,
     counts_of,
     input_count,
     known_text,
@@ -34,8 +35,6 @@ from inspector.sessions.transcripts.member_values import (
 from inspector.sessions.transcripts.provider_answers import take_provider_word
 from loop_core.values import At, Finding, Severity, Stop, TextPart, ToolCall, ToolResultPart, Usage
 
-CAPS = ("max_tokens", "maxTokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
-"""The names of the output cap among a generation's parameters."""
 FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentObservationId": (str,), "startTime": (str,), "model": (str,),
          "usageDetails": (dict,), "level": (str,), "statusMessage": (str,)},
@@ -141,15 +140,15 @@ def _run_of(line: TranscriptLine) -> ToolRun | None:
     value = line.value
     if value.get("output") is None:
         return None
-    attributes, asked = _attributes_of(value), parse_nested(value.get("input"))
-    if isinstance(asked, dict) and list(asked) == ["input"]:  # LangSmith's instrumentation
-        asked = parse_nested(asked["input"])
+    attributes, arguments = _attributes_of(value), parse_nested(value.get("input"))
+    if isinstance(arguments, dict) and list(arguments) == ["input"]:  # LangSmith's instrumentation
+        arguments = parse_nested(arguments["input"])
     said = parse_nested(value["output"])
-    held = object_of(said).get("content")
-    text = said if isinstance(said, str) else words_of(held) if isinstance(held, list) else _dump(said)
+    content = object_of(said).get("content")
+    text = said if isinstance(said, str) else words_of(content) if isinstance(content, list) else _dump(said)
     failed = value.get("level") == "ERROR" or object_of(said).get("is_error") is True
     call = known_text(fact(attributes, "call"))
-    return ToolRun(call, known_text(value.get("name")) or "", asked, ToolResultPart(call, None, text, failed))
+    return ToolRun(call, known_text(value.get("name")) or "", arguments, ToolResultPart(call, None, text, failed))
 
 
 def _attributes_of(value: dict[str, Any]) -> dict[str, Any]:
@@ -163,8 +162,8 @@ def _messages_with_words(value: Any) -> Iterator[tuple[SpanMessage, str]]:
     while waiting:
         here = waiting.pop()
         if isinstance(here, dict):
-            held = object_of(here.get("response_metadata"))
-            word = known_text(held.get("finish_reason")) or known_text(held.get("stop_reason"))
+            metadata = object_of(here.get("response_metadata"))
+            word = known_text(metadata.get("finish_reason")) or known_text(metadata.get("stop_reason"))
             if word:
                 yield message_of(here), word
             else:
@@ -221,9 +220,7 @@ class _Trace(ChatReader):
         answer = self.answer(line, place, model=known_text(value.get("model")))
         answer.started = known_text(value.get("startTime"))
         self.traces[answer] = self.trace
-        parameters = object_of(parse_nested(value.get("modelParameters")))
-        caps = (number_of(number) for number in map(parameters.get, CAPS))
-        answer.cap = next((cap for cap in caps if cap), None)
+        answer.cap = cap_of(object_of(parse_nested(value.get("modelParameters"))))
         at = answer.take(line)
         self._output(answer, parse_nested(value.get("output")), value, pointer_at(at, "output"))
         answer.usage = usage_of(value, answer.api)
@@ -232,8 +229,8 @@ class _Trace(ChatReader):
             if answer.stop is None:
                 answer.fail(why, at)
             else:
-                told = f"the generation is marked as an error: {why[:200]}"
-                answer.findings.append(Finding("transcript.error_level", Severity.WARNING, told, at))
+                message = f"the generation is marked as an error: {why[:200]}"
+                answer.findings.append(Finding("transcript.error_level", Severity.WARNING, message, at))
         return TreePlace(answer)
 
     def _note_observation(self, line: TranscriptLine) -> None:
@@ -249,10 +246,10 @@ class _Trace(ChatReader):
 
     def _input(self, line: TranscriptLine, value: Any, place: TreePlace) -> TreePlace:
         """Reads the messages of an input that the input before did not have, and the results of tools before it."""
-        asked = object_of(value)
-        listed = value if isinstance(value, list) else next((asked[name] for name in LISTS if name in asked), None)
-        if listed is None and asked.get("role") == "user":  # the one new message
-            listed, self.inputs[self.trace] = [asked], []
+        members = object_of(value)
+        listed = value if isinstance(value, list) else next((members[name] for name in LISTS if name in members), None)
+        if listed is None and members.get("role") == "user":  # the one new message
+            listed, self.inputs[self.trace] = [members], []
         if not isinstance(listed, list):
             text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dump(value)
             # an object that is no message shows nothing that was said after an answer

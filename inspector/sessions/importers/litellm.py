@@ -111,9 +111,9 @@ class _Logged(NamedTuple):
 
 def _logged(number: int, value: dict[str, Any]) -> _Logged:
     given = object_of(value.get("response"))
-    held = next((given[name] for name in ("choices", "output", "content") if given.get(name)), None)
+    output = next((given[name] for name in ("choices", "output", "content") if given.get(name)), None)
     return _Logged(number, value.get("status") == "failure" or known_text(value.get("error_str")) is not None,
-                   "" if held is None else json.dumps(held), _seconds(value.get("startTime")))
+                   "" if output is None else json.dumps(output), _seconds(value.get("startTime")))
 
 
 def _seconds(value: Any) -> float | None:
@@ -137,13 +137,13 @@ def _pieces(data: bytes, repeated: frozenset[int]) -> Iterator[Piece]:
         if not isinstance(value.get("messages"), list):
             yield number, json.dumps(value).encode(), last
             continue
-        asked = objects_of(value["messages"])
+        messages = objects_of(value["messages"])
         known = before.get(str(value.get("trace_id")), [])
         same = 0
-        while same < min(len(asked), len(known)) and asked[same].get("content") == known[same].get("content"):
+        while same < min(len(messages), len(known)) and messages[same].get("content") == known[same].get("content"):
             same += 1
-        before[str(value.get("trace_id"))] = asked
-        yield number, json.dumps({**value, "messages": asked[same:]}).encode(), last
+        before[str(value.get("trace_id"))] = messages
+        yield number, json.dumps({**value, "messages": messages[same:]}).encode(), last
 
 
 def _objects(text: bytes) -> Iterator[Piece]:
@@ -184,9 +184,9 @@ class _Log(DialogueReader):
                 self.results(line.number, ToolResultPart(known_text(message.get("tool_call_id")), None, said))
             elif role == "user":
                 self.say(InterimRow(line.number, said, unit=self.unit))
-        given, asked = object_of(value.get("response")), known_text(value.get("model"))
+        given, model = object_of(value.get("response")), known_text(value.get("model"))
         name = known_text(given.get("id")) or known_text(value.get("id")) or self.unit
-        answer = self.answer_of(line, f"{name}:{line.number}", "openai_chat", asked, value.get("startTime"))
+        answer = self.answer_of(line, f"{name}:{line.number}", "openai_chat", model, value.get("startTime"))
         at = answer.take(line)
         provider = known_text(value.get("custom_llm_provider"))
         if given.get("object") == "response":
@@ -197,13 +197,13 @@ class _Log(DialogueReader):
             answer.usage = usage_of(counts) if "completion_tokens" in counts else None
         else:
             # LiteLLM's name of a model: `provider/model`
-            take_litellm(answer, given, f"{provider}/{asked}" if provider else asked, line, at, "response")
-            told = known_text(next(iter(objects_of(given.get("choices"))), {}).get("text"))
-            answer.parts += [TextPart(told)] if told else []
+            take_litellm(answer, given, f"{provider}/{model}" if provider else model, line, at, "response")
+            text = known_text(next(iter(objects_of(given.get("choices"))), {}).get("text"))
+            answer.parts += [TextPart(text)] if text else []
         if answer.usage is None:
             answer.usage = Usage(*counts_of(value, "prompt_tokens", "completion_tokens"))
-        held = object_of(value.get("model_parameters")) or object_of(value.get("proxy_server_request"))
-        answer.cap = cap_of(held)
+        parameters = object_of(value.get("model_parameters")) or object_of(value.get("proxy_server_request"))
+        answer.cap = cap_of(parameters)
         failed = known_text(value.get("error_str"))
         if value.get("status") == "failure" or failed is not None:
             # A row of the table of spend has it among its metadata.

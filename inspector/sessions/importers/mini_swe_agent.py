@@ -112,8 +112,8 @@ class _Trajectory(ChatReader):
             place = self._failure(line, extra, place)
             status = known_text(extra.get("exit_status")) or text_of(value.get("content"))[:80]
             ended = status == SUBMITTED
-            told = status if ended else f"the agent ended the run ({status})"
-            return self.say(line, place, told, mark="ended" if ended else "stopped")
+            note = status if ended else f"the agent ended the run ({status})"
+            return self.say(line, place, note, mark="ended" if ended else "stopped")
         if role != "user":
             lines.count(role, frozenset({"system"}))
             return place
@@ -143,12 +143,12 @@ class _Trajectory(ChatReader):
 
     def _failure(self, line: TranscriptLine, extra: dict[str, Any], place: TreePlace) -> TreePlace:
         """Adds the request that failed, where an exception ended the run and the file lacks the answer of a request."""
-        told = known_text(extra.get("exception_str"))
-        if told is None or self.requests <= len(self.answers):
+        message = known_text(extra.get("exception_str"))
+        if message is None or self.requests <= len(self.answers):
             return place  # the exception is that of a command or of the agent
         answer = self.answer(line, place)
         kind = known_text(extra.get("exit_status"))
-        answer.fail(told, answer.take(line), kind=kind)
+        answer.fail(message, answer.take(line), kind=kind)
         return TreePlace(answer)
 
     def _command(self, answer: TranscriptAnswer, extra: dict[str, Any], at: At) -> None:

@@ -24,7 +24,6 @@ from inspector.sessions.recording import (
     Skipped,
     UnreadableError,
     cut_behind,
-    says_enough,
     unusable,
 )
 from loop_core.values import TransportEnd
@@ -112,17 +111,17 @@ def _value(data: bytes, at: int, end: int, depth: int) -> tuple[Any, int]:
         if letter == b"]":
             return found, stop + 1
         return {_text(name): each for name, each in zip(found[::2], found[1::2], strict=True)}, stop + 1
-    held = data[start:stop]
+    content = data[start:stop]
     if letter == b",":
-        return held, stop + 1
+        return content, stop + 1
     if letter == b";":
-        return held.decode("utf-8", "replace"), stop + 1
+        return content.decode("utf-8", "replace"), stop + 1
     if letter == b"~":
         return None, stop + 1
     if letter == b"!":
-        return held == b"true", stop + 1
-    if letter in (b"#", b"^") and len(held) < 40:
-        return (int if letter == b"#" else float)(held), stop + 1
+        return content == b"true", stop + 1
+    if letter in (b"#", b"^") and len(content) < 40:
+        return (int if letter == b"#" else float)(content), stop + 1
     raise ValueError(f"byte {stop}: not a type of value")
 
 
@@ -171,11 +170,11 @@ def _message(message: list[Any]) -> dict[str, Any]:
 def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | str:
     """One exchange, or the reason why there is none."""
     request, response = flow["request"], flow.get("response")
-    asked = _headers(request.get("headers"))
-    sent = _body(request.get("content"), asked, room)
+    request_headers = _headers(request.get("headers"))
+    sent = _body(request.get("content"), request_headers, room)
     began = traffic.number(request.get("timestamp_start"))
     raw = RawExchange(
-        number, _url(request, asked), _text(request.get("method", "POST")).upper(), asked,
+        number, _url(request, request_headers), _text(request.get("method", "POST")).upper(), request_headers,
         sent.decode("utf-8", "replace") if isinstance(sent, bytes) and sent else None,
         started=_moment(began),
     )
@@ -195,7 +194,7 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
         return raw.after_failed_unpack(body)
     raw.body = body or b""
     # With `stream_large_bodies` mitmproxy passes a body through and stores null.
-    raw.recorded = bool(raw.body) or says_enough(raw.status) or (body is not None and isinstance(failure, dict))
+    raw.recorded = bool(raw.body) or traffic.says_enough(raw.status) or (body is not None and isinstance(failure, dict))
     return raw
 
 

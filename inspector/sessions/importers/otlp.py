@@ -119,8 +119,8 @@ def _json_spans(data: bytes) -> Iterator[bytes]:
         for name in RESOURCES:
             for _, resource, _ in list_pieces(line, name) if line.strip() else ():
                 for scope in SCOPES:
-                    for _, held, _ in list_pieces(resource, scope):
-                        yield from (span for _, span, _ in list_pieces(held, "spans"))
+                    for _, scope_spans, _ in list_pieces(resource, scope):
+                        yield from (span for _, span, _ in list_pieces(scope_spans, "spans"))
 
 
 def _proto_spans(data: bytes, notices: list[str]) -> Iterator[bytes]:
@@ -174,17 +174,17 @@ def plain(value: Any) -> Any:
     """An OTLP value as plain JSON."""
     if not isinstance(value, dict):
         return value
-    for name, held in value.items():
+    for name, member in value.items():
         kind = name.replace("_v", "V")  # exporters that write protobuf's own names have `array_value`
         if kind == "arrayValue":
-            held_values = object_of(held).get("values")
+            held_values = object_of(member).get("values")
             return [plain(each) for each in held_values] if isinstance(held_values, list) else []
         if kind == "kvlistValue":
-            return attributes_of(object_of(held).get("values"))
+            return attributes_of(object_of(member).get("values"))
         if kind == "intValue":
-            return count(held)
+            return count(member)
         if kind in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
-            return held
+            return member
     return value
 
 
@@ -206,24 +206,24 @@ def span_of(piece: bytes) -> TraceSpan | None:
         return None
     attributes = attributes_of(value.get("attributes"))
     events = value.get("events")
-    asked: list[Any] = []
+    inputs: list[Any] = []
     answered: list[Any] = []
     for event in events if isinstance(events, list) else ():
-        name, held = object_of(event).get("name"), attributes_of(object_of(event).get("attributes"))
+        name, members = object_of(event).get("name"), attributes_of(object_of(event).get("attributes"))
         # The conventions up to 1.36 put messages into events; since 1.37 messages are attributes.
         if name == "gen_ai.choice":
-            answered.append({**held, "message": _choice(held)})
+            answered.append({**members, "message": _choice(members)})
         elif isinstance(name, str) and name.startswith("gen_ai.") and name.endswith(".message"):
-            asked.append({"role": name.split(".")[1], **held})
+            inputs.append({"role": name.split(".")[1], **members})
         elif name in ("gen_ai.content.prompt", "gen_ai.content.completion",
                       "gen_ai.client.inference.operation.details"):
-            attributes = {**held, **attributes}
-    if asked:
-        attributes.setdefault("gen_ai.input.messages", asked)
+            attributes = {**members, **attributes}
+    if inputs:
+        attributes.setdefault("gen_ai.input.messages", inputs)
     if answered:
         attributes.setdefault("gen_ai.output.messages", answered)
-    held = {**object_of(value.get("context")), **value}
-    key, parent, trace = (next((str(held[name]) for name in names if held.get(name)), "") for names in (
+    members = {**object_of(value.get("context")), **value}
+    key, parent, trace = (next((str(members[name]) for name in names if members.get(name)), "") for names in (
         ("spanId", "span_id"), ("parentSpanId", "parent_span_id", "parent_id"), ("traceId", "trace_id")))
     start = str(value.get("startTimeUnixNano") or value.get("start_time_unix_nano") or _nanoseconds(value) or "")
     return TraceSpan(piece, key, parent, trace, int(start) if start.isdecimal() and len(start) < 20 else 0, attributes)
@@ -303,13 +303,13 @@ class _Traces(ChatReader):
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         span = self.spans[line.number]
         attributes, group = span.attributes, self._group(span)
-        asked = inputs_of(attributes)
+        history = inputs_of(attributes)
         # a span repeats the whole history, like its request
-        begun = [number for number, message in enumerate(asked) if message.role in ("assistant", "model")]
+        begun = [number for number, message in enumerate(history) if message.role in ("assistant", "model")]
         # Without an id of the conversation, a history without any answer is the first of its own.
-        fresh = bool(asked) and not begun and group[0] == span.trace
+        fresh = bool(history) and not begun and group[0] == span.trace
         place = TreePlace(None) if fresh else self.lasts.get(group, TreePlace(None))
-        place = self._new_messages(line, place, asked[begun[-1] + 1 :] if begun else asked)
+        place = self._new_messages(line, place, history[begun[-1] + 1 :] if begun else history)
         answer = self.answer(line, place, known_text(fact(attributes, "id")) or span.id, fact(attributes, "model"))
         answer.cap = cap_of(attributes)
         if span.start:
@@ -348,8 +348,8 @@ class _Traces(ChatReader):
             take_word(answer, word, at, "otlp.finish_reasons", empty=not answer.parts)
             if failed:
                 why = why_failed or kind or "it does not say why"
-                told = f"the span of this answer failed all the same: {why[:200]}"
-                answer.findings.append(Finding("transcript.span_failed", Severity.WARNING, told, at))
+                message = f"the span of this answer failed all the same: {why[:200]}"
+                answer.findings.append(Finding("transcript.span_failed", Severity.WARNING, message, at))
         elif failed:
             answer.fail(why_failed or kind or "", at, kind=kind, word=kind or "status ERROR")
 

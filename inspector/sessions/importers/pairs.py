@@ -25,7 +25,6 @@ from inspector.sessions.recording import (
     Skipped,
     UnreadableError,
     cut_behind,
-    says_enough,
     unusable,
 )
 from loop_core.json_parser import from_json
@@ -133,8 +132,8 @@ def sniff(head: bytes, path: str) -> int:
     """Recognises a response with its request in the first value, or in the first element of its list."""
     first = first_look(head).first
     if isinstance(first, dict):
-        held = next((first[key] for key in LISTS if isinstance(first.get(key), list)), None)
-        return _score(first) or (80 if isinstance(held, list) and held and _score(held[0]) else 0)
+        records = next((first[key] for key in LISTS if isinstance(first.get(key), list)), None)
+        return _score(first) or (80 if isinstance(records, list) and records and _score(records[0]) else 0)
     if isinstance(first, list) and first:
         return _score(first[0])
     return 0
@@ -268,11 +267,11 @@ def _whole(text: str) -> bool:
 def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileReading) -> RawExchange | str:
     if not isinstance(value, dict):
         return "not a request/response pair: expected an object"
-    asked, answered = pick(value, REQUESTS), pick(value, RESPONSES)
+    request_key, answered = pick(value, REQUESTS), pick(value, RESPONSES)
     if answered is None:
-        if asked is not None and "logged_at" in value and "response" in value:  # claude-trace: it was interrupted
+        if request_key is not None and "logged_at" in value and "response" in value:  # claude-trace: it was interrupted
             raw = RawExchange(entry, end=TransportEnd.ABORTED)
-            _request(raw, value[asked], piece, (asked,))
+            _request(raw, value[request_key], piece, (request_key,))
             return raw
         error = redact.text(" ".join(str(value.get("error") or "").split())[:120])
         return f"failed before any answer: {error}" if error else "no response in it"
@@ -281,8 +280,8 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
     raw.duration_ms = duration(value)
     raw.api = value["api"] if value.get("api") in FORMATS else None
     _about(raw, value)
-    if asked is not None:
-        _request(raw, value[asked], piece, (asked,))
+    if request_key is not None:
+        _request(raw, value[request_key], piece, (request_key,))
     return _response(raw, value[answered], piece, (answered,), options, reading)
 
 
@@ -321,11 +320,11 @@ def _response(
     if isinstance(value, dict) and is_http(value):
         raw.status = status_of(value)
         raw.headers = headers(value.get("headers"))
-        held = pick(value, BODIES)
-        if held is None:
-            raw.recorded = says_enough(raw.status)
+        key = pick(value, BODIES)
+        if key is None:
+            raw.recorded = traffic.says_enough(raw.status)
             return raw
-        value, path = value[held], (*path, held)
+        value, path = value[key], (*path, key)
     packed = isinstance(value, dict) and "base64_string" in value
     value, path = cassette(value, path)
     if isinstance(value, str):
@@ -350,7 +349,7 @@ def _batch_line(value: Any, path: Path) -> tuple[Any, Path]:
 
 def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExchange | str:
     if not value:
-        raw.recorded = says_enough(raw.status)
+        raw.recorded = traffic.says_enough(raw.status)
         return raw
     if packed is None:
         raw.body = value.encode("utf-8", "replace")

@@ -23,16 +23,7 @@ from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, te
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text
 from inspector.sessions.wordings import connection_lost
-from loop_core.values import (
-    At,
-    OpaquePart,
-    ProviderError,
-    ReasoningPart,
-    Stop,
-    TextPart,
-    ToolResultPart,
-    Usage,
-)
+from loop_core.values import At, OpaquePart, ProviderError, ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, StopRow
 
 # -- The fields of an entry --------------------------------------------------------------------------------------------
@@ -247,11 +238,7 @@ class _Session(TranscriptReader):
         if role == "assistant":
             return self._assistant(line, message, where)
         row = interim_row(line, role, message)
-        if row is None:
-            return where
-        if where.answer is not None:
-            where.answer.follow(row)
-        return TreePlace(where.answer, (where.since, row))
+        return where if row is None else where.after(row)
 
     def _assistant(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TreePlace:
         api = APIS.get(str(message.get("api")))

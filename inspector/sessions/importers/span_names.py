@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from inspector.sessions.transcripts.chat_messages import text_of
-from inspector.sessions.transcripts.member_values import known_text, object_of
+from inspector.sessions.transcripts.member_values import CAPS, known_text, object_of, objects_of
 from loop_core.values import ToolResultPart
 
 Attributes = Mapping[str, Any]
@@ -42,8 +42,6 @@ FACTS: Mapping[str, tuple[str, ...]] = {
 ANSWERING = frozenset({"chat", "text_completion", "generate_content", "completion", "responses", "message", "messages"})
 """The operations of spans that are one answer of a model."""
 SYSTEMS = frozenset({"gen_ai.provider.name", "gen_ai.system"})
-CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict")
-"""The names of the output cap within `llm.invocation_parameters`."""
 INPUTS = ("gen_ai.input.messages", "gen_ai.prompt", "gen_ai.content.prompt", "ai.prompt.messages")
 OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "gen_ai.content.completion")
 """The attributes that hold output messages, as JSON or as values."""
@@ -147,18 +145,18 @@ def outputs_of(attributes: Attributes) -> list[SpanMessage]:
 
 def _messages(attributes: Attributes, names: tuple[str, ...], flat: tuple[str, ...]) -> Iterator[SpanMessage]:
     for name in names:
-        held = load_json(attributes.get(name))
-        if isinstance(held, str) and _CUT_MESSAGES.match(held):
+        content = load_json(attributes.get(name))
+        if isinstance(content, str) and _CUT_MESSAGES.match(content):
             return  # the exporter's limit on attributes cut the JSON, so its messages cannot be read
-        messages = held if isinstance(held, list) else [] if held is None else [held]
+        messages = content if isinstance(content, list) else [] if content is None else [content]
         if messages:
             yield from (message_of(each) for each in messages)
             return
     for prefix in flat:
-        held = nest_values(attributes, prefix)
-        if isinstance(held, dict):
+        content = nest_values(attributes, prefix)
+        if isinstance(content, dict):
             # as numbers: "10" after "9"
-            yield from (message_of(held[key]) for key in sorted(held, key=lambda key: (len(key), key)))
+            yield from (message_of(content[key]) for key in sorted(content, key=lambda key: (len(key), key)))
             return
 
 
@@ -182,33 +180,33 @@ def _several(value: Any) -> list[dict[str, Any]]:
     value = load_json(value)
     if isinstance(value, dict):
         value = [value[key] for key in sorted(value, key=lambda key: (len(key), key))]
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return objects_of(value)
 
 
 def message_of(value: Any) -> SpanMessage:
     """A message of any convention, in one form."""
     if not isinstance(value, dict):
         return SpanMessage("", value if isinstance(value, str) else "")
-    held = value["message"] if isinstance(value.get("message"), dict) else value
-    word = known_text(value.get("finish_reason")) or known_text(held.get("finish_reason"))
+    message = value["message"] if isinstance(value.get("message"), dict) else value
+    word = known_text(value.get("finish_reason")) or known_text(message.get("finish_reason"))
     texts: list[str] = []
-    thought = known_text(held.get("reasoning_content")) or known_text(held.get("reasoning"))
+    thought = known_text(message.get("reasoning_content")) or known_text(message.get("reasoning"))
     thoughts = [thought] if thought else []
-    listed = held.get("tool_calls") or object_of(held.get("additional_kwargs")).get("tool_calls")
-    calls = [_call(held)] if held.get("type") == "function_call" or "toolName" in held else []
+    listed = message.get("tool_calls") or object_of(message.get("additional_kwargs")).get("tool_calls")
+    calls = [_call(message)] if message.get("type") == "function_call" or "toolName" in message else []
     calls += [_call(each) for each in _several(listed)]
     results: list[ToolResultPart] = []
-    if held.get("type") == "function_call_output":
-        results.append(ToolResultPart(known_text(held.get("call_id")), None, _text(held.get("output", ""))))
-    parts = _several(held.get("parts")) or _several(held.get("contents"))
-    content = load_json(held.get("content"))
+    if message.get("type") == "function_call_output":
+        results.append(ToolResultPart(known_text(message.get("call_id")), None, _text(message.get("output", ""))))
+    parts = _several(message.get("parts")) or _several(message.get("contents"))
+    content = load_json(message.get("content"))
     if not parts and isinstance(content, dict):  # a message of Gemini's within its own answer, or one part
         parts = _several(content["parts"]) if "parts" in content else [content]
     elif not parts and isinstance(content, list):
-        parts = [each for each in content if isinstance(each, dict)]
+        parts = objects_of(content)
         texts += [each for each in content if isinstance(each, str)]
     elif not parts and content is not None:
-        texts.append(held["content"] if isinstance(held["content"], str) else json.dumps(content))
+        texts.append(message["content"] if isinstance(message["content"], str) else json.dumps(content))
     for each in parts:
         part = object_of(each.get("message_content")) or each
         kind, said = part.get("type"), known_text(part.get("content")) or known_text(part.get("text"))
@@ -227,19 +225,19 @@ def message_of(value: Any) -> SpanMessage:
             thoughts.append(said or known_text(part.get("thinking")) or "")
         elif said:
             texts.append(said)
-    role, text = str(held.get("role") or value.get("role") or ""), "\n".join(texts)
+    role, text = str(message.get("role") or value.get("role") or ""), "\n".join(texts)
     if role == "tool" and not results:
-        key = known_text(held.get("tool_call_id")) or known_text(held.get("id"))
-        results, text = [ToolResultPart(key, known_text(held.get("name")), text)], ""
+        key = known_text(message.get("tool_call_id")) or known_text(message.get("id"))
+        results, text = [ToolResultPart(key, known_text(message.get("name")), text)], ""
     return SpanMessage(role, text, "\n".join(thoughts), tuple(calls), tuple(results), word)
 
 
 def _call(value: dict[str, Any]) -> tuple[str | None, str, Any]:
-    held = object_of(value.get("tool_call")) or value
-    function = object_of(held.get("function")) or held
+    call = object_of(value.get("tool_call")) or value
+    function = object_of(call.get("function")) or call
     names = ("arguments", "arguments_json", "input", "args")
     given = next((function[name] for name in names if name in function), None)
-    key = next((key for name in ("call_id", "id", "toolCallId") if (key := known_text(held.get(name)))), None)
+    key = next((key for name in ("call_id", "id", "toolCallId") if (key := known_text(call.get(name)))), None)
     return key, known_text(function.get("name")) or known_text(function.get("toolName")) or "", given
 
 

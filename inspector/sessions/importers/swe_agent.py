@@ -18,7 +18,7 @@ from inspector.sessions.reasons import error_in_text, is_unrecorded, recorder_re
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.stored_rows import row_bytes
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     command_call,
@@ -84,8 +84,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 def _attempts(data: bytes) -> int:
     if b'"attempts"' not in data:
         return 0
-    held = object_in(data).get("attempts")
-    return len(held) if isinstance(held, list) else 0
+    attempts = object_in(data).get("attempts")
+    return len(attempts) if isinstance(attempts, list) else 0
 
 
 def _run(data: bytes, *path: str | int) -> list[Piece]:
@@ -127,8 +127,8 @@ class _Trajectory(ChatReader):
         self.requests = number_of(stats.get("api_calls")) or 0
         sent, made = number_of(stats.get("tokens_sent")), number_of(stats.get("tokens_received"))
         if sent or made:
-            told = f"tokens are counted for the whole run alone: {sent or 0:,} in, {made or 0:,} out"
-            self.reading.notices.append(told)
+            notice = f"tokens are counted for the whole run alone: {sent or 0:,} in, {made or 0:,} out"
+            self.reading.notices.append(notice)
         steps = objects_of(run.get("trajectory"))
         if steps and isinstance(steps[-1].get("action"), str) and isinstance(steps[-1].get("observation"), str):
             self.outcome = (steps[-1]["action"], redact.text(steps[-1]["observation"]))
@@ -149,8 +149,8 @@ class _Trajectory(ChatReader):
         if self.status == SUBMITTED and call is not None and last.stop is not None and is_unrecorded(last.stop):
             last.stop = recorder_reason(Stop.TOOL_CALL, None, at, self.status, "swe_agent.exit_status")
         else:
-            told = f"the run ended with exit_status {self.status!r}: the recorder's word for the run, not a stop reason"
-            last.findings.append(Finding("transcript.exit_status", Severity.INFO, told, at))
+            text = f"the run ended with exit_status {self.status!r}: the recorder's word for the run, not a stop reason"
+            last.findings.append(Finding("transcript.exit_status", Severity.INFO, text, at))
 
     def summarise(self) -> None:
         """Reports how many answers the history lacks: one without a usable command is only in the steps."""
@@ -185,9 +185,8 @@ class _Trajectory(ChatReader):
         answer = self.answer(line, place)
         at = answer.take(line)
         take_message(answer, value, line, at)
-        action = known_text(value.get("action"))
-        if not answer.calls and action is not None and action.strip():
-            answer.parts.append(command_call(action, action.split()[0], pointer_at(at, "action")))
+        if not answer.calls:
+            take_command(answer, value, at)
         return TreePlace(answer)
 
     def _exit(self, line: TranscriptLine, place: TreePlace, said: re.Match[str]) -> TreePlace:
@@ -221,14 +220,19 @@ class _Trajectory(ChatReader):
         # `response` is the whole text, `thought` only the part of it that stands before the command.
         said = known_text(value.get("response")) or known_text(value.get("thought"))
         answer.parts += [TextPart(said)] if said else []
-        action = known_text(value.get("action"))
-        if action is not None and action.strip():
-            answer.parts.append(command_call(action, action.split()[0], pointer_at(at, "action")))
+        take_command(answer, value, at)
         seen = value.get("observation")
         if not isinstance(seen, str):
             return TreePlace(answer)
         results = (ToolResultPart(None, None, seen),) if answer.calls else ()
         return self.say(line, TreePlace(answer), "" if results else seen, results, own=True)
+
+
+def take_command(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
+    """Reads the command that SWE-agent extracted from the text of an answer; the first word is the tool's name."""
+    action = known_text(value.get("action"))
+    if action is not None and action.strip():
+        answer.parts.append(command_call(action, action.split()[0], pointer_at(at, "action")))
 
 
 def given_up(value: dict[str, Any], text: Any) -> re.Match[str] | None:

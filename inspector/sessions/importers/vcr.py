@@ -24,7 +24,6 @@ from inspector.sessions.recording import (
     Skipped,
     UnreadableError,
     cut_behind,
-    says_enough,
     unusable,
 )
 from loop_core.values import TransportEnd
@@ -185,7 +184,7 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
     if isinstance(body, str):
         return raw.after_failed_unpack(body)
     raw.body = body or b""
-    raw.recorded = bool(raw.body) or says_enough(raw.status)
+    raw.recorded = bool(raw.body) or traffic.says_enough(raw.status)
     if raw.status is None and raw.body:
         raw.end = TransportEnd.CUT  # keys are sorted, so a cut after the body loses the status
     return raw

@@ -154,9 +154,9 @@ class _Chat(ChatReader):
         result = object_of(value.get("result"))
         metadata = object_of(result.get("metadata"))
         results = object_of(metadata.get("toolCallResults"))
-        held = place.right_above.calls if place.right_above is not None else []
+        calls = place.right_above.calls if place.right_above is not None else []
         # A request stopped at the limit of rounds leaves its last calls to the next one.
-        late = tuple(_result(call.id, call.name, results) for call in held if call.id in results)
+        late = tuple(_result(call.id, call.name, results) for call in calls if call.id in results)
         if late:
             place = self.say(line, place, "", late)
         if text or "message" in value:
@@ -178,8 +178,8 @@ class _Chat(ChatReader):
         if metadata.get(_LIMIT) is True and not failure and answer.calls and call_cut(answer, frozenset()) is None:
             at = pointer_at(answer.word_at, "result", "metadata", _LIMIT)
             answer.stop = recorder_reason(Stop.TOOL_CALL, None, at, _LIMIT, "vscode.limit")
-            told = "VS Code stopped the request at its limit of rounds (chat.agent.maxRequests)"
-            return self.say(line, place, told, mark="stopped")
+            note = "VS Code stopped the request at its limit of rounds (chat.agent.maxRequests)"
+            return self.say(line, place, note, mark="stopped")
         if failure:
             _fail(place.answer, failure)
         elif value.get("isCanceled") is True or state == _CANCELLED:

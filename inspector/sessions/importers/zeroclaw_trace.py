@@ -131,9 +131,9 @@ class _Trace(ChatReader):
         if native is not None and parsed is not None and native > parsed:
             issue = f"ZeroClaw parsed {parsed:,} of {native:,} native calls"
         if issue:
-            told = redact.text(f"line {line.number}: {issue[:200]}")
-            answer.findings.append(Finding("transcript.calls_not_parsed", Severity.WARNING, told))
-            answer.stop = inferred_reason(Stop.MALFORMED_TOOL_CALL, at, "call_rejected", at, told)
+            message = redact.text(f"line {line.number}: {issue[:200]}")
+            answer.findings.append(Finding("transcript.calls_not_parsed", Severity.WARNING, message))
+            answer.stop = inferred_reason(Stop.MALFORMED_TOOL_CALL, at, "call_rejected", at, message)
         if error or (_is_failure(value) and not text):
             answer.fail(error or first_text(value.get("message"), "no message"), at)
         return TreePlace(answer)
@@ -145,9 +145,9 @@ reader = _Trace.of
 def _add_call(answer: TranscriptAnswer, facts: dict[str, Any], line: TranscriptLine) -> None:
     """Adds the call of an event, with the arguments as ZeroClaw parsed them."""
     if known_text(facts.get("arguments")) == "{}":
-        told = "the call has no arguments, or ZeroClaw could not parse them: it writes {} for both"
+        message = "the call has no arguments, or ZeroClaw could not parse them: it writes {} for both"
         answer.findings.append(
-            Finding("transcript.empty_arguments", Severity.INFO, f"line {line.number}: {told}"))
+            Finding("transcript.empty_arguments", Severity.INFO, f"line {line.number}: {message}"))
     answer.parts.append(ToolCall(
         None, known_text(facts.get("tool")) or "", known_text(facts.get("arguments")), True, CallKind.FUNCTION,
         ArgsForm.OBJECT, at=pointer_at(answer.take(line), "attributes")))

@@ -55,9 +55,9 @@ class Provenance(NamedTuple):
         """The facts that have bytes: `stop_reason`, `usage.output_tokens`, `text`, `tool_calls[0].arguments`, …"""
         return tuple(self.by_fact)
 
-    def of(self, fact: str, *, again: bool = False) -> tuple[FactRead, ...]:
-        """The bytes of a fact, in the order in which they form it; with `again` its repetitions."""
-        return tuple(read for read in self.by_fact.get(fact, ()) if read.again is again)
+    def of(self, fact: str) -> tuple[FactRead, ...]:
+        """The bytes of a fact, in the order in which they form it, without repetitions."""
+        return tuple(read for read in self.by_fact.get(fact, ()) if not read.again)
 
     def at(self, offset: int) -> tuple[FactRead, ...]:
         """The facts of the byte at `offset`, the smallest value first; empty if it became no fact."""
@@ -109,7 +109,7 @@ def _read(fact: str, found: FactValue, again: bool = False) -> FactRead:
 def _stop(response: ChatResponse, read: Sequence[Frame], values: _Values) -> Iterator[FactRead]:
     """The places that the decoder's own evidence names, and the values of rows in the same frame."""
     starts = [frame.start for frame in read]
-    told = any(found.row.fact == "error" for _, found in values)
+    error_read = any(found.row.fact == "error" for _, found in values)
     for evidence in response.stop_reason.evidence:
         at = evidence.at
         if at is None or at.part is not ExchangePart.BODY or at.start is None or at.end is None or at.end <= at.start:
@@ -122,7 +122,7 @@ def _stop(response: ChatResponse, read: Sequence[Frame], values: _Values) -> Ite
             span = byte_span(frame.payload, 0, *path_of(at.pointer or ""))
         start, end = (at.start, at.end) if frame is None or span is None else frame.place(*span)
         yield FactRead("stop_reason", start, end, at.pointer or "")
-        if evidence.rule.startswith("error.") and not told:
+        if evidence.rule.startswith("error.") and not error_read:
             yield FactRead("error", start, end, at.pointer or "")
 
 
@@ -140,13 +140,13 @@ def _counts(response: ChatResponse, values: _Values) -> Iterator[FactRead]:
     """Token counts of the last frame that has them, as one number or as several that add up."""
     for name in _COUNTS:
         fact, count = f"usage.{name}", getattr(response.usage, name, None)
-        told: dict[int, list[tuple[int, FactValue]]] = defaultdict(list)
+        by_frame: dict[int, list[tuple[int, FactValue]]] = defaultdict(list)
         for frame, found in values:
             if found.row.fact == fact and (number := _number(found.text)) is not None:
-                told[frame.start].append((number, found))
+                by_frame[frame.start].append((number, found))
         again = False
         # From the end: counts of a stream are running totals, and the decoder kept the last ones.
-        for numbers in reversed(told.values()):
+        for numbers in reversed(by_frame.values()):
             exact = [found for number, found in numbers if number == count][:1]
             if not exact and not again and sum(number for number, _ in numbers) == count:
                 exact = [found for _, found in numbers]

@@ -120,14 +120,14 @@ class TranscriptRows:
     def _check_types(self, number: int, value: dict[str, Any]) -> None:
         """Notes members whose value has an unexpected type; readers treat them as absent."""
         for name, kinds in self._fields.items():
-            held = value.get(name) if name else value
-            if type(held) is not dict:
+            holder = value.get(name) if name else value
+            if type(holder) is not dict:
                 continue
-            types = (name, *map(type, map(held.get, kinds)))
+            types = (name, *map(type, map(holder.get, kinds)))
             if types in self._expected:
                 continue
             odd = [(member, wanted, type(given)) for member, wanted in kinds.items()
-                   if (given := held.get(member)) is not None and type(given) not in wanted]
+                   if (given := holder.get(member)) is not None and type(given) not in wanted]
             self._damaged += [f"{self.unit} {number}: {name and f'{name}.'}{member} is {_WORDS[kind]}, and "
                               f"{_WORDS[wanted[0]]} was expected; it was passed over" for member, wanted, kind in odd]
             if not odd:

@@ -233,10 +233,10 @@ class TranscriptAnswer:
         stop = self.stop or unrecorded_reason(self.word_at)
         if recorder_word(stop) == STOP_STRING:
             stop = stop._replace(detail=STOP_STRING)
-        told = reason_finding(stop, next((each.message for each in self.findings if each.rule == STOPPED), ""))
+        reason = reason_finding(stop, next((each.message for each in self.findings if each.rule == STOPPED), ""))
         findings = tuple(self.findings)
-        if told is not None:  # many answers have only this finding and share the tuple
-            findings = (*findings, told) if findings else shared((told,))
+        if reason is not None:  # many answers have only this finding and share the tuple
+            findings = (*findings, reason) if findings else shared((reason,))
         response = ChatResponse(
             self.api, self._final_parts(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
             error=self.error, native=EMPTY, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size,
@@ -284,10 +284,10 @@ class TranscriptAnswer:
 
     def end(self) -> Act | None:
         """The operator's end of the turn, if it was stopped after this answer; the findings name its place."""
-        told = self._why_stopped()
-        if told is None:
+        reason = self._why_stopped()
+        if reason is None:
             return None
-        self.findings.append(Finding(STOPPED, Severity.INFO, told, At(ExchangePart.REQUEST)))
+        self.findings.append(Finding(STOPPED, Severity.INFO, reason, At(ExchangePart.REQUEST)))
         return None if self.is_cancelled else Act("cancel", True, self.line - 1)
 
     def _why_stopped(self) -> str | None:
@@ -387,9 +387,9 @@ def early_usage(answer: TranscriptAnswer) -> None:
     # Claude Code writes a row per block while the answer streams; the count in an early row is the one of
     # `message_start`.
     if size > _CHARS_A_TOKEN * usage.output_tokens:
-        told = (f"the count of {usage.output_tokens:,} output tokens was recorded before the answer was whole "
-                f"({size:,} characters): it is left out")
-        answer.findings.append(Finding("transcript.early_usage", Severity.INFO, told, answer.word_at))
+        message = (f"the count of {usage.output_tokens:,} output tokens was recorded before the answer was whole "
+                   f"({size:,} characters): it is left out")
+        answer.findings.append(Finding("transcript.early_usage", Severity.INFO, message, answer.word_at))
         answer.usage = usage._replace(output_tokens=None)
 
 

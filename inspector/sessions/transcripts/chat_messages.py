@@ -139,14 +139,14 @@ class ChatReader(TranscriptReader):
         """The records of several runs, numbered through; a run without records is reported."""
         before = 0
         for index, (name, pieces) in enumerate(runs):
-            number, told = 0, redact.text(name)[:80]
+            number, title = 0, redact.text(name)[:80]
             for number, piece, last in pieces:
                 if number == 1:
-                    self.runs[before + 1] = told
+                    self.runs[before + 1] = title
                 yield before + number, piece, last
             before += number
             if number == 0:
-                self.reading.skipped.append(Skipped(index, f"{told} has no {self.unit}s"))
+                self.reading.skipped.append(Skipped(index, f"{title} has no {self.unit}s"))
 
     def begins(self, line: TranscriptLine) -> bool:
         """Whether a record begins another run, for which earlier records are no context."""

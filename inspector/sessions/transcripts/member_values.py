@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from loop_core.wire import wire
@@ -52,13 +51,13 @@ def counts_of(holder: dict[str, Any], *names: str) -> tuple[int | None, ...]:
     return tuple([number_of(holder.get(name)) for name in names])
 
 
-CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""The names of the output cap in a request."""
+CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxTokens", "maxOutputTokens", "num_predict")
+"""The names of the output cap in a request, of any wire format or client library."""
 
 
-def cap_of(*holders: dict[str, Any], names: Sequence[str] = CAPS) -> int | None:
+def cap_of(*holders: dict[str, Any]) -> int | None:
     """The output cap that one of these objects states, the first that is above 0."""
-    return next(filter(None, (number_of(holder.get(name)) for holder in holders for name in names)), None)
+    return next(filter(None, (number_of(holder.get(name)) for holder in holders for name in CAPS)), None)
 
 
 def input_count(api: str, fresh: int | None, cached: int | None, written: int | None) -> int | None:
