@@ -23,7 +23,17 @@ from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import State
-from loop_core.values import At, ExchangePart, Finding, Role, Severity, Stop, StopReason, ToolResultPart, TransportEnd
+from loop_core.values import (
+    At,
+    ExchangePart,
+    Finding,
+    Role,
+    Severity,
+    Stop,
+    StopReason,
+    ToolResultPart,
+    TransportEnd,
+)
 from loop_core.wire.base import RECORDING_CUT
 
 RAN_CUT = "agent.ran_held_call"

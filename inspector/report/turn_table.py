@@ -10,7 +10,17 @@ from typing import Any, NamedTuple
 
 from inspector.report.advice import TRIED
 from inspector.report.lines.glyphs import SIMULATED, hint
-from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, width_of
+from inspector.report.lines.spans import (
+    Line,
+    Measure,
+    Span,
+    Tone,
+    cells,
+    clip,
+    one_line,
+    safe,
+    width_of,
+)
 from inspector.report.lines.steps import role_of
 from inspector.report.row_counts import by_verdict
 from inspector.report.table import Column, Table
