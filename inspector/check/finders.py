@@ -40,14 +40,14 @@ def from_findings(*rules: str, but: Sequence[str] = ()) -> Finder:
     begin with it. A rule that is an error counts as a warning if the finding is not an error."""
 
     def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-        for noted in turn.findings:
-            found = noted.finding
+        for note in turn.findings:
+            found = note.finding
             begins = any(found.rule.startswith(rule) for rule in rules if rule.endswith("."))
             if found.rule in but:
                 continue
             if found.rule in rules or (begins and found.severity is not Severity.INFO):
-                sure = found.severity is Severity.ERROR and not _is_suspicion(view, noted)
-                yield RuleHit(found.message, noted.response, found.at, sure)
+                sure = found.severity is Severity.ERROR and not _is_suspicion(view, note)
+                yield RuleHit(found.message, note.response, found.at, sure)
 
     return find
 
@@ -268,15 +268,15 @@ def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
             yield RuleHit("the continuation begins the answer anew instead of going on", after.index)
     cut = [facts for facts, after in pairwise(pieces) if after.link.place is TurnPlace.CONTINUATION]
     # All later turns are searched only for a continued answer: a search for each of 3,000 turns of one file took 4.8 s.
-    taken = text_after(view, turn) if cut or turn.joined_text.seams else None
-    if taken is None:
+    next_text = text_after(view, turn) if cut or turn.joined_text.seams else None
+    if next_text is None:
         return
-    gone = [facts for facts in cut if is_lost(facts.exchange.response.text or "", taken)]
+    gone = [facts for facts in cut if is_lost(facts.exchange.response.text or "", next_text)]
     if gone:
         yield RuleHit("the agent's history went on without the text before the cut" + (
             f", of {len(gone):,} answers" if len(gone) > 1 else ""), gone[0].index)
     for seam in turn.joined_text.seams:
-        doubled = doubled_text(seam.cut, taken)
+        doubled = doubled_text(seam.cut, next_text)
         if doubled is not None:
             yield RuleHit(f"the agent's history holds the overlap of two segments twice: {doubled!r}",
                           pieces[-1].index if pieces else None)

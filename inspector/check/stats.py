@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from inspector.check import Report, TurnEnd
 from inspector.report.lines.spans import count_of, one_line
-from inspector.report.table import Column, Table
+from inspector.report.table import PAGE_STYLE, Column, Table, html_page, wide
 
 SCHEMA = "loop-inspector/stats/1"
 UNKNOWN = "not recorded"
@@ -138,9 +138,8 @@ _COLOURS = ("#2f855a", "#c53030", "#b7791f", "#6b46c1", "#2b6cb0", "#718096")
 """The colours of complete turns, of the most frequent other endings, and of the rest. Each has a contrast of at least
 3:1 to white and to the next colour."""
 _STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1a202c;"
-    "background:#fff}h2{margin-top:2.5rem}table{border-collapse:collapse}td,th{padding:.15rem .8rem .15rem 0;"
-    "text-align:left}td+td,th+th{text-align:right}.wide{overflow-x:auto}h1,p{overflow-wrap:anywhere}"
+    f"{PAGE_STYLE}body{{max-width:60rem}}h2{{margin-top:2.5rem}}table{{border-collapse:collapse}}"
+    "td,th{padding:.15rem .8rem .15rem 0;text-align:left}td+td,th+th{text-align:right}"
     ".key i{display:inline-block;width:.8em;height:.8em;margin:0 .4em 0 1em}"
 )
 
@@ -157,18 +156,10 @@ def page(report: Report) -> str:
     for title, dimension in (("Endings over days", "day"), ("Models side by side", "model"), ("Agents", "agent")):
         rows = groups(turns, dimension)
         split = {name: _split(group, order) for name, group in _by_name(turns, dimension).items()}
-        parts.append(f"<h2>{title}</h2>{_wide(_stacks(rows, split, title))}{_wide(_table(rows))}")
+        parts.append(f"<h2>{title}</h2>{wide(_stacks(rows, split, title))}{wide(_table(rows))}")
     rows = groups(turns, "model")
-    parts.append(f"<h2>Output tokens, those of lost turns in red</h2>{_wide(_tokens(rows))}")
-    return (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>How turns ended</title>'
-            f'<meta name="viewport" content="width=device-width,initial-scale=1">'
-            f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
-            f"<style>{_STYLE}</style><body>{''.join(parts)}</body></html>\n")
-
-
-def _wide(part: str) -> str:
-    """A part of the page that scrolls sideways by itself if the screen is narrower."""
-    return f'<div class="wide">{part}</div>'
+    parts.append(f"<h2>Output tokens, those of lost turns in red</h2>{wide(_tokens(rows))}")
+    return html_page("How turns ended", _STYLE, "".join(parts))
 
 
 def _split(turns: Sequence[TurnEnd], order: Sequence[str]) -> list[int]:

@@ -171,8 +171,8 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
             try:
                 seen = read()
                 after, files = _verdicts(seen), files_watched(paths, seen.inputs)
-                reported, errors = errors, _errors(seen.inputs)
-                say(each for each in errors if each not in reported)
+                before, errors = errors, _errors(seen.inputs)
+                say(each for each in errors if each not in before)
             except LoopError as why:
                 say([str(why)])
                 after = verdicts

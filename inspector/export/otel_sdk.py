@@ -101,21 +101,21 @@ class Sink:
         emit(spans, self._tracers.get_tracer(SERVICE, __version__))
         measure(points, self._meters.get_meter(SERVICE, __version__))
         with _warnings() as said:
-            taken = all(self._export(exporter) for exporter in self._spans)
+            accepted = all(self._export(exporter) for exporter in self._spans)
             self._meters.force_flush()  # a reader without an interval collects only on request
             self._meters.shutdown()
             self._tracers.shutdown()
-        if taken and not said:
+        if accepted and not said:
             return None
         why = redact.url(said[-1].partition("\n")[0]) if said else "an exporter did not take the spans"
         return f"--otel: {why}"
 
     def _export(self, exporter: SpanExporter) -> bool:
         ended = self._sampled.spans
-        taken = all(exporter.export(ended[at : at + BATCH]) is SpanExportResult.SUCCESS
+        accepted = all(exporter.export(ended[at : at + BATCH]) is SpanExportResult.SUCCESS
                      for at in range(0, len(ended), BATCH))
         exporter.shutdown()
-        return taken
+        return accepted
 
 
 def _service(environment: Mapping[str, str]) -> str:

@@ -111,11 +111,11 @@ def spans(
     start if no time was recorded; `with_content` adds message contents."""
     made: list[OtelSpan] = []
     clock = Clock(first_moment(facts.exchange for facts in view.responses) or now)
-    noted = _recorded_results(view)
+    results = _recorded_results(view)
     for index, turn in enumerate(view.turns):
         if only is None or index in only:
             clock.at = first_moment(view.responses[each].exchange for each in turn.responses) or clock.at
-            made += _turn(view, turn, clock, len(made), noted, with_content)
+            made += _turn(view, turn, clock, len(made), results, with_content)
     return tuple(made)
 
 
@@ -294,11 +294,11 @@ def _tool_results(
 ) -> Iterator[tuple[ToolResultPart, Verdict | None, str | None]]:
     """The results of an answer's calls, sent back or else recorded separately, each with its call and its time."""
     exchange = facts.exchange
-    noted = notes.get((exchange.path, exchange.entry), ())
+    answers = notes.get((exchange.path, exchange.entry), ())
     sent = results_in(following.exchange) if following and following.link.place is TurnPlace.TOOL_RESULT else ()
-    times = {(answer.result.call_id, answer.result.name): answer.at for answer in noted}
+    times = {(answer.result.call_id, answer.result.name): answer.at for answer in answers}
     verdicts = list(facts.verdicts)
-    for part in sent or [answer.result for answer in noted]:
+    for part in sent or [answer.result for answer in answers]:
         own = next((verdict for verdict in verdicts if _answers(part, verdict)), None)
         if own is not None:
             verdicts.remove(own)

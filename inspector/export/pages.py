@@ -19,6 +19,7 @@ from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
 from inspector.report.run_answers import branch_files, fidelity_of, recut_responses, settings_words
+from inspector.report.table import html_page
 from inspector.report.times_and_costs import cost_text, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.sessions import redact
 from inspector.sessions.thread import response_number
@@ -209,13 +210,7 @@ pre { margin: .2rem 0; padding: .7rem .9rem; background: var(--quote); white-spa
 def html(blocks: Iterable[Block]) -> str:
     """The document as an HTML page."""
     body = "\n".join(_html_block(block) for block in blocks)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Loop Inspector report</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
-        "</body>\n</html>\n"
-    )
+    return html_page("Loop Inspector report", STYLE, f"<main>\n{body}\n</main>")
 
 
 def _text(text: str) -> str:

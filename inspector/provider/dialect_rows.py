@@ -285,11 +285,11 @@ def call_state(play: PlayedScenario, exchange: Exchange) -> CallState:
     meant = _calls(play.parts)
     if not meant:
         return CallState.NONE
-    came = exchange.response.tool_calls
-    if len(came) < len(meant):
+    calls = exchange.response.tool_calls
+    if len(calls) < len(meant):
         marked = "<tool_call>" in (exchange.response.text or "")
         return CallState.MARKUP if marked else CallState.ABSENT
-    call, whole = came[-1], (play.cut_call or meant[-1]).arguments
+    call, whole = calls[-1], (play.cut_call or meant[-1]).arguments
     reading = parse(call.arguments)
     if reading.value is not None:
         if reading.value == parse(whole).value:  # as values, since the spacing of objects is lost

@@ -94,7 +94,7 @@ def _word(dialect: Dialect, spelling: Spelling) -> Stop:
 def _usage(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner) -> Usage | None:
     """The token counts that the server reports: of a lost or failed stream only what is counted at its beginning, if
     anything; none for an unfinished background response."""
-    came = play.cut
+    cut = play.cut
     if spelling.whole:
         return None  # usage is null until a response of the background is there (openai types/responses/response.py)
     if play.moment is Moment.BROKEN or spelling.error is not None:
@@ -102,10 +102,10 @@ def _usage(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: M
     prompt = manner.prompt
     size = for_model(PROFILES[dialect.profile], dialect.model).context_size
     if play.moment is Moment.FULL and size is not None:
-        prompt = size - came.tokens  # a context is full when prompt and output together fill it
+        prompt = size - cut.tokens  # a context is full when prompt and output together fill it
     if wire(dialect.api).serving.counts_all:
-        return Usage(prompt, came.tokens, came.thinking, 0)
-    return Usage(prompt, came.tokens, came.thinking or None)
+        return Usage(prompt, cut.tokens, cut.thinking, 0)
+    return Usage(prompt, cut.tokens, cut.thinking or None)
 
 
 def _parts(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner) -> Iterator[ResponsePart]:

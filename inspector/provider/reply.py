@@ -228,9 +228,9 @@ def _play_answer(draft: Draft, story: Story, request: Request, number: int) -> D
 
 def _mark(story: Story, draft: Draft, play: PlayedScenario, number: int) -> PlaceMark:
     """The mark for the place after this answer."""
-    came = "".join(part.text for part in play.parts if type(part) is TextPart)
+    text = "".join(part.text for part in play.parts if type(part) is TextPart)
     begun = 0 if draft.parts == draft.answer.parts else draft.place.text_length
-    said = min(len(draft.answer.text), begun + max(0, len(came) - len(draft.prefix)))
+    said = min(len(draft.answer.text), begun + max(0, len(text) - len(draft.prefix)))
     calls = sum(type(part) is ToolCall for part in play.parts) - (play.cut_call is not None)
     at = StoryPlace(draft.place.answer, said, number + 1)
     return PlaceMark(story.name, at, draft.place.text_length, draft.cap or 0, len(draft.place.whole_calls) + calls)

@@ -144,9 +144,9 @@ def cut(parts: Sequence[ResponsePart], budget: int | None, free_thinking: bool =
         free = free_thinking and isinstance(part, ReasoningPart)
         room = size if free or budget is None else budget - (spent - (thinking if free_thinking else 0))
         last = part if size <= room else _beginning(part, room * CHARACTERS)
-        came = min(size, room)
-        spent += came
-        thinking += came if isinstance(part, ReasoningPart) else 0
+        count = min(size, room)
+        spent += count
+        thinking += count if isinstance(part, ReasoningPart) else 0
         if last is not None:
             kept.append(last)
         if last is not part:
@@ -218,8 +218,8 @@ def play(scenario: Scenario, budget: int | None = None, free_thinking: bool = Fa
     # a smaller budget ends it first
     happens = scenario.event is not None and scenario.at is not None and scenario.at <= limit
     # An event comes after this number of tokens of any kind; only a budget may leave out thinking.
-    came = cut(scenario.parts, scenario.at if happens else limit, free_thinking and not happens)
-    return PlayedScenario(scenario, limit, _moment(scenario, came, happens), came)
+    shortened = cut(scenario.parts, scenario.at if happens else limit, free_thinking and not happens)
+    return PlayedScenario(scenario, limit, _moment(scenario, shortened, happens), shortened)
 
 
 def _moment(scenario: Scenario, answer: CutAnswer, happens: bool) -> Moment:

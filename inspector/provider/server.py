@@ -134,9 +134,9 @@ def request_line(request: AnsweredRequest) -> str:
         return one_line(f"{request.api}: {request.status}: {request.error}")
     what = f"{request.scenario} answer {request.answer} segment {request.segment} ({request.kind})"
     cap = f" of {request.request.max_tokens:,}" if request.request.max_tokens else ""
-    came = f"{request.status}" if request.status >= 400 else f"{request.tokens:,}{cap} tokens, {request.ended}"
+    outcome = f"{request.status}" if request.status >= 400 else f"{request.tokens:,}{cap} tokens, {request.ended}"
     faults = f"; {', '.join(request.faults)}" if request.faults else ""
-    return one_line(f"{request.api}: {what}: {came}{faults}")
+    return one_line(f"{request.api}: {what}: {outcome}{faults}")
 
 
 # -- in a thread -----------------------------------------------------------------------------------------------------

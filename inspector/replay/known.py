@@ -169,14 +169,14 @@ def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = Fa
         tokens = len(stretch.ends) - skipped
         # Thinking that the provider does not count under the cap always fits (`Profile.reasoning_under_cap`).
         fits = not stretch.counted or tokens <= left
-        taken = tokens if fits else int(left)
-        used += taken
-        thought += taken if _is_thinking(part) else 0
+        share = tokens if fits else int(left)
+        used += share
+        thought += share if _is_thinking(part) else 0
         if not fits:
-            piece = _piece(part, begin, stretch.ends[skipped + taken - 1] if taken else begin, bool(taken))
+            piece = _piece(part, begin, stretch.ends[skipped + share - 1] if share else begin, bool(share))
             apart = _uncertain_range(output, offset, budget or 0, repair)
             return AnswerShare(_join_texts([*parts, *piece]), used, thought, False, apart)
-        left -= taken if stretch.counted else 0
+        left -= share if stretch.counted else 0
         parts += _piece(part, begin, None, True)
     if output.whole and left >= output.end:
         return AnswerShare(_join_texts(parts), used + output.end, thought, True)

@@ -172,23 +172,23 @@ class SimulatedTurn:
         fresh = send.place in OPENING_PLACES
         said = 0 if fresh else self._known_length(turn, output)
         repair = send.place is RequestPlace.REPAIR
-        taken = None if repair and not output.calls else take(output, said, send.max_tokens, repair)
-        if taken is None:
+        share = None if repair and not output.calls else take(output, said, send.max_tokens, repair)
+        if share is None:
             return NotRecorded()
-        parts = _with_prefix(taken.parts, _prefix(output.text, said, send), quotes=bool(send.anchor) and taken.ended)
-        usage = _usage(output, taken, self.source.answers[output.first][2].response if fresh else None)
-        made = self._encode(output.last, parts, taken.ended, usage)
+        parts = _with_prefix(share.parts, _prefix(output.text, said, send), quotes=bool(send.anchor) and share.ended)
+        usage = _usage(output, share, self.source.answers[output.first][2].response if fresh else None)
+        made = self._encode(output.last, parts, share.ended, usage)
         if made is None:
             return NotRecorded()
         body, lost = made
-        recut = Recut(output.basis.value, output.note, send.max_tokens, taken.tokens, body, lost, taken.apart,
-                      not taken.ended)
+        recut = Recut(output.basis.value, output.note, send.max_tokens, share.tokens, body, lost, share.apart,
+                      not share.ended)
         response = decode(output.last.api, body, http_status=output.last.http_status, words=self.profile.words)
         stop = response.stop_reason
         seen = Evidence(RULE, None, _note(recut, output, stop.raw if stop.normalized in FINISHED else None))
         # A word in place of an unrecorded one is not the provider's: the evidence names what showed the end instead.
         recorded = output.last.stop_reason
-        stands = taken.ended and ended_reason(output.last) is not recorded
+        stands = share.ended and ended_reason(output.last) is not recorded
         origin = tuple(each._replace(at=None) for each in recorded.evidence) if stands else ()
         stop = stop._replace(raw=None if stands else stop.raw, evidence=(*origin, *stop.evidence, seen))
         response = replace(response, stop_reason=stop)

@@ -64,8 +64,8 @@ CLAUSES: Mapping[CutRun, str] = {
 
 def cut_run(view: View, facts: ResponseFacts, verdict: Verdict) -> CutRun:
     """What the recording shows of a call of a recorded response."""
-    rules = {noted.finding.rule for noted in view.turn_of(facts.step).findings
-             if noted.response == facts.index and noted.call == verdict}
+    rules = {note.finding.rule for note in view.turn_of(facts.step).findings
+             if note.response == facts.index and note.call == verdict}
     shape = parse(verdict.call.arguments).shape
     # A call without arguments stands for an empty object if its tool needs none. In a cut answer the arguments may be
     # missing.

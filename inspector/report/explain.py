@@ -136,10 +136,10 @@ def _turn_lines(
     everything: bool,
 ) -> Iterator[str]:
     findings: dict[int | None, list[str]] = {}
-    for noted in view.findings:
-        where = f" at {place(noted.finding.at)}" if noted.finding.at else ""
-        line = f"{_WORDS[noted.finding.severity]}: {one_line(noted.finding.message)} [{noted.finding.rule}]{where}"
-        findings.setdefault(noted.response, []).append(line)
+    for note in view.findings:
+        where = f" at {place(note.finding.at)}" if note.finding.at else ""
+        line = f"{_WORDS[note.finding.severity]}: {one_line(note.finding.message)} [{note.finding.rule}]{where}"
+        findings.setdefault(note.response, []).append(line)
     for number, (turn, file) in enumerate(zip(view.turns, files, strict=True), start=1):
         indices = [index for index in turn.responses if only is None or index in only]
         # A filter may leave a turn without any of its responses; then the turn is not part of the report.
@@ -279,7 +279,7 @@ def _response(facts: ResponseFacts, findings: list[str], ran: Sequence[Verdict],
     # Only this text needs the module: `explain --json` starts 4 ms sooner without it.
     from inspector.report.lines.calls import SAYS, Stance, names_by_fate, opinions_of, stances
 
-    taken: Sequence[Stance] = ()
+    every_stance: Sequence[Stance] = ()
     for verdict in facts.verdicts:
         call = verdict.call
         received = "absent" if call.arguments is None else one_line(call.arguments, 200)
@@ -288,8 +288,8 @@ def _response(facts: ResponseFacts, findings: list[str], ran: Sequence[Verdict],
         yield f"    call {name}: {verdict.admission.value.upper()}{agent}, {one_line(verdict.why)}"
         if verdict.admission is not Admission.READY:
             yield f"      received: {received}"
-            taken = taken or stances(facts.exchange, facts.judgement, facts.verdicts)
-            said = names_by_fate(opinions_of(taken, verdict))
+            every_stance = every_stance or stances(facts.exchange, facts.judgement, facts.verdicts)
+            said = names_by_fate(opinions_of(every_stance, verdict))
             yield "      policies: " + "; ".join(f"{SAYS[fate]}: {', '.join(names)}" for fate, names in said)
     state = facts.state.value if facts.state else "not reached"
     # In a live run, and for a simulated answer, no recorded agent has received the answer.

@@ -52,7 +52,7 @@ def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> di
         **({"simulated": [_simulated_answer(facts) for facts in simulated]} if simulated else {}),
         "turns": (_turn_values(view, turn) for turn in view.turns),
         "verdict": None if view.worst is None else _verdict(view.worst.verdict),
-        "findings": (_finding(noted) for noted in view.findings),
+        "findings": (_finding(note) for note in view.findings),
         **_cost_of(session_cost(view), view.prices),
         **({} if filtered is None else {"filter": {"text": filtered[0], "responses": list(filtered[1])}}),
     }

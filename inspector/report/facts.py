@@ -248,9 +248,10 @@ def view(replay: Replay, beside: View | None = None) -> View:
     turns = [] if beside is None else [*beside.turns[: _same_turns(replay, beside)]]
     responses = {index: beside.responses[index] for turn in turns for index in turn.responses} if beside else {}
     parents, spends = parents_in(run.record for run in replay.turns), dict[Spend, Spend]()
-    for run, noted in zip(replay.turns[len(turns) :], collect(replay, [turn.findings for turn in turns]), strict=True):
-        same = None if beside is None else _same_turn(beside, len(turns), run, noted)
-        turns.append(same or _turn(replay, run, noted, spends))
+    added = collect(replay, [turn.findings for turn in turns])
+    for run, findings in zip(replay.turns[len(turns) :], added, strict=True):
+        same = None if beside is None else _same_turn(beside, len(turns), run, findings)
+        turns.append(same or _turn(replay, run, findings, spends))
         responses |= _responses(replay, run, parents)
     return _view(replay, responses, turns)
 
@@ -260,8 +261,8 @@ def view_of_case(case: Case, settings: Settings) -> View:
     replay, runs = begin_replay(case, settings)
     parents, spends = parents_in(replay.case.recording.turns), dict[Spend, Spend]()
     turns, responses = list[TurnFacts](), dict[int, ResponseFacts]()
-    for run, noted in zip(runs, recorded_findings(replay.case), strict=True):
-        turns.append(_turn(replay, run, (*noted, *another_way(replay, run)), spends))
+    for run, findings in zip(runs, recorded_findings(replay.case), strict=True):
+        turns.append(_turn(replay, run, (*findings, *another_way(replay, run)), spends))
         responses |= _responses(replay, run, parents)
     return _view(join_runs(replay.case, settings, replay.turns), responses, turns)
 
@@ -285,9 +286,9 @@ def _same_turn(before: View, number: int, run: TurnRun, findings: tuple[Reported
 
 
 def _view(replay: Replay, responses: Mapping[int, ResponseFacts], turns: Sequence[TurnFacts]) -> View:
-    noted = tuple(chain.from_iterable([turn.findings for turn in turns]))
+    findings = tuple(chain.from_iterable([turn.findings for turn in turns]))
     in_order = tuple([responses[index] for index in sorted(responses)])
-    return View(replay, replay.case.recording.inputs, in_order, tuple(turns), noted)
+    return View(replay, replay.case.recording.inputs, in_order, tuple(turns), findings)
 
 
 def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...], spends: dict[Spend, Spend]) -> TurnFacts:
@@ -316,8 +317,8 @@ def _beside(replay: Replay, other: View) -> View:
                 facts = responses[index]
                 responses[index] = replace(facts, step=facts.step + run.first - old.run.first)
             continue
-        noted = (*(each for each in old.findings if each.finding.rule != ANOTHER_WAY), *another_way(replay, run))
-        turns.append(_turn(replay, run, noted, {}))
+        findings = (*(each for each in old.findings if each.finding.rule != ANOTHER_WAY), *another_way(replay, run))
+        turns.append(_turn(replay, run, findings, {}))
         responses |= _responses(replay, run, parents)
     return _view(replay, responses, turns)
 

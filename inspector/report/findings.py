@@ -69,7 +69,7 @@ def collect(replay: Replay, findings: Sequence[Sequence[ReportedFinding]]) -> li
     `findings` are those of the first turns, from an earlier reading; only the others are returned."""
     recorded = recorded_findings(replay.case, findings)
     turns = replay.turns[len(findings) :]
-    return [(*noted, *another_way(replay, turn)) for turn, noted in zip(turns, recorded, strict=True)]
+    return [(*of_turn, *another_way(replay, turn)) for turn, of_turn in zip(turns, recorded, strict=True)]
 
 
 def recorded_findings(
@@ -77,20 +77,20 @@ def recorded_findings(
 ) -> list[tuple[ReportedFinding, ...]]:
     """The findings of the recording for the turns after those already examined, in order."""
     exchanges, records = case.recording.exchanges, case.recording.turns[len(findings) :]
-    unknown = {_unknown_word(exchanges[each.response]) for noted in findings for each in noted
+    unknown = {_unknown_word(exchanges[each.response]) for of_turn in findings for each in of_turn
                if each.finding.rule == UNKNOWN_WORD and each.response is not None}
     children = _followers(records)
     late = late_answers(case.recording)
     found: list[tuple[ReportedFinding, ...]] = []
     for record in records:
-        noted: list[ReportedFinding] = []
+        of_turn: list[ReportedFinding] = []
         for link in record.links:
-            noted.extend(_of_response(case, link, record.id, unknown))
+            of_turn.extend(_of_response(case, link, record.id, unknown))
             exchange = case.recording.exchanges[link.index]
             after = late.get((exchange.path, exchange.entry), ())
-            noted.extend(_findings_on_held_calls(case, link.index, children.get(link.index, ()), after, record.id))
-        noted.extend(_cut_answer(case, record, children))
-        found.append(tuple(noted))
+            of_turn.extend(_findings_on_held_calls(case, link.index, children.get(link.index, ()), after, record.id))
+        of_turn.extend(_cut_answer(case, record, children))
+        found.append(tuple(of_turn))
     return found
 
 
@@ -203,8 +203,8 @@ def _findings_on_held_calls(
 
 def ran_calls(notes: Iterable[ReportedFinding], response: int) -> list[Verdict]:
     """The held calls of a response that the recorded agent ran nevertheless."""
-    return [noted.call for noted in notes
-            if noted.response == response and noted.call is not None and noted.finding.rule in (*RAN, RAN_UNSEEN)]
+    return [note.call for note in notes
+            if note.response == response and note.call is not None and note.finding.rule in (*RAN, RAN_UNSEEN)]
 
 
 def shows_cut(judgement: Judgement, verdict: Verdict) -> bool:

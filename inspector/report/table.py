@@ -1,6 +1,7 @@
 """A table whose columns are declared once, for JSON, CSV and screens.
 
-A column has a key (also its heading), a plain value for JSON and CSV, and a cell for screens.
+A column has a key (also its heading), a plain value for JSON and CSV, and a cell for screens. The last part is the
+frame of an HTML page.
 """
 
 from __future__ import annotations
@@ -87,3 +88,27 @@ def _field(value: Any) -> Any:
     # (https://owasp.org/www-community/attacks/CSV_Injection); the apostrophe makes it text.
     text = one_line(value)
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+# -- The frame of an HTML page ----------------------------------------------------------------------------------------
+
+PAGE_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;padding:0 1rem;color:#1a202c;background:#fff}"
+    ".wide{overflow-x:auto}h1,p{overflow-wrap:anywhere}"
+)
+"""The style of a page of numbers."""
+
+
+def html_page(title: str, style: str, body: str) -> str:
+    """A page that runs no script and loads nothing, whatever the text in it is."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def wide(part: str) -> str:
+    """A part of a page that scrolls sideways by itself if the screen is narrower."""
+    return f'<div class="wide">{part}</div>'

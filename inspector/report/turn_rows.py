@@ -202,7 +202,7 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
         noted=recorder_word(stop) or "",
         cap=exchange.cap, tokens=usage.output_tokens if usage else None,
         held=sum(verdict.admission is Admission.HELD for each in answers for verdict in each.verdicts),
-        ran=sum(noted.finding.rule in RAN for noted in turn.findings),
+        ran=sum(note.finding.rule in RAN for note in turn.findings),
         duration_ms=times.answers_ms if times.duration_ms is None else times.duration_ms,
         started=None if start is None else start / 1e9,
         title=message if message == title else title, text=text, names=_shared(names),  # the message is stored already

@@ -159,7 +159,7 @@ def reason_text(stop: StopReason) -> str:
     return "no stop reason"
 
 
-def reason_finding(stop: StopReason, noted: str = "") -> Finding | None:
+def reason_finding(stop: StopReason, remark: str = "") -> Finding | None:
     """The finding about a stop reason that no word in the file gives; None if one does. `noted` is a remark in the file
     after the answer about the turn's end, such as an interruption by the user."""
     first = stop.evidence[0]
@@ -173,7 +173,7 @@ def reason_finding(stop: StopReason, noted: str = "") -> Finding | None:
         return None
     seen = inference_of(stop)
     if seen is None:
-        shown = f"; the file says: {noted}" if noted else ", and nothing in the file shows how the answer ended"
+        shown = f"; the file says: {remark}" if remark else ", and nothing in the file shows how the answer ended"
         message = f"the stop reason was not recorded{shown}"
         return Finding("transcript.not_recorded", Severity.INFO, message, first.at)
     message = f"the stop reason was not recorded; {stop.normalized.value} is inferred: {seen.note}"

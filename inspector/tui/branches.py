@@ -255,8 +255,8 @@ class Branches(SessionPart):
         turn = view.turn_of(stage.step if parts is None else parts) if shown is None else view.turns[shown]
         stage.step = view.deciding_step(turn) if parts is None else parts
         number = view.number(turn)
-        told = f"nothing differs in turn {number}" if parts is None else f"turn {number} parts here"
-        stage.note = self.save_note(f"{told} · u goes back to the grid")
+        result = f"nothing differs in turn {number}" if parts is None else f"turn {number} parts here"
+        stage.note = self.save_note(f"{result} · u goes back to the grid")
 
 
 # -- Side by side ----------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def rest_seconds(took: float) -> float:
 class FollowedScreen(SessionScreen):
     """Shows a session whose file grows."""
 
-    def __init__(self, session: OpenSession, view: FollowedView, begins: ScreenPlace | None = None) -> None:
+    def __init__(self, session: OpenSession, view: FollowedView, begins: ScreenPlace | None) -> None:
         last = max(0, len(session.original.view.steps) - 1)
         super().__init__(session, begins or ScreenPlace(session.paths, last))
         self._followed = view

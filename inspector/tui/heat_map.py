@@ -43,7 +43,7 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
     room: reactive[int] = reactive(24, init=False, repaint=False)
     """The largest height in lines; the widget takes no more than it needs."""
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+    def __init__(self, *, id: str | None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self._axes: tuple[Axis, ...] = ()
         self._marks_for: Callable[[bool], Sequence[Span]] = lambda short: ()

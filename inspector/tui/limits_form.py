@@ -31,6 +31,7 @@ from inspector.tui.panels import (
     Dialog,
     Note,
     WrappedLines,
+    after_pause,
     field_keys,
     field_name,
     key_note,
@@ -80,7 +81,7 @@ def value_of(turn: Turn, name: str) -> str:
     return "" if value is None else f"{value}"
 
 
-def default_of(turn: Turn, name: str, cap: str = "") -> str:
+def default_of(turn: Turn, name: str, cap: str) -> str:
     """The value that an empty field means, where `cap` is typed as the initial max_tokens."""
     if name == INITIAL:
         return "recorded"
@@ -139,8 +140,6 @@ def problem_of(name: str, value: str) -> str | None:
 KEYS = tuple(f"enter {does} · esc leaves · ↑ ↓ fields · ← → words" for does in ("runs", "shows costs"))
 """The keys of the form, first for a run that this program answers, then for a run that the provider is to answer; 60
 columns have room for all of them."""
-PAUSE = 0.15
-"""The time in seconds without a key after which the effect of the change is shown."""
 
 
 class LimitsChoice(NamedTuple):
@@ -173,8 +172,8 @@ class LimitsForm(Dialog[LimitsChoice | None]):
     ]
 
     def __init__(
-        self, runs: Sequence[Run], current: int, step: int, since: int | None = None,
-        live: Mapping[str, str] | None = None,
+        self, runs: Sequence[Run], current: int, step: int, since: int | None,
+        live: Mapping[str, str] | None,
     ) -> None:
         """`live` opens the form with these settings filled in for a live answer; they are a guess, and can be
         changed."""
@@ -328,9 +327,7 @@ class LimitsForm(Dialog[LimitsChoice | None]):
     # -- the preview ---------------------------------------------------------------------------------------------
 
     def _preview_soon(self) -> None:
-        if self._waiting is not None:
-            self._waiting.stop()
-        self._waiting = self.set_timer(PAUSE, self._ask)
+        self._waiting = after_pause(self, self._waiting, self._ask)
 
     def _ask(self) -> None:
         if all(problem_of(name, self.query_one(f"#{name}", Input).value) is None for name in (*FIELDS, OTHER_LIMITS)):

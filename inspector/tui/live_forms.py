@@ -171,22 +171,22 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
         hints = {name: hint for name, _, hint in ROWS}
         api = self.query_one("#api", Cycle).value
         needed = self._scenario is None and self._settings.max_tokens is None and needs_cap(api)
-        told = f"{api} needs max_tokens: write it into limits · {CREDENTIALS}" if needed else CREDENTIALS
+        text = f"{api} needs max_tokens: write it into limits · {CREDENTIALS}" if needed else CREDENTIALS
         prompt.placeholder = hints["prompt"]
         limits.placeholder = f"{hints['assignments']} {_in_force(self._settings)}"
         story = self._stories.get(self._scenario or "")
         if self._scenario is not None and story is None:
-            told = ""
+            text = ""
         if story is not None:
             from inspector.provider.faults import stop_word_of  # loaded with the scenarios
 
             cuts = [str(fault.value) for fault in story.faults if fault.name == "cut"]
             cut = f" It cuts at {', then '.join(cuts)} tokens, whatever max_tokens is." if cuts else ""
-            told = (f"{story.story} {stop_word_of(story)}{cut} Played on a free port of this machine: no key; "
+            text = (f"{story.story} {stop_word_of(story)}{cut} Played on a free port of this machine: no key; "
                     "it ends with the turn.")
             prompt.placeholder = story.prompt
             limits.placeholder = f"max_tokens={story.max_tokens or ENOUGH_TOKENS} {_in_force(self._settings)}"
-        self._say(told, Tone.WARN if needed else Tone.DIM)
+        self._say(text, Tone.WARN if needed else Tone.DIM)
 
     def _say(self, text: str, role: Tone) -> None:
         self.query_one("#live-note", WrappedLines).lines = [(safe(text, role),)]

@@ -21,7 +21,7 @@ from textual.widgets import Input
 
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, one_line, safe
-from inspector.tui.panels import Dialog, Note, WrappedLines, key_note, line_input, note, with_field_names
+from inspector.tui.panels import Dialog, Note, WrappedLines, after_pause, key_note, line_input, note, with_field_names
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 # -- The question: the address of the request, whose key it uses, and its highest cost -------------------------------
 
-PAUSE = 0.15
-"""The time in seconds without a key after which a typed address or model is checked."""
 REPEAT_TIME = 0.4
 """The time in seconds within which another key event may still be the repetition of a held key."""
 
@@ -132,9 +130,7 @@ class AskLive(Dialog["BranchRequest | None"]):
 
     @on(Input.Changed)
     def _read_soon(self) -> None:
-        if self._waiting is not None:
-            self._waiting.stop()
-        self._waiting = self.set_timer(PAUSE, self._read)
+        self._waiting = after_pause(self, self._waiting, self._read)
 
     def _read(self) -> None:
         self._waiting = None

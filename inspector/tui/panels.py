@@ -6,7 +6,7 @@ All of them draw lines, and draw again only when a value that they show has chan
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -14,9 +14,10 @@ from textual.events import Click, Key
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.screen import ModalScreen, ScreenResultType
+from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.strip import Strip
 from textual.suggester import Suggester
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -344,6 +345,13 @@ class Dialog(ModalScreen[ScreenResultType]):
 
 
 # -- The parts of a form ---------------------------------------------------------------------------------------------
+
+
+def after_pause(form: Screen[ScreenResultType], waiting: Timer | None, act: Callable[[], object]) -> Timer:
+    """Carries out `act` once no key has come for 0.15 seconds; an earlier call that still waits is dropped."""
+    if waiting is not None:
+        waiting.stop()
+    return form.set_timer(0.15, act)
 
 
 def field_keys(form: str) -> list[Binding]:

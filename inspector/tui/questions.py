@@ -19,14 +19,14 @@ from textual.widgets import Input, Label
 
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Tone, count_of, safe
-from inspector.tui.panels import Note, WrappedLines, line_input, note
+from inspector.tui.panels import Note, WrappedLines, after_pause, line_input, note
 from loop_core.errors import CallerError
 
 
 class WordSuggester(Suggester):
     """Completes the last word of a line with the first of these words that matches."""
 
-    def __init__(self, words: Sequence[str], after: Mapping[str, Sequence[str]] | None = None) -> None:
+    def __init__(self, words: Sequence[str], after: Mapping[str, Sequence[str]] | None) -> None:
         """`after`: the words that complete what follows a first word."""
         super().__init__(case_sensitive=True)
         self._words, self._after = words, after or {}
@@ -88,9 +88,6 @@ class Prompt(ModalScreen[str | None]):
 # -- The filter's line at the foot of the screen ---------------------------------------------------------------------
 # The matching steps are shown while the expression is typed, or its mistake with the column.
 
-PAUSE = 0.12
-"""The time in seconds without a key after which the filter is applied to the list."""
-
 
 class FilterPrompt(Prompt):
     """Asks for a filter expression; returns None if the operator leaves."""
@@ -113,9 +110,7 @@ class FilterPrompt(Prompt):
 
     @on(Input.Changed)
     def _look_soon(self, event: Input.Changed) -> None:
-        if self._waiting is not None:
-            self._waiting.stop()
-        self._waiting = self.set_timer(PAUSE, lambda: self._look(event.value))
+        self._waiting = after_pause(self, self._waiting, lambda: self._look(event.value))
 
     def _look(self, text: str) -> bool:
         says = self._narrow(text)

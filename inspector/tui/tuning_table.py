@@ -80,8 +80,8 @@ def outcome_of(tuning: TunedGrid) -> GridOutcome:
 class TuningTable:
     """One session, a grid over it, and the operator's position in it."""
 
-    def __init__(self, case: Case, base: Settings, run: str = "", title: str = "original",
-                 past_filter: bool = False) -> None:
+    def __init__(self, case: Case, base: Settings, run: str, title: str,
+                 past_filter: bool) -> None:
         self.case = case
         self.here: int | None = None
         """The turn at the cursor of the session when the screen was opened last; None before."""
@@ -199,21 +199,21 @@ class TuningTable:
         if self.result is None:
             return [(Span("the answers come when the grid has run", Tone.DIM),)]
         tuned = self.tuning
-        told = self.result.answers if self.turn is None else answer_lines(tuned, self.turn)
+        lines = self.result.answers if self.turn is None else answer_lines(tuned, self.turn)
         first = [headline(tuned), EMPTY] if tuned.cancelled else []
-        return [*first, *told, EMPTY, (Span("the grid", Tone.TITLE),), *parameter_lines(tuned)]
+        return [*first, *lines, EMPTY, (Span("the grid", Tone.TITLE),), *parameter_lines(tuned)]
 
     def cell_lines(self) -> list[Line]:
         """The details of the current cell."""
         sheet = cell_sheet(self.tuning, self.cell, self.turn, MOST_LISTED)
         if self.exact is None:
             return sheet
-        told, names = cell_name(self.tuning, self.cell, self.exact), self._best_names()
+        cell, names = cell_name(self.tuning, self.cell, self.exact), self._best_names()
         best = self._fewest() if FEWEST in names else self._cap()
         ends = best.ends if best is not None else ()
         spent = count_of(cost(ends)[0], "output token")
         done = f"{sum(end.complete for end in ends):,} of {count_of(len(ends), 'turn')} complete, {spent}"
-        return [(Span("enter opens ", Tone.DIM), Span(told, Tone.STRONG),
+        return [(Span("enter opens ", Tone.DIM), Span(cell, Tone.STRONG),
                  Span(f": {' and '.join(names)}; {done}; its column:", Tone.DIM)), *sheet]
 
     def _named_cells(self) -> list[tuple[int, str, str]]:

@@ -85,7 +85,7 @@ class TurnList(RowList):
                 id="turns.open"),
     ]
 
-    def __init__(self, sections: Sequence[Section], *, by_file: bool, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, sections: Sequence[Section], *, by_file: bool, id: str | None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.sections = sections
         self.columns = turn_table.columns(time.time())

@@ -186,8 +186,8 @@ class AppServer:
                 raise
             finally:
                 other.cancel()
-                taken = place.done() or not place.cancel()
-            if taken:
+                gone = place.done() or not place.cancel()
+            if gone:
                 return None
             self._tab_left.clear()
         return self._take_back(next(reversed(self._unshown_tabs)))

@@ -13,7 +13,7 @@ from inspector.config.files import replace_all
 from inspector.config.settings import INITIAL, Settings, command, settings_of
 from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import count_of, one_line, plain, wrap_line
-from inspector.report.table import Column, Table, attributes
+from inspector.report.table import PAGE_STYLE, Column, Table, attributes, html_page, wide
 from inspector.report.verdict import identifier
 from inspector.whatif.grid import End, TurnGrid, Value
 from inspector.whatif.grid_lines import FEWEST, LEAST_CAP, sheet
@@ -270,10 +270,9 @@ def _point(point: BudgetPoint) -> dict[str, int]:
 # -- The heat map as one page -----------------------------------------------------------------------------------------
 # The page has a table for each pair of axes, no scripts, and no content from other addresses.
 
-PAGE_STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#1a202c;"
-    "background:#fff}table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #cbd5e0;padding:.3rem .7rem;"
-    "text-align:center}.wide{overflow-x:auto}p{overflow-wrap:anywhere}"
+_STYLE = (
+    f"{PAGE_STYLE}body{{max-width:70rem}}table{{border-collapse:collapse;margin:1rem 0}}"
+    "td,th{border:1px solid #cbd5e0;padding:.3rem .7rem;text-align:center}"
     "th{background:#edf2f7}td.best{outline:3px solid #1a202c}caption{text-align:left;font-weight:600}"
 )
 
@@ -292,13 +291,10 @@ def page(tuning: TunedGrid) -> str:
     rows, columns = grid.axes[0], grid.axes[-1] if len(grid.axes) > 1 else None
     for others in product(*(axis.values for axis in grid.axes[1:-1])):
         heat = _page_table(tuning, rows.values, columns.values if columns else (), others, best)
-        parts.append(f'<div class="wide">{heat}</div>')  # on a narrow screen the table moves by itself
+        parts.append(wide(heat))
     parts.append("<p>~ is simulated: what the recording does not hold was cut again. A number is the turns that are "
                  "complete; the greener, the more.</p>")
-    return (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Limits and what they complete</title>'
-            f'<meta name="viewport" content="width=device-width,initial-scale=1">'
-            f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
-            f"<style>{PAGE_STYLE}</style><body>{''.join(parts)}</body></html>\n")
+    return html_page("Limits and what they complete", _STYLE, "".join(parts))
 
 
 def _assigned_values(names: Sequence[str], values: Sequence[Value]) -> str:

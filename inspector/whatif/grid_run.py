@@ -273,8 +273,8 @@ def tune(
     # is one part.
     each = [(group,) for group in grid.groups] if grid.base.simulate else [grid.groups]
     parts = len(records) * len(each)
-    noted = recorded_findings(case)
-    sweeps = [Sweep(case, record, grid, of_turn) for record, of_turn in zip(records, noted, strict=True)]
+    findings = recorded_findings(case)
+    sweeps = [Sweep(case, record, grid, of_turn) for record, of_turn in zip(records, findings, strict=True)]
     places: list[dict[End, int]] = [{} for _ in records]
     codes = [array("I", [UNDONE_CODE]) * grid.size for _ in records]
 
@@ -300,7 +300,7 @@ def tune(
             alike[key] = _reorder(kept)
         path, ends, (first, cells_ends) = case.recording.exchanges[record.links[0].index].path, tuple(ended), alike[key]
         found.append(TurnGrid(record.id, path, tuple([ends[code] for code in first]), cells_ends))
-    return TunedGrid(grid, tuple(found), done, parts, case, noted)
+    return TunedGrid(grid, tuple(found), done, parts, case, findings)
 
 
 def _reorder(codes: Sequence[int]) -> tuple[list[int], array[int]]:

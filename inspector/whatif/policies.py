@@ -317,8 +317,8 @@ def matrix(case: Case, settings: Settings, policies: Sequence[Policy] = ()) -> M
     """Runs a case under `policies` (by default all presets), strict first, with the limits of `settings`."""
     chosen = (STRICT, *(p for p in (policies or POLICIES.values()) if p.name != STRICT.name))
     replays = tuple(replay(case, replace(settings, policy=policy)) for policy in chosen)
-    noted = recorded_findings(replays[0].case)
-    rows = tuple(tuple(_cells(replays, row, of_turn)) for row, of_turn in enumerate(noted))
+    findings = recorded_findings(replays[0].case)
+    rows = tuple(tuple(_cells(replays, row, of_turn)) for row, of_turn in enumerate(findings))
     return Matrix(replays, rows)
 
 

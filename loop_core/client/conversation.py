@@ -389,8 +389,8 @@ class _Chat:
         """A source on an event loop; `observers` receive its events too."""
         from loop_core.client.transport import AsyncLive
 
-        told = [each for each in (self.observer, *observers) if each is not None]
-        return AsyncLive(self.server, Observers(told) if told else None, self.toolbox, self.line)
+        every = [each for each in (self.observer, *observers) if each is not None]
+        return AsyncLive(self.server, Observers(every) if every else None, self.toolbox, self.line)
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:

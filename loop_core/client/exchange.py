@@ -212,8 +212,8 @@ class ResponseReader:
         response = self._mask.response(self._close_decoder(chosen, body, end))
         if problem:
             problem = self._mask.text(problem)
-            told = Finding(f"transport.{end.value}", Severity.WARNING, problem)
-            response = replace(response, findings=(*response.findings, told))
+            broken = Finding(f"transport.{end.value}", Severity.WARNING, problem)
+            response = replace(response, findings=(*response.findings, broken))
         judged = judge(response, request, chosen.profile, native_reading(response, chosen.profile))
         heard = LiveResponse(self.ask, response, judged, chosen, self._status, self._headers, body, tuple(self._chunks),
                              ms, problem, may_have_left)

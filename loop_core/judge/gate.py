@@ -318,8 +318,8 @@ def _name(call: ToolCall, marks: DistinctArguments) -> str:
     name = call.name or "a call whose name did not arrive"
     if not marks:
         return name
-    told = ", ".join(f"{key} {_text(value)[:SHOWN_CHARS]}" for key, value in marks.items())
-    return f"{name} ({told})"
+    shown = ", ".join(f"{key} {_text(value)[:SHOWN_CHARS]}" for key, value in marks.items())
+    return f"{name} ({shown})"
 
 
 def _text(value: Any) -> str:

@@ -204,7 +204,7 @@ def is_repair(message: Message) -> bool:
     return message.text.startswith(_CUT_BEFORE)
 
 
-def repair_notice(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ()) -> str:
+def repair_notice(verdicts: Sequence[Verdict], siblings: Sequence[Verdict]) -> str:
     """The notice for the operator when the repair budget is spent: every call that never arrived complete, by name."""
     names = gate.held_names(verdicts, siblings)
     if len(names) > 1:
@@ -213,7 +213,7 @@ def repair_notice(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ())
     return f"The tool call{name} was not completed and was not run; {REMEDY}."
 
 
-def nudge_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS[0]) -> Message:
+def nudge_message(anchor: str, system: bool, mark: str) -> Message:
     """The message that asks again after an answer without content; with an anchor it asks for the rest."""
     points = [EMPTY, "Answer the request now, or emit the tool call that it needs."]
     if anchor:

@@ -183,7 +183,7 @@ def least_cap(request: Request) -> int:
     return least if request.max_tokens is None else min(least, request.max_tokens)
 
 
-def token_stop(cap: int | None, request: Request, lacks: Container[str] = frozenset()) -> int | None:
+def token_stop(cap: int | None, request: Request, lacks: Container[str]) -> int | None:
     """The number of spent tokens from which on no further request fits under the token bound; None if there is no
     bound."""
     return cap if cap is None or "room" in lacks else cap - least_cap(request) + 1

@@ -372,9 +372,9 @@ def _problem(evaluation: Evaluation | None, signal: Signal) -> str:
             "the response holds no part of one, and no stop reason" if response.size else "the response is empty")
     # Error pages of gateways run to kilobytes of HTML; a notice is one line.
     words = " ".join(response.error.message[:200].split()).removesuffix(".") if response.error is not None else ""
-    told = with_status(response, words)
-    if told:
-        return f"the provider reported: {told}"
+    reason = with_status(response, words)
+    if reason:
+        return f"the provider reported: {reason}"
     judgement = evaluation.judgement
     if Stop.ERROR in (judgement.mapped.normalized, judgement.stop.normalized):
         return "the provider reported an error"

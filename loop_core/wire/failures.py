@@ -168,9 +168,9 @@ def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
     if inner:  # a text alone, as Ollama sends it (docs/api.md)
         kind = body.get("type") or body.get("error_type")  # the second is TGI's (router/src/server.rs)
         return _text(inner), _word(kind), _word(body.get("code") or body.get("status_code"))
-    told = body.get("base_resp")  # MiniMax sends 0 in every other answer (platform.minimax.io api-reference/errorcode)
-    if isinstance(told, dict) and told.get("status_code"):
-        return _text(told.get("status_msg")), f"base_resp:{_word(told['status_code'])}", _word(told["status_code"])
+    base = body.get("base_resp")  # MiniMax sends 0 in every other answer (platform.minimax.io api-reference/errorcode)
+    if isinstance(base, dict) and base.get("status_code"):
+        return _text(base.get("status_msg")), f"base_resp:{_word(base['status_code'])}", _word(base["status_code"])
     # vLLM's shape first (goose PR#8031), then AWS's, which spells the message in two ways and the kind as `__type`.
     if body.get("object") == "error" or (failed and ("message" in body or "Message" in body)):
         kind = body.get("type") or body.get("__type") or body.get("code")

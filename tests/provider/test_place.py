@@ -15,6 +15,7 @@ from loop_core.errors import CallerError
 from loop_core.formats import FORMATS
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.continuation import QUOTE_MARKS
 from loop_core.turn.history import hint_message, nudge_message, repair_message
 from loop_core.values import Message, ReasoningPart, Request, Role, TextPart, ToolCall, ToolResultPart
 from loop_core.wire import decode, wire
@@ -255,7 +256,7 @@ def test_the_same_request_gets_the_same_bytes_and_another_seed_other_ones() -> N
      Kind.CONTINUATION),
     ((user("Go."), said(TEXT), user("And now?")), 1, 0, Kind.FIRST),
     ((user("Go."), said(TEXT[:4])), 0, 4, Kind.CONTINUATION),
-    ((user("Go."), nudge_message()), 0, 0, Kind.CONTINUATION),
+    ((user("Go."), nudge_message("", True, QUOTE_MARKS[0])), 0, 0, Kind.CONTINUATION),
 ])
 def test_the_turns_of_a_prompt_are_found_in_it(
     api: str, messages: tuple[Message, ...], answer: int, at: int, kind: Kind

@@ -37,7 +37,7 @@ def answered(**usage: Any) -> dict[str, Any]:
 
 
 def cost_of(one: dict[str, Any], prices: Mapping[str, Any]) -> tuple[float | None, str]:
-    view = priced(one, table=price_table(prices, ''))
+    view = priced(one, table=price_table(prices, ""))
     return response_cost(view.responses[0], view.prices)
 
 

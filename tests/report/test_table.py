@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import NamedTuple
 
 from inspector.report.lines.spans import Span, text_of
-from inspector.report.table import Column, Table, attributes, side_by_side
+from inspector.report.table import Column, Table, attributes, html_page, side_by_side
 from inspector.whatif.grid_report import ENDS, as_csv, csv_table, document
 from inspector.whatif.policies_lines import CELLS, values
 from tests.whatif.test_tune_report import FIRST, tuned
@@ -74,3 +75,10 @@ def test_policies_decisions_are_the_columns_of_their_table():
     told = values(matrix(open_case(open_paths([FIRST])), Settings()))
     keys = ["policy", *(column.key for column in CELLS.columns)]
     assert all([*each] == keys for turn in told["turns"] for each in turn["decisions"])
+
+
+def test_a_page_runs_no_script_and_loads_nothing_from_elsewhere():
+    page = html_page("Numbers", "p{margin:0}", "<p>1</p>")
+    (policy,) = re.findall('http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'"  # no source for scripts, pictures or connections
+    assert page.index(policy) < page.index("<style>p{margin:0}</style>") < page.index("<body>\n<p>1</p>\n</body>")

@@ -108,7 +108,7 @@ def test_remarks_belong_to_a_run(stage: Any) -> None:
     assert stage.step == 0
     book.action_to_mark(-1)
     assert stage.note == "no mark before this step; m marks one"
-    stage.runs.index, _ = stage.runs.under({"continuation_max_attempts": "5"})
+    stage.runs.index, _ = stage.runs.under({"continuation_max_attempts": "5"}, None)
     book.show()
     assert book.marks == set()
     assert stage.step_remarks.marks == set()
@@ -150,7 +150,7 @@ def test_a_screen_fits_on_a_page(screen: type, members: int, classes: int) -> No
 
 
 def test_every_part_is_taken_in_with_its_actions(stage: Any) -> None:
-    screen = SessionScreen(stage.opened)
+    screen = SessionScreen(stage.opened, None)
     assert {type(part) for part in screen.parts} == set(SessionScreen.PARTS)
     for binding in SessionScreen.BINDINGS:
         namespace, name, _ = parse(binding.action)

@@ -367,7 +367,7 @@ async def test_a_session_without_turns_says_so() -> None:
     case = open_case(open_paths(["-"], stdin=b"{}\n"))
     app = LoopInspector()
     async with app.run_test(size=SMALL) as pilot:
-        app.push_screen(PoliciesScreen(case, Settings(), "original", "inspector policies -"))
+        app.push_screen(PoliciesScreen(case, Settings(), "original", "inspector policies -", None, False))
         await app.workers.wait_for_complete()
         await pilot.pause()
         assert "no turns" in page(app)

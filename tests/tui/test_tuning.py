@@ -669,7 +669,7 @@ async def test_an_empty_session_has_nothing_to_tune(tmp_path: Path) -> None:
     """The app opens no session without a turn; the screen itself holds one all the same."""
     path = tmp_path / "none.har"
     path.write_text(har([]))
-    table = TuningTable(open_case(open_paths([str(path)])), Settings())
+    table = TuningTable(open_case(open_paths([str(path)])), Settings(), "", "original", False)
     async with LoopInspector().run_test(size=SMALL) as pilot:
         await pilot.app.push_screen(TuneScreen(table))
         await settled(pilot)

@@ -805,7 +805,7 @@ async def test_no_row_is_wider_than_the_screen_and_the_verdict_and_reason_are_al
 
 
 async def test_rows_keep_their_places_while_files_are_read(folder: Path) -> None:
-    listed = TurnList([Section("", (str(folder),))], by_file=False)
+    listed = TurnList([Section("", (str(folder),))], by_file=False, id=None)
     for name in ("a", "b"):
         path = str(folder / f"{name}.jsonl")
         opened = load([path], ReadingOptions())
@@ -816,7 +816,7 @@ async def test_rows_keep_their_places_while_files_are_read(folder: Path) -> None
 
 
 async def test_rows_keep_their_places_also_under_a_column_until_all_files_are_read(folder: Path) -> None:
-    listed = TurnList([Section("", (str(folder),))], by_file=False)
+    listed = TurnList([Section("", (str(folder),))], by_file=False, id=None)
     listed.sort = "verdict"
     for name in ("a", "b", "c"):  # the first is complete, and sorts last
         path = str(folder / f"{name}.jsonl")
@@ -830,7 +830,7 @@ async def test_rows_keep_their_places_also_under_a_column_until_all_files_are_re
 async def test_a_row_that_is_read_takes_the_place_of_its_file(folder: Path) -> None:
     paths = [str(folder / f"{name}.jsonl") for name in ("c", "a", "b")]
     for by_file in (True, False):
-        listed = TurnList([Section("", tuple(paths))], by_file=by_file)
+        listed = TurnList([Section("", tuple(paths))], by_file=by_file, id=None)
         for path in paths:
             listed.set_rows(path, [TurnRow((path,), path, why=turns_screen.PENDING)])
         listed.relist()

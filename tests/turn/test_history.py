@@ -168,9 +168,9 @@ def test_a_repair_asks_for_one_complete_payload_and_suggests_nothing_smaller() -
 
 def test_the_notice_after_a_failed_repair_says_what_to_do() -> None:
     """Zoo Code's analysis: raise, split or simplify."""
-    text = history.repair_notice(admit_all([call(CUT)], judged(Stop.MAX_TOKENS)))
+    text = history.repair_notice(admit_all([call(CUT)], judged(Stop.MAX_TOKENS)), ())
     assert text.startswith("The tool call write was not completed and was not run; raise the output limit, split")
-    assert history.repair_notice(()).startswith("The tool call was not completed")
+    assert history.repair_notice((), ()).startswith("The tool call was not completed")
 
 
 def test_the_model_is_told_why_a_call_was_not_run() -> None:

@@ -107,16 +107,16 @@ def test_each_kind_of_trouble_is_told_once_a_minute() -> None:
     for _ in range(128):
         tell.handle_loop_exception(None, {"message": "socket.accept() out of system resource",
                                 "exception": OSError(errno.EMFILE, "Too many open files")})
-    tell.log_exception(BadHttpMessage("x"), '')
-    tell.log_exception(ValueError("one\nof two lines" + "x" * 500), '')
+    tell.log_exception(BadHttpMessage("x"), "")
+    tell.log_exception(ValueError("one\nof two lines" + "x" * 500), "")
     assert len(said) == 3
     assert said[0].startswith("no room for a further connection or file: Too many open files")
     assert all("\n" not in line and len(line) <= 200 for line in said)
     now[0] = 159.9
-    tell.log_exception(OSError(errno.ENFILE, "Too many"), '')
+    tell.log_exception(OSError(errno.ENFILE, "Too many"), "")
     assert len(said) == 3
     now[0] = 160
-    tell.log_exception(OSError(errno.ENFILE, "Too many"), '')
+    tell.log_exception(OSError(errno.ENFILE, "Too many"), "")
     assert said[3].endswith("(128 more since the last line)")
 
 
@@ -230,7 +230,7 @@ def test_without_a_certificate_that_is_said_in_red(
 def test_whatever_leaves_no_room_is_told_as_that(number: int) -> None:
     said: list[str] = []
     tell = ProblemLog(said.append, lambda: 0.0)
-    tell.log_exception(OSError(number, "full"), '')
-    tell.log_exception(OSError(errno.EIO, "broken"), '')
+    tell.log_exception(OSError(number, "full"), "")
+    tell.log_exception(OSError(errno.EIO, "broken"), "")
     assert said == ["no room for a further connection or file: full; it goes on when one ends",
                     "a request could not be answered: OSError: [Errno 5] broken"]

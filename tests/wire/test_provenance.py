@@ -52,9 +52,8 @@ def slices(body: bytes, traced: Provenance) -> dict[str, list[str]]:
     """Fact -> its bytes as text; repetitions under the fact's name and `again`."""
     found: dict[str, list[str]] = {}
     for fact in traced.facts:
-        for again in (False, True):
-            for read in traced.of(fact, again=again):
-                found.setdefault(fact + " again" * again, []).append(body[read.start : read.end].decode())
+        for read in sorted(traced.by_fact[fact], key=lambda read: read.again):
+            found.setdefault(fact + " again" * read.again, []).append(body[read.start : read.end].decode())
     return found
 
 
@@ -638,8 +637,8 @@ def holds(api: str, body: bytes, response: ChatResponse, traced: Provenance) -> 
             assert all(json.dumps(value, ensure_ascii=False)[1:-1] in text for value in inside)
         elif reads or not (api == "openai_responses" and fact.endswith(".name")):  # some tools are named by their item
             assert told(text, values, joint), (fact, text, values)
-        for again in traced.of(fact, again=True):
-            assert text_of(body[again.start : again.end]) in text
+        for read in traced.by_fact.get(fact, ()):
+            assert not read.again or text_of(body[read.start : read.end]) in text
     if response.usage is not None:
         for name in ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens"):
             count, reads = getattr(response.usage, name), traced.of(f"usage.{name}")

@@ -157,9 +157,9 @@ def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None
         own = here is not None and (facts.index, facts.step) == (here.index, here.step)
         if facts.verdicts and own:
             focus = len(lines)
-        taken = stances(facts.exchange, facts.judgement, facts.verdicts) if facts.verdicts else ()
+        every_stance = stances(facts.exchange, facts.judgement, facts.verdicts) if facts.verdicts else ()
         for verdict in facts.verdicts:
-            lines += [*call(view, facts, verdict, own, taken), ()]
+            lines += [*call(view, facts, verdict, own, every_stance), ()]
             if own or here is None:
                 copied.append(verdict.call.arguments or "")
         lines += server_lines(facts)
@@ -307,8 +307,8 @@ def _policies(verdict: Verdict, stances: Sequence[Stance]) -> list[Line]:
 
 def _agent(view: View, facts: ResponseFacts, verdict: Verdict) -> Line:
     mine = [
-        noted.finding for noted in view.findings
-        if noted.response == facts.index and noted.finding.rule in OF_HELD_CALLS and noted.call == verdict
+        note.finding for note in view.findings
+        if note.response == facts.index and note.finding.rule in OF_HELD_CALLS and note.call == verdict
     ]
     if verdict.admission is Admission.HELD and mine:
         return (safe(mine[0].message, Tone.ERROR if mine[0].rule in RAN else Tone.PLAIN),)
@@ -357,9 +357,9 @@ def server_lines(facts: ResponseFacts) -> list[Line]:
         (safe(call.name, Tone.STRONG), Span(f"  {said}; neither held nor run here", Tone.DIM if ran else Tone.WARN),
          Span(f"  {facts.name}", Tone.DIM))
         for call, (ran, said) in zip(response.server_calls, fates, strict=True)]
-    came = sum(ran for ran, _ in fates)
+    count = sum(ran for ran, _ in fates)
     if len(lines) > 1:
-        known = f"{count_of(len(fates), 'call')} of the provider's own tools; the answer shows {came:,} of them run"
+        known = f"{count_of(len(fates), 'call')} of the provider's own tools; the answer shows {count:,} of them run"
         lines.insert(0, (Span(known, Tone.DIM),))
     return lines
 

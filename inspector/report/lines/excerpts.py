@@ -110,8 +110,8 @@ def _of_calls(facts: ResponseFacts) -> Iterator[Excerpt]:
 
 def _of_results(view: View, turn: TurnFacts, facts: ResponseFacts) -> Iterator[Excerpt]:
     """Excerpts of a later request about a held call that ran: the call as it was sent back, and its result."""
-    ran = [noted.call.call for noted in view.findings
-           if noted.response == facts.index and noted.finding.rule in RAN and noted.call is not None]
+    ran = [note.call.call for note in view.findings
+           if note.response == facts.index and note.finding.rule in RAN and note.call is not None]
     later = [view.responses[index] for index in turn.responses if index > facts.index] if ran else []
     for call in ran:
         name, back = one_line(call.name) or "unnamed", sent_back(view, facts, call)

@@ -110,17 +110,17 @@ def _mark(state: State, now: State, visited: Mapping[State, int]) -> tuple[str, 
 
 def moves(step: Step, following: Step | None) -> list[Line]:
     """The transitions into and out of this state under the policy; those taken are marked."""
-    came = step.signal.value if step.signal else "the first request"
-    lines: list[Line] = [(Span("by   ", Tone.KEY), Span(came, Tone.STRONG))]
-    taken = following.signal if following is not None and following.previous_state is not None else None
+    signal_before = step.signal.value if step.signal else "the first request"
+    lines: list[Line] = [(Span("by   ", Tone.KEY), Span(signal_before, Tone.STRONG))]
+    signal_after = following.signal if following is not None and following.previous_state is not None else None
     # A policy may never raise some signals, and their transitions would only mislead.
     believed = {signal for signals in step.turn.policy.signals.values() for signal in signals}
     ways = [
         (signal, to) for to, signals in edges()[step.state].items() for signal in signals
         if step.state is not State.EVALUATE_STOP or signal in believed
     ]
-    for signal, to in sorted(ways, key=lambda way: way[0] is not taken):
-        here = signal is taken
+    for signal, to in sorted(ways, key=lambda way: way[0] is not signal_after):
+        here = signal is signal_after
         lines.append((
             Span("next " if here else "  or ", Tone.KEY if here else Tone.AHEAD),
             Span(signal.value, Tone.STRONG if here else Tone.AHEAD),

@@ -342,10 +342,10 @@ def heading(segments: Sequence[Segment], place: int, facts: ResponseFacts) -> Li
 
 def reason(raw: str | None, stop: StopReason) -> tuple[Span, ...]:
     """The provider's stop word and the effective one; the recorder's word if the provider's was not recorded."""
-    noted = recorder_word(stop) if raw is None else None
-    word = raw if noted is None else noted
+    own_word = recorder_word(stop) if raw is None else None
+    word = raw if own_word is None else own_word
     seen = Span("absent", Tone.RAW) if word is None else quote(word, Tone.RAW, 40)
-    whose = () if noted is None else (Span(" (recorder)", Tone.DIM),)
+    whose = () if own_word is None else (Span(" (recorder)", Tone.DIM),)
     return (seen, *whose, Span(" → ", Tone.DIM), Span(stop.normalized.value, Tone.NORMALIZED))
 
 

@@ -268,9 +268,9 @@ def _calls(view: View, facts: ResponseFacts) -> list[Line]:
 
 def _findings(view: View, response: int) -> list[Line]:
     lines: list[Line] = []
-    for noted in view.findings:
-        if noted.response == response:
-            finding = noted.finding
+    for note in view.findings:
+        if note.response == response:
+            finding = note.finding
             role = Tone.PLAIN if finding.severity is Severity.INFO else SEVERITY[finding.severity]
             lines.append(field(finding.severity.value, safe(finding.message, role)))
             lines.append(more(Span(finding.rule, Tone.DIM)))

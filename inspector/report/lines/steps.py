@@ -224,10 +224,10 @@ def step_line(view: View, index: int, here: int, remarks: Remarks) -> Line:
     name = f"{step.state.value:<{STATE_COLUMNS}}"
     words = Tone.STRONG if index == here else Tone.AHEAD if index > here else Tone.PLAIN
     lost = (Span("not kept  ", Tone.WARN),) if index in remarks.unsaved else ()
-    noted = (safe(f"{glyphs.NOTE} {remarks.notes[index]}  ", Tone.KEY),) if index in remarks.notes else ()
+    note = (safe(f"{glyphs.NOTE} {remarks.notes[index]}  ", Tone.KEY),) if index in remarks.notes else ()
     return (
         Span(f" {gutter}", role), Span(glyphs.MARKED, Tone.MARK) if index in remarks.marks else Span(" ", Tone.DIM),
-        Span(f"{index + 1:>{digits}} ", Tone.DIM), Span(f"{glyph} ", tone), Span(f"{name} ", words), *lost, *noted,
+        Span(f"{index + 1:>{digits}} ", Tone.DIM), Span(f"{glyph} ", tone), Span(f"{name} ", words), *lost, *note,
         *_earlier_failures(view, index, step), *detail(step),
     )
 

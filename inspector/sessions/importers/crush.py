@@ -167,8 +167,8 @@ def _end(answer: TranscriptAnswer, data: dict[str, Any], at: At) -> None:
     answer.word_at = at
     # `end_turn` may replace a `tool_use` whose run was halted: the calls of such an answer have no results.
     if word == "error":
-        told = f"{data.get('message') or ''} {data.get('details') or ''}".strip()
-        found = _STATUS.search(told)
-        answer.fail(told, at, int(found[1] or found[2]) if found else None, word=word)
+        text = f"{data.get('message') or ''} {data.get('details') or ''}".strip()
+        found = _STATUS.search(text)
+        answer.fail(text, at, int(found[1] or found[2]) if found else None, word=word)
     else:
         answer.stop = table_reason(word, STOPS, at, "crush.finish_reasons")

@@ -92,8 +92,8 @@ class _Session(ChatReader):
                 return failed
         if mark == "interrupted":
             self.count_stopped(place)
-        told = f"turn_ended: {status[:40]}{f', {error[:200]}' if error else ''}" if mark != "interrupted" else ""
-        return self.say(line, place, told, mark=mark)
+        note = f"turn_ended: {status[:40]}{f', {error[:200]}' if error else ''}" if mark != "interrupted" else ""
+        return self.say(line, place, note, mark=mark)
 
 
 def reader(path: str, options: Options, head: bytes) -> TranscriptReader:

@@ -141,8 +141,8 @@ class _Session(ChatReader):
     def _message(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any], nested: bool) -> TreePlace:
         content, role = message.get("content"), message.get("role")
         if message.get("visibility") == "user_only":  # a note on the screen, which the model never sees
-            told = f"a note of Droid's to the user: {words_of(content).strip()[:200]}"
-            self.reading.skipped.append(Skipped(line.number - 1, redact.text(told)))
+            note = f"a note of Droid's to the user: {words_of(content).strip()[:200]}"
+            self.reading.skipped.append(Skipped(line.number - 1, redact.text(note)))
             return place
         if role == "assistant":
             model = known_text(message.get("modelId")) or known_text(message.get("model"))
@@ -179,9 +179,9 @@ class _Session(ChatReader):
         failed = self.failed_request(line, place, why, after_results=True)
         if failed is not None:
             return failed
-        told = redact.text(f"an error of the agent: {why[:200]}")
-        self.reading.skipped.append(Skipped(line.number - 1, told))
-        return self.say(line, place, told, mark="stopped")
+        message = redact.text(f"an error of the agent: {why[:200]}")
+        self.reading.skipped.append(Skipped(line.number - 1, message))
+        return self.say(line, place, message, mark="stopped")
 
     def _completion(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """Reads the end of a run, with the final text."""

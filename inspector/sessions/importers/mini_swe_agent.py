@@ -155,8 +155,8 @@ class _Trajectory(ChatReader):
         """Adds the command of an answer without calls: the recorded one, else the one code block of its text."""
         if answer.calls:
             return
-        noted = [known_text(action.get("command")) for action in objects_of(extra.get("actions"))]
-        found = noted if "actions" in extra else COMMAND.findall(answer.text)
+        listed = [known_text(action.get("command")) for action in objects_of(extra.get("actions"))]
+        found = listed if "actions" in extra else COMMAND.findall(answer.text)
         # mini-swe-agent asks for exactly one code block and runs nothing if an answer has none or several.
         if len(found) == 1 and found[0]:
             answer.parts.append(command_call(found[0], "bash", pointer_at(at, "content")))

@@ -297,8 +297,8 @@ def result_of(block: dict[str, Any], call: ToolCall) -> ToolResultPart | None:
         return ToolResultPart(call.id, call.name, said, False)
     if status == "error":
         error = state.get("error")
-        told = error if isinstance(error, str) else _message_of(object_of(error))
-        return ToolResultPart(call.id, call.name, told, True)
+        message = error if isinstance(error, str) else _message_of(object_of(error))
+        return ToolResultPart(call.id, call.name, message, True)
     return None
 
 

@@ -258,8 +258,8 @@ class _Session(TranscriptReader):
         super().summarise()
         notices = self.reading.notices
         if self.assumed:
-            taken = self.options.api or ASSUMED
-            notices.append(f"answers that do not name their API, taken for {taken}: {self.assumed:,}")
+            api = self.options.api or ASSUMED
+            notices.append(f"answers that do not name their API, taken for {api}: {self.assumed:,}")
         if self.labels:
             notices.append(f"labels: {', '.join(sorted(self.labels)[:20])}")
         if isinstance(self.header, str):

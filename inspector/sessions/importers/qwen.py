@@ -188,9 +188,9 @@ class _Transcript(ChatReader):
         if state == "error":
             # a row of telemetry may tell of the same failure
             known = place.right_above is not None and place.right_above.error is not None
-            told = {"error_message": known_text(error.get("message")) or "no message",
-                    "status_code": written_status(error.get("code"))}
-            return place if known else self._failure(line, told, place)
+            failure = {"error_message": known_text(error.get("message")) or "no message",
+                       "status_code": written_status(error.get("code"))}
+            return place if known else self._failure(line, failure, place)
         if state == "completed" and word in (None, "end_turn"):
             return self.say(line, place, "turn_result", mark="ended")
         last = place.right_above

@@ -134,7 +134,7 @@ class _Reader(DialogueReader):
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
-        self.told: dict[str, bool] = {}
+        self.after_results: dict[str, bool] = {}
         """Session -> whether the session's last message of the user contains tool results."""
 
     def session_of(self, value: dict[str, Any]) -> str:
@@ -159,7 +159,7 @@ class _Reader(DialogueReader):
             said = inner.get("content") if key is not None else text
             self.results(line.number, ToolResultPart(key, None, said if isinstance(said, str) else text, False))
         elif role == "user":
-            self.told[self.session] = text.startswith(RESULTS)
+            self.after_results[self.session] = text.startswith(RESULTS)
             self.user(line.number, text, own=text.startswith(RESULTS))
         else:
             lines.count(role, frozenset({"system"}))
@@ -182,7 +182,7 @@ class _Reader(DialogueReader):
     def _answer(self, line: TranscriptLine, text: str, inner: dict[str, Any]) -> None:
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, None, line.value.get("created_at"))
         answer.word_at = at = answer.take(line)
-        if self.told.pop(self.session, False):
+        if self.after_results.pop(self.session, False):
             answer.recorded_place = TurnPlace.TOOL_RESULT
         if (row := CLOSURES.get(text)) is not None:
             answer.error = error_in_text(text, None, None) if row.stop is Stop.ERROR else None

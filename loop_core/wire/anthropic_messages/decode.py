@@ -124,14 +124,14 @@ def _value(part: ResponsePart) -> Mapping[str, Any]:
 
 
 def _model(block: Mapping[str, Any], side: str) -> str:
-    told = block.get(side)
-    model = told.get("model") if isinstance(told, dict) else None
+    model_side = block.get(side)
+    model = model_side.get("model") if isinstance(model_side, dict) else None
     return model if isinstance(model, str) and model else "a model without a name"
 
 
 def _trigger(block: Mapping[str, Any]) -> str:
-    told = block.get("trigger")
-    words = [told.get(name) for name in ("type", "category")] if isinstance(told, dict) else []
+    trigger = block.get("trigger")
+    words = [trigger.get(name) for name in ("type", "category")] if isinstance(trigger, dict) else []
     named = ", ".join(word for word in words if isinstance(word, str) and word)
     return f" ({named})" if named else ""
 
@@ -145,8 +145,8 @@ def _fallback_models(iterations: Any) -> list[str]:
 def _describe_iterations(iterations: Any) -> str:
     given = iterations if isinstance(iterations, list) else []
     counts = [each.get("output_tokens") for each in given if isinstance(each, dict)]
-    told = " + ".join(f"{count:,}" for count in counts if type(count) is int)
-    return f"; output tokens by iteration: {told}" if told else ""
+    sums = " + ".join(f"{count:,}" for count in counts if type(count) is int)
+    return f"; output tokens by iteration: {sums}" if sums else ""
 
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens")
@@ -248,8 +248,8 @@ class Decoder(base.Decoder):
                                 for block in self._order if block.type == BLOCK]
         end = self.raw_at or At(ExchangePart.BODY, 0, self.size)
         for rule, message, at in remarks(parts, self._iterations, seams, end):
-            told = Severity.INFO if rule == BLOCK else Severity.WARNING
-            self.find(f"{API}.{rule}", message, at, told)
+            severity = Severity.INFO if rule == BLOCK else Severity.WARNING
+            self.find(f"{API}.{rule}", message, at, severity)
         return answer_parts(parts)
 
     def _read_content(self, content: list[Any]) -> None:

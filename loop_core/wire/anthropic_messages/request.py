@@ -120,8 +120,8 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     said = ((block, mapping_of(block)) for block in list_of(content))
-    return "".join(text if told.get("type") == "text" and (text := string(told.get("text"))) is not None
-                   else compact(block) for block, told in said)
+    return "".join(text if members.get("type") == "text" and (text := string(members.get("text"))) is not None
+                   else compact(block) for block, members in said)
 
 
 def _tool(item: Any) -> Tool | None:

@@ -215,7 +215,7 @@ class MessageBlock:
     __slots__ = ("append", "chunks", "citations", "closed", "delta", "end", "field", "fields", "grown", "orphan",
                  "source", "start", "type")
 
-    def __init__(self, fields: dict[str, Any], source: str | None, start: int, *, orphan: bool = False) -> None:
+    def __init__(self, fields: dict[str, Any], source: str | None, start: int, *, orphan: bool) -> None:
         self.type = str(fields.get("type"))
         kind = KINDS.get(self.type)
         self.delta, self.field = (kind.delta, kind.field) if kind else ("", "")

@@ -225,7 +225,7 @@ class GrowingChoice:
 
     def _reasoning(self, message: Mapping[str, Any], whole: bool) -> None:
         details = message.get("reasoning_details")
-        told = self._details(details, whole) if type(details) is list else False
+        has_text = self._details(details, whole) if type(details) is list else False
         first = None
         for key in REASONING_FIELDS:
             thought = message.get(key)
@@ -234,11 +234,11 @@ class GrowingChoice:
                     self.note(f"{API}.reasoning_twice", "thinking was sent in two fields; the first one counts")
                     break
                 first = thought
-        if first is not None and not told:
+        if first is not None and not has_text:
             self.reasoning.append(first)
 
     def _details(self, details: list[Any], whole: bool) -> bool:
-        told = False
+        has_text = False
         for i, detail in enumerate(details):
             if type(detail) is not dict:
                 continue
@@ -251,11 +251,11 @@ class GrowingChoice:
             text = detail.get("text") or detail.get("summary")  # OpenRouter: reasoning.text, reasoning.summary
             if text and type(text) is str:
                 block.text.append(text)
-                told = True
+                has_text = True
             block.signature = detail.get("signature") or block.signature
             block.data = detail.get("data") or block.data
             block.id = detail.get("id") or block.id
-        return told
+        return has_text
 
     def _verbatim(self, key: str, value: Any, path: Path, verbatim: Verbatim) -> None:
         if isinstance(value, list):

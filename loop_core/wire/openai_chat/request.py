@@ -238,8 +238,8 @@ def _thinking(parts: list[ReasoningPart]) -> dict[str, Any]:
         if part.data is not None:
             details.append({"type": "reasoning.encrypted", "data": part.data, **non_null(id=part.item_id)})
         if part.text or part.data is None:
-            told = non_null(signature=part.signature, id=part.item_id)
-            details.append({"type": "reasoning.text", "text": part.text, **told})
+            members = non_null(signature=part.signature, id=part.item_id)
+            details.append({"type": "reasoning.text", "text": part.text, **members})
     return {"reasoning_details": details}
 
 

@@ -147,7 +147,7 @@ CONSTANTS: Mapping[str, tuple[int, int]] = {"koboldcpp/": (100, 100)}
 nothing (older versions of KoboldCpp)."""
 
 
-def read_usage(counts: Mapping[str, Any], model: str | None = None) -> Usage | None:
+def read_usage(counts: Mapping[str, Any], model: str | None) -> Usage | None:
     """The counts, reasoning included in the output; None if the object holds none, or the constants of a server.
 
     If the total is prompt + completion + reasoning (xAI), the server leaves reasoning out of `completion_tokens`.

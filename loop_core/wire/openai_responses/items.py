@@ -210,15 +210,15 @@ def _agreed_payload(item: GrowingItem, word: str | None, field: str) -> tuple[st
     pieces = "".join(item.pieces.get((field, 0), ()))
     final = item.finals.get((field, 0))
     if item.done:
-        told = word or final or pieces or word
-        heard = [pieces, final, word]
+        payload = word or final or pieces or word
+        texts = [pieces, final, word]
     else:
-        told = final if final is not None else pieces or word
-        heard = [pieces, final]
-    other = next((text for text in heard if text and told and not _is_same_payload(told, text, field)), None)
+        payload = final if final is not None else pieces or word
+        texts = [pieces, final]
+    other = next((text for text in texts if text and payload and not _is_same_payload(payload, text, field)), None)
     if other is None and pieces and (final == "" or (item.done and not word)):
         other = ""  # an end that repeats nothing of what was streamed
-    return told, other
+    return payload, other
 
 
 def _is_same_payload(one: str, other: str, field: str) -> bool:

@@ -189,8 +189,8 @@ def _tools(tools: Any) -> Iterator[Tool]:
         if kind == "namespace":  # a group of tools (openai types/responses/namespace_tool.py)
             yield from _tools(tool.get("tools"))
         elif kind in ("function", "custom"):
-            told = inner if isinstance(inner := tool.get("function"), dict) else tool
-            yield tool_of(told, string(told.get("name")) or "", told.get("parameters"), tool,
+            declaration = inner if isinstance(inner := tool.get("function"), dict) else tool
+            yield tool_of(declaration, string(declaration.get("name")) or "", declaration.get("parameters"), tool,
                           CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION)
         elif kind in CLIENT_TOOLS and not _is_in_container(tool):  # in a container the provider runs it
             yield Tool(CLIENT_TOOLS[kind], kind=CallKind.CUSTOM, declaration=tool)
