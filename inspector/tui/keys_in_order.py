@@ -110,7 +110,7 @@ class KeysInOrderApp(LeavingApp):
         if not isinstance(self.screen, PassingScreen):
             self.tell(f"reading {one_line(os.path.basename(paths[0]))}… keys wait for it · esc gives up")
 
-    def arrive(self, paths: Sequence[str], act: Callable[[], None], keys: bool) -> None:
+    def arrive(self, paths: Sequence[str], act: Callable[[], None], keys: bool = True) -> None:
         """Runs what follows the reading of these paths, unless the operator has left meanwhile. With `keys`, keys that
         were pressed meanwhile go to the screen that this opens; else they are dropped."""
         if self.opening == tuple(paths):

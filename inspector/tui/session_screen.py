@@ -192,7 +192,7 @@ class SessionScreen(SessionStage):
     """The parts, in the order in which the help lists their keys."""
     BINDINGS: ClassVar[list[BindingType]] = [binding for part in PARTS for binding in part.BINDINGS]
 
-    def __init__(self, session: OpenSession, begins: ScreenPlace | None) -> None:
+    def __init__(self, session: OpenSession, begins: ScreenPlace | None = None) -> None:
         super().__init__(session)
         self._begins = begins
         self.panes, self.remarks = Panes(self), RemarkBook(self)

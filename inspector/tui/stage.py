@@ -67,7 +67,7 @@ class SessionRuns:
         return next((branch for branch in made if branch.beside == ORIGINAL), None)
 
     def under(
-        self, assignments: Mapping[str, str], since: int | None, before: int | None = None
+        self, assignments: Mapping[str, str], since: int | None = None, before: int | None = None
     ) -> tuple[int, bool]:
         """The index of the run with these settings on top of the current one's, and whether it is new.
 
