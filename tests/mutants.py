@@ -84,7 +84,7 @@ OF_NAME = {
     "FIELDS": ("tests/sessions/test_odd_members.py", "tests/sessions/test_seed_agents.py"),
     "NAMES": ("tests/wire/test_failures.py", "tests/whatif/test_axes.py"),
     **dict.fromkeys(("ASKING_LOSES", "PROMPT_LOSES"), ("tests/wire/test_asking.py",)),
-    "OLDER_NAMES": ("tests/whatif/test_axes.py",),
+    "OLDER_NAMES": ("tests/whatif/test_axes.py",), "COPYING": ("tests/sessions/test_qwen.py",),
     **dict.fromkeys(("STREAM_ONLY", "WHOLE_ONLY"), ("tests/provider/test_reply.py",)),
     **dict.fromkeys(("NOVA_MEMBERS", "LLAMA_MEMBERS", "MISTRAL_MEMBERS", "CHAT_MEMBERS"),
                     ("tests/provider/test_makers.py",)),
