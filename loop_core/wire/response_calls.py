@@ -4,6 +4,7 @@ calls that came twice.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -12,6 +13,8 @@ from loop_core.values import At, CallKind, ChatResponse, ResponsePart, ToolCall
 from loop_core.wire.body import compact, read_object
 
 Call = TypeVar("Call")
+Object = dict[str, Any] | None
+"""The arguments of a call, if they are an object."""
 
 
 def earlier_calls(
@@ -35,6 +38,11 @@ def earlier_calls(
             or (one_id_for_all and ident and ident not in ended)]
 
 
+MOST_OF_ONE_ID = 100
+"""The largest number of different calls with one id that are compared with each other. The time for that grows with
+its square; a further call is held as one of two texts."""
+
+
 def each_call_once(response: ChatResponse, find: Callable[[str, str, At | None], None]) -> ChatResponse:
     """The response without calls that were sent again; `find` takes what there is to say about ids that came twice.
 
@@ -43,51 +51,54 @@ def each_call_once(response: ChatResponse, find: Callable[[str, str, At | None],
     answer (Xinference #4237, nanobot #4473, oh-my-pi #2055). But if one of two texts only adds to the other, the call
     may have been sent while it grew, and nothing shows which text is meant: both are kept, as texts of one call.
     """
+    counts = Counter(part.id for part in response.parts if type(part) is ToolCall and part.kind is not CallKind.SERVER)
+    repeated = {ident for ident, count in counts.items() if ident and count > 1}
+    if not repeated:
+        return response
     parts: list[ResponsePart] = []
-    calls: dict[int, ToolCall] = {}  # place in `parts` -> the call there, if it has an id
+    calls: dict[int, ToolCall] = {}  # place in `parts` -> the call there
+    places: dict[tuple[str | None, str, CallKind, str | None], int] = {}  # id, tool, kind and arguments -> place
+    known: dict[str | None, list[tuple[int, Object]]] = {}  # id -> place and arguments of its different calls
     for part in response.parts:
-        if type(part) is not ToolCall or not part.id or part.kind is CallKind.SERVER:
+        if type(part) is not ToolCall or part.kind is CallKind.SERVER or part.id not in repeated:
             parts.append(part)
             continue
-        known = [place for place, call in calls.items() if call.id == part.id]
-        same = next((place for place in known if _is_same(calls[place], part)), None)
-        grown = next((place for place in known if _is_grown(calls[place], part)), None)
+        value = read_object(part.arguments or "") if part.kind is CallKind.FUNCTION else None
+        # One spelling for all equal objects; a text that is none stays as it is.
+        key = (part.id, part.name, part.kind, part.arguments if value is None else compact(value, sort=True))
+        same = places.get(key)
         if same is not None:
             find(f"{response.api}.call_repeated", "a complete call was sent again", part.at)
             parts[same] = calls[same] = calls[same]._replace(closed=calls[same].closed and part.closed)
             continue
-        if known:
+        others = known.setdefault(part.id, [])
+        if others:
             find(f"{response.api}.id_repeated", "several tool calls have the same id", part.at)
+        if len(others) >= MOST_OF_ONE_ID:
+            parts.append(part._replace(other_arguments=calls[others[0][0]].arguments or ""))
+            continue
+        grown = next((place for place, before in others if _is_grown(calls[place], part, before, value)), None)
         if grown is not None:
             parts[grown] = calls[grown] = calls[grown]._replace(other_arguments=part.arguments)
             continue
+        places[key] = len(parts)
+        others.append((len(parts), value))
         calls[len(parts)] = part
         parts.append(part)
-    return replace(response, parts=tuple(parts)) if len(parts) < len(response.parts) else response
+    return replace(response, parts=tuple(parts))
 
 
-def _is_same(call: ToolCall, other: ToolCall) -> bool:
-    """Whether two calls with one id are the same call."""
-    return (call.name, call.kind) == (other.name, other.kind) and _as_json(call) == _as_json(other)
-
-
-def _is_grown(call: ToolCall, other: ToolCall) -> bool:
-    """Whether the arguments of one of two calls of a tool are those of the other, and more."""
+def _is_grown(call: ToolCall, other: ToolCall, one: Object, another: Object) -> bool:
+    """Whether the arguments of one of two calls of a tool are those of the other, and more. `one` and `another` are the
+    arguments of the two, parsed before."""
     if (call.name, call.kind) != (other.name, other.kind):
         return False
     if call.kind is CallKind.CUSTOM:
         return _begins(call.arguments, other.arguments)
-    value, said = read_object(call.arguments or ""), read_object(other.arguments or "")
-    if value is None or said is None:
+    if one is None or another is None:
         return False
-    few, many = sorted((value, said), key=len)
+    few, many = sorted((one, another), key=len)
     return all(name in many and _begins(few[name], many[name]) for name in few)
-
-
-def _as_json(call: ToolCall) -> str | None:
-    """The arguments in one spelling for all equal objects; unchanged if they are none."""
-    value = read_object(call.arguments or "") if call.kind is CallKind.FUNCTION else None
-    return call.arguments if value is None else compact(value, sort=True)
 
 
 def _begins(one: Any, other: Any) -> bool:

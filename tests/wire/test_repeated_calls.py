@@ -10,6 +10,7 @@ import pytest
 from loop_core import encode_response, read
 from loop_core.reader import Reading
 from loop_core.values import ChatResponse, Stop, StopReason, TextPart, ToolCall, Usage
+from loop_core.wire import response_calls
 
 WORDS = {
     "openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
@@ -90,3 +91,24 @@ def test_free_form_calls_are_compared_as_texts() -> None:
     assert ready(body("ls", "ls")) == ["ls"]
     assert ready(body("ls", "pwd")) == ["ls", "pwd"]
     assert ready(body("rm a", "rm a b")) == []
+
+
+def test_many_calls_with_one_id_take_time_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more than are compared with each other, nothing is released."""
+    compared: list[int] = []
+    compare = response_calls._is_grown
+    monkeypatch.setattr(response_calls, "_is_grown", lambda *each: (compared.append(1), compare(*each))[1])
+    most = response_calls.MOST_OF_ONE_ID
+
+    def calls(count: int) -> Reading:
+        return reading("openai_chat", [call(f'{{"at":{number}}}') for number in range(count)], False)
+
+    assert len(ready(calls(most))) == most
+    assert len(compared) == most * (most - 1) // 2
+    compared.clear()
+    found = calls(4 * most)
+    assert (ready(found), len(found.calls)) == ([], 4 * most)
+    assert len(compared) == most * (most - 1) // 2
+    compared.clear()
+    apart = reading("openai_chat", [call('{"at":1}', ident=f"call_{number:04}") for number in range(4 * most)], False)
+    assert (len(ready(apart)), compared) == (4 * most, [])
