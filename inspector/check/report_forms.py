@@ -20,7 +20,7 @@ from inspector.check import Problem, Report
 from inspector.check.rules import RULES
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.sessions import intake
-from inspector.sessions.entries import entry_name
+from inspector.sessions.thread import entry_name
 from loop_core.errors import CallerError
 
 SCHEMA = "loop-inspector/check/1"

@@ -113,7 +113,7 @@ class Sink:
     def _export(self, exporter: SpanExporter) -> bool:
         ended = self._sampled.spans
         accepted = all(exporter.export(ended[at : at + BATCH]) is SpanExportResult.SUCCESS
-                     for at in range(0, len(ended), BATCH))
+                       for at in range(0, len(ended), BATCH))
         exporter.shutdown()
         return accepted
 

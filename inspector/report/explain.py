@@ -20,8 +20,7 @@ from inspector.report.row_counts import count_rows
 from inspector.report.run_answers import branch_files, recut_responses, settings_words
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import TurnRow, name_of, rows_of
-from inspector.sessions.entries import entry_name
-from inspector.sessions.thread import response_number
+from inspector.sessions.thread import entry_name, response_number
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity, Step

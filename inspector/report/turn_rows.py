@@ -22,9 +22,9 @@ from inspector.report.lines.spans import one_line
 from inspector.report.times_and_costs import ClockSource, TurnTimes, moment, turn_times
 from inspector.report.verdict import ROWS, TurnVerdict
 from inspector.sessions import NO_ANSWER
-from inspector.sessions.entries import entry_word
 from inspector.sessions.reasons import recorder_word
 from inspector.sessions.recording import Input, SessionAbout, is_below_file
+from inspector.sessions.thread import entry_word
 from loop_core.judge.gate import Admission
 
 LONG_NUMBER = 16

@@ -59,7 +59,7 @@ _stopped: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda:
 
 @contextmanager
 def stopping_when(should_stop: Callable[[], bool]) -> Iterator[None]:
-    """A block in which reading raises `StoppedError` as soon as `asked()` is true, even in the middle of a file."""
+    """A block in which reading raises `StoppedError` as soon as `should_stop()` is true, also within a file."""
     token = _stopped.set(should_stop)
     try:
         yield

@@ -15,7 +15,6 @@ from inspector.config import files
 from inspector.sessions import NO_ANSWER, intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once
-from inspector.sessions.entries import entry_name, entry_word
 from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choose, reading_of
 from inspector.sessions.intake import STDIN, unpack
 from inspector.sessions.recording import (
@@ -32,7 +31,7 @@ from inspector.sessions.recording import (
     UnreadableError,
     unusable,
 )
-from inspector.sessions.thread import thread
+from inspector.sessions.thread import entry_name, entry_word, thread
 from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 

@@ -160,7 +160,7 @@ def reason_text(stop: StopReason) -> str:
 
 
 def reason_finding(stop: StopReason, remark: str = "") -> Finding | None:
-    """The finding about a stop reason that no word in the file gives; None if one does. `noted` is a remark in the file
+    """The finding about a stop reason that no word in the file gives; None if one does. `remark` is a note in the file
     after the answer about the turn's end, such as an interruption by the user."""
     first = stop.evidence[0]
     if stop.evidence[-1].rule == NO_ROW:

@@ -77,12 +77,16 @@ def row_size(row: bytes | RowPlace) -> int:
     return len(row) if isinstance(row, bytes) else row.size
 
 
+_ROW = Struct("<qqq")
+"""Start, size and check of a row."""
+
+
 class StoredBody(NamedTuple):
     """The rows of an answer as its body, one per line."""
 
     path: str
     rows: bytes
-    """Start, size and check of each row, packed (`_ROW`). A `RowPlace` for each row would take four times as much
+    """The places of the rows, packed (`_ROW`). A `RowPlace` for each row would take four times as much
     memory."""
 
     @property
@@ -103,9 +107,6 @@ class StoredBody(NamedTuple):
 def stored_body(places: Sequence[RowPlace]) -> StoredBody:
     """The body that consists of the rows at these places, which are in one file."""
     return StoredBody(places[0].path, b"".join([_ROW.pack(*place[1:]) for place in places]))
-
-
-_ROW = Struct("<qqq")
 
 
 class StoredText(NamedTuple):

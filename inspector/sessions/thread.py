@@ -31,6 +31,17 @@ def response_number(index: int) -> int:
     return index + 1
 
 
+def entry_word(format_name: str, many: bool = False) -> str:
+    """The name for the parts of a file, used so that their numbers are not taken for those of turns."""
+    word = "HAR entr" if format_name == "har" else "entr"
+    return f"{word}ies" if many else f"{word}y"
+
+
+def entry_name(format_name: str, index: int) -> str:
+    """The name of a part of a file, counted from 1 like responses: `HAR entry 3`."""
+    return f"{entry_word(format_name)} {index + 1:,}"
+
+
 def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tuple[TurnRecord, ...]:
     """The turns of each group of exchanges (the exchanges of one file); ids are unique across all groups."""
     turns: list[_Turn] = []

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from textual.binding import ActiveBinding, Binding, BindingType
 
-from inspector.report.lines.spans import one_line, quoted
+from inspector.report.lines.spans import in_quotes, one_line
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import whole_number
@@ -86,7 +86,7 @@ class CommandLine(SessionPart):
     def _step(self, line: str, number: int) -> Act:
         last = len(self.stage.run.view.steps)
         if not 1 <= number <= last:
-            raise CallerError(f"{quoted(line)} is not a step: expected 1 to {last:,}")
+            raise CallerError(f"{in_quotes(line)} is not a step: expected 1 to {last:,}")
         return self._go_to(number - 1)
 
     def _go_to(self, step: int) -> Act:
@@ -103,7 +103,7 @@ class CommandLine(SessionPart):
             ((since, assignments),) = stretches
             settings_of(assignments, self.stage.run.view.replay.settings)
         except (LoopError, ValueError) as why:
-            raise CallerError(f"{quoted(line)}: {why}") from None
+            raise CallerError(f"{in_quotes(line)}: {why}") from None
         return lambda: self._branch(assignments, since)
 
     def _action(self, line: str, able: Mapping[str, ActiveBinding]) -> Act:
@@ -112,7 +112,7 @@ class CommandLine(SessionPart):
         if len(found) != 1:
             near = found or get_close_matches(line, [*able, *STEP_FINDERS], 3, 0.6)
             meant = f"; did you mean {', '.join(near[:MOST_NAMED])}?" if near else ""
-            raise CallerError(f"{quoted(line)} is not a command here{meant}")
+            raise CallerError(f"{in_quotes(line)} is not a command here{meant}")
         binding = able[found[0]]
 
         def press() -> None:
@@ -147,7 +147,8 @@ def _file(stage: SessionStage, text: str) -> int:
         return files[found[0]]
     if not found:
         near = get_close_matches(text, files, 3, 0.4)
-        raise CallerError(f"no file is called {quoted(text)}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+        meant = f"; did you mean {', '.join(near)}?" if near else ""
+        raise CallerError(f"no file is called {in_quotes(text)}{meant}")
     more = f" and {len(found) - MOST_NAMED:,} more" if len(found) > MOST_NAMED else ""
     raise CallerError(f"{len(found):,} files match: {', '.join(found[:MOST_NAMED])}{more}")
 

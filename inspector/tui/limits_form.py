@@ -172,8 +172,7 @@ class LimitsForm(Dialog[LimitsChoice | None]):
     ]
 
     def __init__(
-        self, runs: Sequence[Run], current: int, step: int, since: int | None,
-        live: Mapping[str, str] | None,
+        self, runs: Sequence[Run], current: int, step: int, since: int | None, live: Mapping[str, str] | None
     ) -> None:
         """`live` opens the form with these settings filled in for a live answer; they are a guess, and can be
         changed."""

@@ -21,7 +21,7 @@ from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from inspector.report.lines.spans import Line, LineSheet, Span, Tone, quoted, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, in_quotes, safe
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.messages import RowOpened, ask_operator
@@ -279,7 +279,7 @@ class TableScreen(Screen[Any]):
 
     def _find(self, by: int, again: bool) -> None:
         if self._table.needle and not (self._table.count and self._table.find(by, again)):
-            self.note = f"{quoted(self._table.needle)} is not in this table"
+            self.note = f"{in_quotes(self._table.needle)} is not in this table"
 
     def action_copy(self) -> None:
         """Copies the command line."""

@@ -150,8 +150,7 @@ class PoliciesScreen(TableScreen):
     """The matrix of one run."""
 
     def __init__(
-        self, case: Case, settings: Settings, run: str, command: str, turn: int | None,
-        past_filter: bool,
+        self, case: Case, settings: Settings, run: str, command: str, turn: int | None, past_filter: bool
     ) -> None:
         self._cells = PolicyTable(id="cells")
         self._cells.origin = turn

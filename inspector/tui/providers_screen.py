@@ -22,7 +22,7 @@ from inspector.provider.dialect_lines import TableEntry, entries, outcome
 from inspector.provider.dialect_output import MOST, TableQuery, path_of, sheet
 from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
 from inspector.provider.scenarios import SCENARIOS
-from inspector.report.lines.spans import Line, LineSheet, Span, Tone, mark_matches, quoted, spread_ends
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, in_quotes, mark_matches, spread_ends
 from inspector.tui.lists import Choose, CursorTable, TableScreen
 from inspector.tui.messages import LiveWanted, RowOpened, SessionWanted, ask_operator
 from inspector.tui.paint import paint_of
@@ -246,7 +246,7 @@ class ProvidersScreen(TableScreen):
     def _budget_typed(self, text: str) -> None:
         budget = whole_number(text)
         if text.strip() and (budget is None or not 1 <= budget <= MOST):
-            self.note = f"{quoted(text)} is not a budget: 1 to {MOST:,}"
+            self.note = f"{in_quotes(text)} is not a budget: 1 to {MOST:,}"
             return
         self._ask(replace(self.table_query, budget=budget))
 

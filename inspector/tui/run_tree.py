@@ -42,11 +42,11 @@ class RunRows(RowList):
     def row(self, index: int) -> Line:
         """A run: whether it is saved, and how the turn ends in it."""
         node, follows = self.laid[index]
-        before = tree_prefix(follows), "not kept  " if self.runs.why_unsaved(node) else ""
+        branches, lost = tree_prefix(follows), "not kept  " if self.runs.why_unsaved(node) else ""
         # 1: the scrollbar. Before the first layout the list has no width.
-        room = self.size.width - len("".join(before)) - 1 if self.size.width else None
+        room = self.size.width - len(branches) - len(lost) - 1 if self.size.width else None
         mark, *rest = run_line(node.name, node.view, self.turn, node.branch, node is self.runs.node, room)
-        return (mark, Span(before[0], Tone.RULE), *((Span(before[1], Tone.WARN),) if before[1] else ()), *rest)
+        return (mark, Span(branches, Tone.RULE), *((Span(lost, Tone.WARN),) if lost else ()), *rest)
 
 
 class RunTree(Dialog[tuple[str, int] | None]):

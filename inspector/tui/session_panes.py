@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from inspector.report.lines.merged import trying
-from inspector.report.lines.spans import Sheet, quoted
+from inspector.report.lines.spans import Sheet, in_quotes
 from inspector.report.run_answers import answer_at
 from inspector.tui.delivery import copy_text
 from inspector.tui.messages import LinesPointed, ask_operator
@@ -241,7 +241,7 @@ class Panes(SessionPart):
         if not self._needle:
             return
         if self._steps.has_focus:
-            nowhere = f"{quoted(self._needle)} is in no step{self.stage.rows.within}"
+            nowhere = f"{in_quotes(self._needle)} is in no step{self.stage.rows.within}"
             found = self._steps.find(self._needle, by, again)
             if found is None:
                 nowhere += ", but in this view" if self._text.find(by, again) else FILTER_HINT
@@ -249,7 +249,7 @@ class Panes(SessionPart):
         elif not self._text.find(by, again):
             step = self._steps.find(self._needle, by, again=True)
             elsewhere = FILTER_HINT if step is None else f", but step {step + 1} says it: :{step + 1}"
-            self.stage.note = f"{quoted(self._needle)} is not in this view{elsewhere}"
+            self.stage.note = f"{in_quotes(self._needle)} is not in this view{elsewhere}"
 
     def action_copy(self) -> None:
         """Copies the content of the focused pane."""

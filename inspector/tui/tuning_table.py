@@ -80,8 +80,7 @@ def outcome_of(tuning: TunedGrid) -> GridOutcome:
 class TuningTable:
     """One session, a grid over it, and the operator's position in it."""
 
-    def __init__(self, case: Case, base: Settings, run: str, title: str,
-                 past_filter: bool) -> None:
+    def __init__(self, case: Case, base: Settings, run: str, title: str, past_filter: bool) -> None:
         self.case = case
         self.here: int | None = None
         """The turn at the cursor of the session when the screen was opened last; None before."""

@@ -18,7 +18,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from inspector.report import turn_rows, turn_table
-from inspector.report.lines.spans import count_of, quoted
+from inspector.report.lines.spans import count_of, in_quotes
 from inspector.report.row_counts import count_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.tui import turns_reading
@@ -357,11 +357,11 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Moves the cursor to the next match; on a session's row, enter then opens the turn with the text."""
         self._match = self.listed.find(self._needle, by, again)
         if self._match is None:
-            self.note = f"{quoted(self._needle)} is in no turn that is listed"
+            self.note = f"{in_quotes(self._needle)} is in no turn that is listed"
         else:
             number = self._match.number if self.listed.by_file else 0
             turn = f"turn {number}, which enter opens" if number else "this turn"
-            self.note = f"{quoted(self._needle)} is in {turn} · n the next, N the one before"
+            self.note = f"{in_quotes(self._needle)} is in {turn} · n the next, N the one before"
 
     def action_stop(self) -> None:
         """Stops reading; the rows so far stay."""

@@ -67,12 +67,13 @@ class _Document:
 
 _ROOT = "http:///"
 """The address of a schema without one. The validator's own is `json-schema:///`, to which urllib joins nothing."""
+_OWN = "json-schema:"
 
 
 def _join(address: str, reference: str) -> str:
     """The absolute form of a reference in a resource; the reference itself if it is no address."""
     try:
-        return urljoin(address, f"http:{reference[12:]}" if reference.startswith("json-schema:") else reference)
+        return urljoin(address, f"http:{reference.removeprefix(_OWN)}" if reference.startswith(_OWN) else reference)
     except ValueError:
         return reference
 

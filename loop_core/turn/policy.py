@@ -228,8 +228,8 @@ def _own_word(policy: Policy, response: ChatResponse, judgement: Judgement) -> S
     # A failed request has no word that a table could list. That its message names a full context or a filter is our
     # reading: a client only raises an error, so no loop takes it for the end of an answer.
     if response.error is not None:
-        told = raw is None and mapped in (Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED)
-        return Stop.ERROR if told else policy.reason_map.get(mapped, mapped)
+        without_word = raw is None and mapped in (Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED)
+        return Stop.ERROR if without_word else policy.reason_map.get(mapped, mapped)
     # Listed words first: a loop may read a word in another way than its format means it.
     if raw is not None and not raw.isdecimal():  # an enum sent as its number is read as we read it
         listed = policy.words.get((response.api, raw))

@@ -336,8 +336,8 @@ class Decoder:
         """Reports a member that is named twice in one object: which value is meant depends on the reader."""
         for name, before, value in repeated_members(payload):
             if before is not None and compact(before, sort=True) != compact(value, sort=True):
-                told = f"a {where} gives {name[:40]!r} twice, with two values"
-                self.find(f"{where}.repeated_member", told, self.at())
+                message = f"a {where} gives {name[:40]!r} twice, with two values"
+                self.find(f"{where}.repeated_member", message, self.at())
 
     def _body(self, payload: bytes) -> None:
         whole, text = self.at(), payload.lstrip(b"\xef\xbb\xbf \t\r\n")  # the parser counts lines from its first byte

@@ -55,13 +55,13 @@ def one_line(text: str, width: int | None = None) -> str:
     return line
 
 
-QUOTED = 40
+QUOTE_CHARS = 40
 """The number of characters that a message quotes of a typed or pasted text."""
 
 
-def quoted(text: str) -> str:
+def in_quotes(text: str) -> str:
     """A text in quotes, cut so that what the message says about it is not pushed out of sight."""
-    return repr(one_line(text, QUOTED))
+    return repr(one_line(text, QUOTE_CHARS))
 
 
 class Tone(StrEnum):

@@ -129,7 +129,6 @@ class _Reader(ChatTableReader):
         if is_summary:
             self.remarks["hold the summary of a compacted history"] += 1
 
-
     def settle(self) -> None:
         """Marks calls as malformed whose arguments Crush could not read; then infers other ends."""
         for answer in self.answers:
@@ -145,9 +144,9 @@ def _reject(answer: TranscriptAnswer) -> None:
     answer.parts = [part._replace(arguments=None, closed=False) if type(part) is ToolCall and part.id in lost else part
                     for part in answer.parts]
     if answer.stop is not None and answer.stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN):
-        told = f"Crush says that the arguments of {call.name} were no valid JSON; {{}} stands for them"
+        note = f"Crush says that the arguments of {call.name} were no valid JSON; {{}} stands for them"
         answer.stop = StopReason(Stop.MALFORMED_TOOL_CALL, None, None, (
-            *answer.stop.evidence, Evidence(f"{INFERRED}call_rejected", call.at, told)))
+            *answer.stop.evidence, Evidence(f"{INFERRED}call_rejected", call.at, note)))
 
 
 def _call(data: dict[str, Any], at: At) -> ToolCall:

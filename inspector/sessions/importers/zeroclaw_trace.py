@@ -96,7 +96,7 @@ class _Trace(ChatReader):
                               line.value.get("message"))
             # Events have no ids of calls; results follow the calls in order.
             result = ToolResultPart(None, known_text(facts.get("tool")), text, _is_failure(line.value))
-            if result.is_error and place.answer is not None:
+            if result.is_error:
                 _reject_empty(place, result)
             return self.say(line, place, "", (result,))
         elif event == "turn_final_response" and not _is_failure(line.value) and place.answer is not None:
