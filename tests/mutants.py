@@ -30,6 +30,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
@@ -517,6 +518,18 @@ def importers(root: Path, packages: tuple[str, ...]) -> dict[str, set[str]]:
 
 
 @cache
+def dependents(module: str, root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> frozenset[str]:
+    """The modules that import a module, themselves or through others."""
+    found: set[str] = set()
+    left = [module]
+    while left:
+        more = importers(root, packages).get(left.pop(), set()) - found
+        found |= more
+        left += more
+    return frozenset(found)
+
+
+@cache
 def likely(table: Table, labels: tuple[str, ...], root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> list[str]:
     """The test files in the order in which they are likely to need the table.
 
@@ -592,8 +605,12 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
         labels.setdefault(row.table, []).append(row.label)
     survivors: list[tuple[Row, str]] = []
     broken: set[str] = set()
-    # The first row of every table before all others: the test that misses it is tried first for the rest.
-    waiting = sorted(chosen, key=lambda row: row.position > 0)[::-1]
+    # First the rows of what most modules import, which can be shared then. The first row of every table of a module
+    # before the others: the test that misses it is tried first for the rest.
+    waiting = sorted(chosen, key=lambda row: (-len(dependents(row.table.module)), row.table.module,
+                                              row.position > 0))[::-1]
+    shared = Shared(chosen)
+    shared.share()
     running: dict[int, tuple[Row, Path]] = {}
     best: dict[object, dict[str, None]] = {}  # the tests that missed other rows: of the table, its module, its name
     while waiting or running:
@@ -623,6 +640,7 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
             waiting.append(row)
             continue
         load(outcome[3] if outcome is not None else ())
+        shared.done(row)
         why = judged(outcome, verbose, row)
         if why:
             survivors.append((row, why))
@@ -646,6 +664,56 @@ def baseline(tests: str) -> tuple[dict[str, float], str]:
     if ran is None or ran[0] != pytest.ExitCode.OK:
         return {}, f"{tests} fails with no row deleted ({'it died' if ran is None else ran[2] or ran[0]})"
     return ran[1], ""
+
+
+class RowsLeftError(BaseException):
+    """A module was to be imported of which rows are left to delete. No `except` of another module catches it."""
+
+
+class Refusing(MetaPathFinder):
+    """Refuses to import the modules of which rows are left: their rows are deleted as they are loaded."""
+
+    def __init__(self, left: Mapping[str, int]) -> None:
+        self.left = left
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        if self.left.get(fullname):
+            raise RowsLeftError(fullname)
+
+
+class Shared:
+    """The modules of the packages that the rows to come leave as they are: each is imported once, not once a row.
+
+    A module can be shared when no row of it is left, nor of those that it imports.
+    """
+
+    def __init__(self, chosen: Iterable[Row], root: Path = ROOT, packages: Sequence[str] = PACKAGES) -> None:
+        self.left = Counter(row.table.module for row in chosen)
+        self.waits_for: dict[str, str] = {module: "" for module, _ in modules(root, packages)}
+        """The modules that are not shared yet, each with the module that it waits for."""
+
+    def done(self, row: Row) -> None:
+        """Notes that a row is done, and imports what waited for the last row of its module."""
+        self.left[row.table.module] -= 1
+        if not self.left[row.table.module]:
+            self.share()
+
+    def share(self) -> None:
+        """Imports what need not wait any longer."""
+        refusing = Refusing(self.left)
+        sys.meta_path.insert(0, refusing)
+        for module, other in list(self.waits_for.items()):
+            if self.left[other] or self.left[module]:
+                continue
+            try:
+                import_module(module)
+                del self.waits_for[module]
+            except RowsLeftError as found:
+                self.waits_for[module] = str(found)
+            except ImportError:  # it needs a library that is not installed
+                del self.waits_for[module]
+        sys.meta_path.remove(refusing)
+        gc.freeze()
 
 
 def load(modules: Iterable[str]) -> None:

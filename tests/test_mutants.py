@@ -100,6 +100,21 @@ def test_a_test_that_names_the_table_is_a_copy_of_it(tmp_path: Path) -> None:
     assert {name for name in found if name.startswith("test_")} == {"test_copy", "test_module"}
 
 
+def test_a_module_is_shared_once_no_row_is_left_of_it_nor_of_what_it_imports(
+    orchard: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gc.freeze", lambda: None)
+    every = mutants.rows(orchard, ("orchard",))
+    for name in ("orchard.trees.words", "orchard.trees.press"):
+        sys.modules.pop(name, None)
+    shared = mutants.Shared(every, orchard, ("orchard",))
+    shared.share()
+    for row in every:
+        assert not {"orchard.trees.words", "orchard.trees.press"} & sys.modules.keys()
+        shared.done(row)
+    assert {"orchard.trees.words", "orchard.trees.press"} <= sys.modules.keys()
+
+
 def test_what_is_left_out_is_still_there_and_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     left_out = dict(mutants.LEFT_OUT)
     monkeypatch.setattr(mutants, "LEFT_OUT", {})
