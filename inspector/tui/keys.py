@@ -181,10 +181,10 @@ class KeyBar(AutoHeightPanel):
 
 def _fitting(every: Sequence[tuple[ActiveBinding, Line]], room: int) -> list[tuple[ActiveBinding, Line]]:
     """The keys that fit without being cut; room for help and leaving is reserved."""
-    fitting = list(every)
+    fitting, widths = list(every), [width_of(spans) for _, spans in every]
     # The last two are help and leaving; the one before them is the least important that is left.
-    while len(fitting) > 2 and sum(width_of(spans) for _, spans in fitting) > room:
-        del fitting[-3]
+    while len(fitting) > 2 and sum(widths) > room:
+        del fitting[-3], widths[-3]
     return fitting
 
 

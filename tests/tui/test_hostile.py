@@ -24,8 +24,7 @@ def test_the_scene_is_hostile() -> None:
     assert len(commands_in([HOSTILE])) == 8
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize(("size", "plain"), [((80, 24), True), ((160, 45), False)])
 async def test_no_view_lets_a_command_through(app_on: AppOn, size: tuple[int, int], plain: bool) -> None:
     async with app_on(hostile(), plain=plain).run_test(size=size) as pilot:
         for _ in range(9):

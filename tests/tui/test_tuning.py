@@ -701,8 +701,7 @@ async def test_many_turns_are_cut_short_and_one_is_looked_at_alone(
         assert page(pilot.app).count("1 turn more, one at a time") == 2
 
 
-@BOTH
-@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize(("size", "plain"), [(SMALL, True), (WIDE, False)], ids=["small", "wide"])
 async def test_hostile_names_are_inert_and_ascii_is_ascii(tmp_path: Path, size: tuple[int, int], plain: bool) -> None:
     path = tmp_path / "hostile.har"
     path.write_text(har(hostile()))
