@@ -372,7 +372,7 @@ def resume_step(step: Step, request: Request, plan: Plan) -> Step:
     if turn.state is State.EVALUATE_STOP and seen is not None:
         # The spend is computed again from before the answer: whether it counts as truncated depends on the policy's
         # word.
-        again = replace(seen, word=word_of(plan.policy, seen.response, seen.judgement, plan.provider))
+        again = seen._replace(word=word_of(plan.policy, seen.response, seen.judgement, plan.provider))
         spent = costs.spend_after(turn._replace(spend=step.before.spend),
                                   again) if step.before is not None else turn.spend
         turn = turn._replace(evaluation=again, spend=spent)

@@ -331,7 +331,7 @@ def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[i
     for place, step in enumerate(steps):
         turn = step.turn
         if turn.state is State.EVALUATE_STOP and turn.evaluation is not None:
-            at.setdefault(turn.evaluation.index, place)
+            at.setdefault(turn.evaluation.number, place)
     every = (*run.record.links, *run.record.remainder)
     # Answers to live requests are left out, since no recorded agent continued from them.
     links = [link for link in every if link.why != ASKED_LIVE]

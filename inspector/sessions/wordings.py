@@ -106,7 +106,7 @@ class NotRun(NamedTuple):
 
     name: str
     pattern: str
-    """The pattern at the beginning of the result, after error marks, in small letters. A space stands for any white
+    """The pattern at the beginning of the result, after error marks. It ignores case, and a space matches any white
     space."""
     why: str
     source: str
@@ -174,9 +174,15 @@ REFUSALS: tuple[NotRun, ...] = (
 """The wordings of results whose call did not run; the first row that matches names the refusal."""
 
 
-_MARKS = r"(?:</?(?:tool_use_error|error)>|error:| )*+"
-"""Matches the error marks before a wording; possessive, so that they cause no backtracking."""
-_ANY = f"{_MARKS}(?:{'|'.join(row.pattern for row in REFUSALS)})"
+def _beginning(wording: str) -> str:
+    """The regular expression for a result that begins with a wording, and has one space for any white space: with
+    `\\s+` for each space the pattern of all wordings takes twice as long to compile."""
+    spelled = wording.replace("'", "['\u2019]")
+    # possessive, so that the marks cause no backtracking
+    return rf"(?i)(?:</?(?:tool_use_error|error)>|error:| )*+(?:{spelled})"
+
+
+_ANY = _beginning("|".join(row.pattern for row in REFUSALS))
 
 STOPS = "stop what you are doing and wait for the user"
 """The part of a refusal after which the agent does not continue by itself."""
@@ -210,12 +216,10 @@ def refusal(part: ToolResultPart) -> NotRun | None:
     """The wording in a result that reports that its call did not run; None if there is none."""
     if _is_stored(part):
         return None
-    # The text is folded, not the pattern: a pattern that ignores case and white space takes four times as long to
-    # compile.
-    said = " ".join(part.text[:_SEARCHED_CHARACTERS].split()).lower().replace("\u2019", "'")
+    said = " ".join(part.text[:_SEARCHED_CHARACTERS].split())
     if re.match(_ANY, said) is None:
         return None  # the case of nearly all results
-    return next((row for row in REFUSALS if re.match(f"{_MARKS}(?:{row.pattern})", said)), None)
+    return next((row for row in REFUSALS if re.match(_beginning(row.pattern), said)), None)
 
 
 def why_refused(part: ToolResultPart, denied: bool) -> str | None:

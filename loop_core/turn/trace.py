@@ -234,7 +234,7 @@ class Step(NamedTuple):
     @property
     def response(self) -> int | None:
         """The current response, by its index; None before the first."""
-        return self.turn.evaluation.index if self.turn.evaluation else None
+        return self.turn.evaluation.number if self.turn.evaluation else None
 
 
 class Trace(NamedTuple):
