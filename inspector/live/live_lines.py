@@ -57,7 +57,7 @@ def live_view(driver: Driver) -> View:
         return made
     last = made.turns[-1]
     running = TurnVerdict(last.verdict.rank, LIVE_WORD, GLYPH, ASCII, Severity.WARNING, "", None, sure=False)
-    return replace(made, turns=(*made.turns[:-1], replace(last, verdict=running)))
+    return replace(made, turns=(*made.turns[:-1], last._replace(verdict=running)))
 
 
 def recorded_case(path: str, server: Server) -> Case:

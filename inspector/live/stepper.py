@@ -136,7 +136,7 @@ class Stepper:
         """The turn after an answer, even one that the operator cancelled."""
         judged = given_up(answer.judgement) if cancelled else answer.judgement
         verdicts = admit_response(answer.response, judged, answer.ask.request)
-        return self.after_event(replace(answer.event, judgement=judged, verdicts=verdicts), count)
+        return self.after_event(answer.event._replace(judgement=judged, verdicts=verdicts), count)
 
     def next_turn(self, text: str, count: int) -> Stepper:
         """The next turn: the history of the last one, and a message of the user.

@@ -70,8 +70,7 @@ class StepMaker:
         self._recent[record.links[0].index] = steps
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TurnRun:
+class TurnRun(NamedTuple):
     """One recorded turn as replayed: its steps are `Replay.trace.steps[first:end]`."""
 
     record: TurnRecord
@@ -145,8 +144,7 @@ class Stretch(NamedTuple):
     settings: Settings
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Replay:
+class Replay(NamedTuple):
     """A replayed case, under one setting or under several in sequence."""
 
     case: Case
@@ -225,7 +223,7 @@ def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -
             turn = place_steps(record, steps, turns[-1].end if turns else 0)
             if maker is not None:
                 maker.keep(record, steps, 1)
-                turn = replace(turn, made=maker)
+                turn = turn._replace(made=maker)
             turns.append(turn)
             yield turn
 
@@ -374,7 +372,7 @@ def resume_step(step: Step, request: Request, plan: Plan) -> Step:
     if turn.state is State.EVALUATE_STOP and seen is not None:
         # The spend is computed again from before the answer: whether it counts as truncated depends on the policy's
         # word.
-        again = replace(seen, word=word_of(plan.policy, seen.response, seen.judgement, plan.provider))
+        again = seen._replace(word=word_of(plan.policy, seen.response, seen.judgement, plan.provider))
         spent = costs.spend_after(turn._replace(spend=step.before.spend),
                                   again) if step.before is not None else turn.spend
         turn = turn._replace(evaluation=again, spend=spent)

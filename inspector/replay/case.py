@@ -333,7 +333,7 @@ def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
     if exchange.request is None or method not in (Method.ANCHOR, Method.AGAIN):
         return answer
     message = _last_message(case, link)
-    return replace(answer, anchor=anchor_of_hint(message), mark=mark_of_hint(message))
+    return answer._replace(anchor=anchor_of_hint(message), mark=mark_of_hint(message))
 
 
 def recorded_method(case: Case, link: Link) -> tuple[Method, str]:

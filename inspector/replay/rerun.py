@@ -10,7 +10,7 @@ exchanges of the case, so that every view shows them like the others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
@@ -49,8 +49,7 @@ from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Request
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BranchStart:
+class BranchStart(NamedTuple):
     """The step of a run from which a turn is sent to a server again."""
 
     turn: TurnRun
@@ -227,7 +226,7 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
             same = False
         else:
             shift = first - old.first  # an earlier turn became longer or shorter
-            turns.append(replace(old, first=first, end=old.end + shift) if shift else old)
+            turns.append(old._replace(first=first, end=old.end + shift) if shift else old)
         first = turns[-1].end
     earlier = tuple(stretch for stretch in parent.stretches if stretch.since < since)
     if same:

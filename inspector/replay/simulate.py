@@ -156,7 +156,7 @@ class SimulatedTurn:
 
     def _known_length(self, turn: Turn, output: KnownOutput) -> int:
         """The number of characters of the known text that this turn has received already."""
-        positions = {answer[2].index: place for place, answer in enumerate(self.source.answers)}
+        positions = {answer[2].number: place for place, answer in enumerate(self.source.answers)}
         text, said = output.text, 0
         for segment in _round(turn):
             if segment.response is None:
@@ -370,7 +370,7 @@ def simulated_source(
     source: RecordedSource, exchanges: Sequence[Exchange], memo: dict[int, TokenMeasure], budget_changed: bool
 ) -> SimulatedTurn:
     """The simulating source over recorded answers. `memo` keeps what was measured, by the index of the exchange."""
-    indices = [answer.index or 0 for _, _, answer in source.answers]
+    indices = [answer.number or 0 for _, _, answer in source.answers]
     profile = exchanges[indices[0]].profile
 
     def of(position: int) -> TokenMeasure:

@@ -125,7 +125,7 @@ def tokens_under_cap(answer: ProviderResponse, exchanges: Sequence[Exchange]) ->
     usage = answer.response.usage
     tokens = None if usage is None or impossible_count(answer.response) is not None else (
         usage.output_tokens if usage.visible_tokens is None else usage.visible_tokens)
-    request = exchanges[answer.index].request if answer.index is not None else None
+    request = exchanges[answer.number].request if answer.number is not None else None
     if tokens is None or request is None or request.max_tokens is None:
         return tokens
     return min(tokens, request.max_tokens)

@@ -224,7 +224,7 @@ def _turn(
         # Text that a seam removed is quoted, so that a reader can check that the merged text lost nothing genuine.
         left_out = [text for text in (seam.cut, *(text for _, text in seam.removals)) if text]
         cut = f", left out {' and '.join(repr(one_line(text, 60)) for text in left_out)}" if left_out else ""
-        yield f"  seam before segment {seam.index + 1} at character {seam.at}: {seam.why}{cut}"
+        yield f"  seam before segment {seam.segment + 1} at character {seam.at}: {seam.why}{cut}"
     if turn.joined_text.text:
         yield "  merged text:"
         # Inert: an answer may contain escape sequences that would act on the reader's terminal.

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple
 
 from inspector.config.settings import PriceTable, Settings
 from inspector.replay import Replay, TurnRun, begin_replay, join_runs
@@ -111,8 +112,7 @@ class ResponseFacts:
         return f"{'SIMULATED ' if self.simulated else ''}response {response_number(self.index)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TurnFacts:
+class TurnFacts(NamedTuple):
     """One turn as replayed, and its verdict."""
 
     run: TurnRun
@@ -282,7 +282,7 @@ def _same_turn(before: View, number: int, run: TurnRun, findings: tuple[Reported
     old = before.turns[number] if number < len(before.turns) else None
     if old is None or run.record is not old.run.record or not run.same_steps(old.run) or findings != old.findings:
         return None
-    return replace(old, run=run)
+    return old._replace(run=run)
 
 
 def _view(replay: Replay, responses: Mapping[int, ResponseFacts], turns: Sequence[TurnFacts]) -> View:
@@ -312,7 +312,7 @@ def _beside(replay: Replay, other: View) -> View:
             continue
         if run.same_steps(old.run):
             # The same steps at another index: an earlier turn of this run is longer or shorter.
-            turns.append(replace(old, run=run))
+            turns.append(old._replace(run=run))
             for index in old.responses:
                 facts = responses[index]
                 responses[index] = replace(facts, step=facts.step + run.first - old.run.first)
@@ -331,7 +331,7 @@ def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[i
     for place, step in enumerate(steps):
         turn = step.turn
         if turn.state is State.EVALUATE_STOP and turn.evaluation is not None:
-            at.setdefault(turn.evaluation.index, place)
+            at.setdefault(turn.evaluation.number, place)
     every = (*run.record.links, *run.record.remainder)
     # Answers to live requests are left out, since no recorded agent continued from them.
     links = [link for link in every if link.why != ASKED_LIVE]

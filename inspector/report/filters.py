@@ -13,7 +13,6 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import translate
 from typing import NamedTuple
 
@@ -60,8 +59,7 @@ class UnknownTermError(FilterError):
 Test = Callable[[FilterPlace], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(NamedTuple):
     """A parsed expression."""
 
     text: str

@@ -308,7 +308,7 @@ def another_way(replay: Replay, turn: TurnRun) -> Iterable[ReportedFinding]:
     if turn.runs < 2:
         return
     ended, links = replay.trace.steps[turn.deciding_step].turn, turn.record.links
-    reached = ended.evaluation.index if ended.evaluation else None
+    reached = ended.evaluation.number if ended.evaluation else None
     if ended.evaluation is not None and is_unrecorded(ended.evaluation.judgement.stop):
         return  # the engine stops because the end of the answer was not recorded
     decided = _waiting_for(replay, turn)

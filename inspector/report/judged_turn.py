@@ -318,7 +318,7 @@ def _answers_of_run(case: Case, record: TurnRecord, steps: Sequence[Step]) -> It
     for step in steps:
         event, seen = step.event, step.turn.evaluation
         if isinstance(event, ProviderResponse) and seen is not None and step.before is not None:
-            index = event.index
+            index = event.number
             opening = exchanges[record.links[0].index]
             exchange = exchange_of(opening, event, step.before) if index is None else exchanges[index]
             yield TurnAnswer(exchange, event.judgement, seen.verdicts, place_of(step.before), event.cut_unseen,

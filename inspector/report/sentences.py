@@ -232,7 +232,7 @@ def finding_of(look: JudgedTurn) -> str:
 def seam(look: JudgedTurn) -> str:
     """The segment that shows no sign of continuing the text before it."""
     doubt = look.final_turn.doubtful_seams[0]
-    return f"nothing shows that segment {doubt.index + 1} continues the text before it: {doubt.why}"
+    return f"nothing shows that segment {doubt.segment + 1} continues the text before it: {doubt.why}"
 
 
 def break_words(look: JudgedTurn) -> str:

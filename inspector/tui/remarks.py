@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -129,7 +128,7 @@ class RemarkBook(SessionPart):
         for act in store.lost:  # changes made meanwhile that cannot be saved
             if isinstance(act.get("step"), int):
                 mine = self._by_run.get(act["run"], NO_REMARKS)
-                self._by_run[act["run"]] = replace(mine, unsaved=mine.unsaved | {act["step"] - 1})
+                self._by_run[act["run"]] = mine._replace(unsaved=mine.unsaved | {act["step"] - 1})
         self.show()
         if store.lost or notices:
             self.stage.note = store.failure or notices[0]
@@ -149,7 +148,7 @@ class RemarkBook(SessionPart):
         # The mark stays on the screen either way; only its row says that it will be gone.
         lost = self._here.unsaved | {step} if why else self._here.unsaved - {step}
         if lost != self._here.unsaved:
-            self._here = replace(self._here, unsaved=lost)
+            self._here = self._here._replace(unsaved=lost)
         return why
 
     # -- filter --------------------------------------------------------------------------------------------------
@@ -245,7 +244,7 @@ class RemarkBook(SessionPart):
         """Sets or removes the mark of the step."""
         step = self.stage.step
         on = step not in self.marks
-        self._here = replace(self._here, marks=self.marks ^ {step})
+        self._here = self._here._replace(marks=self.marks ^ {step})
         lost = self._keep_on(step, lambda store, run: store.mark(run, step, on))
         state = "marked · ' goes to the next" if on else "is no longer marked"
         self.stage.note = lost or f"step {step + 1} {state}"
@@ -269,7 +268,7 @@ class RemarkBook(SessionPart):
     def _write_note(self, words: str) -> None:
         step, text = self.stage.step, words.strip()
         others = {at: note for at, note in self.notes.items() if at != step}
-        self._here = replace(self._here, notes={**others, step: text} if text else others)
+        self._here = self._here._replace(notes={**others, step: text} if text else others)
         lost = self._keep_on(step, lambda store, run: store.note(run, step, text))
         self.stage.note = lost or f"step {step + 1}: {'noted' if text else 'no note'}"
 
@@ -279,9 +278,9 @@ def _remarks_of(acts: StoredActs) -> dict[str, Remarks]:
     found: dict[str, Remarks] = {}
     for run, step in acts.marks:
         before = found.get(run, NO_REMARKS)
-        found[run] = replace(before, marks=before.marks | {step})
+        found[run] = before._replace(marks=before.marks | {step})
     for (run, at), text in acts.notes.items():
         if at is not None:
             before = found.get(run, NO_REMARKS)
-            found[run] = replace(before, notes={**before.notes, at: text})
+            found[run] = before._replace(notes={**before.notes, at: text})
     return found

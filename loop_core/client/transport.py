@@ -146,7 +146,7 @@ class _Source:
 
     def _exchange_index(self, turn: Turn) -> int:
         """The number of the exchange whose calls are run, which need not be the last; -1 if it was not sent here."""
-        index = turn.evaluation.index if turn.evaluation is not None else None
+        index = turn.evaluation.number if turn.evaluation is not None else None
         return index if index is not None and index < self.request_count else -1
 
     def _retry(self, answer: LiveResponse) -> tuple[LiveRequest, float] | None:

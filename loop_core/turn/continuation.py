@@ -8,7 +8,6 @@ repeat a prompt in its answer.
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -345,12 +344,12 @@ class Segment(NamedTuple):
     """The name of the tags around the words to quote."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seam:
-    """The join of two segments: `at` is where segment `index` begins in the text, `cut` what was left out of its
+class Seam(NamedTuple):
+    """The join of two segments: `at` is where the later one begins in the text, `cut` what was left out of its
     beginning."""
 
-    index: int
+    segment: int
+    """The index of the later segment."""
     at: int
     decision: SeamDecision
     cut: str = ""

@@ -175,7 +175,7 @@ def _response_change(turn: Turn, event: ProviderResponse) -> Change:
         event.anchor if own_send is None else own_send.anchor,
         event.stripped if own_send is None else own_send.stripped,
         event.echoes if recorded else turn.ability.echoes,
-        event.index,
+        event.number,
         event.mark if own_send is None else own_send.mark,
     )
     answers = (*turn.answers[:-1], (*turn.answers[-1], segment))
@@ -183,7 +183,7 @@ def _response_change(turn: Turn, event: ProviderResponse) -> Change:
     # A prefill is no message of its own: the answer continues it, and both enter the history as one message later.
     if send is not None and method is not Method.PREFILL:
         messages = (*messages, *send.new_messages)  # what was sent stays sent: the history only grows
-    evaluation = Evaluation(response, judged, verdicts, event.index, word)
+    evaluation = Evaluation(response, judged, verdicts, event.number, word)
     return {"evaluation": evaluation, "answers": answers, "history": messages, "spend": spend_after(turn, evaluation)}
 
 

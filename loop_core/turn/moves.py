@@ -304,7 +304,7 @@ def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     if text is None and found & LOST_FRAME_RULES:
         text = NOTICES["member_repeated" if found & REPEATED_MEMBER_RULES else "frame_lost"]
     if doubts:
-        doubt = NOTICES["seam_unverified"].format(segment=doubts[0].index + 1, at=doubts[0].at, why=doubts[0].why)
+        doubt = NOTICES["seam_unverified"].format(segment=doubts[0].segment + 1, at=doubts[0].at, why=doubts[0].why)
         text = f"{text} {doubt}" if text else doubt
     # An error's words and a call's name are the provider's: they may hold escapes that a terminal would obey.
     if text is None or text.isprintable():

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -234,7 +233,7 @@ def _quotation_cut(text: str, segment: Segment) -> _Cut:
 def _repeated_cut(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment) -> tuple[_Cut, Seam]:
     """Decides whether the segment before or the answer to the repeated request is kept; returns the cut and the changed
     seam before it."""
-    out = replace(seam, at=len(base), decision=SeamDecision.LEFT_OUT, cut=doubted.text, sure=True, removals=(),
+    out = seam._replace(at=len(base), decision=SeamDecision.LEFT_OUT, cut=doubted.text, sure=True, removals=(),
                   why="it did not begin with the words that were to be repeated, and was asked for once more")
     made = _careful(base, segment._replace(method=Method.ANCHOR))
     if made.sure and segment.text:

@@ -6,7 +6,6 @@ the values.
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -160,14 +159,13 @@ class Recut(NamedTuple):
         return "" if self.apart is None else f"cut after {self.apart[0]:,} to {self.apart[1]:,} characters"
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderResponse:
+class ProviderResponse(NamedTuple):
     """An event: the provider answered. `method`, `stripped` and `echoes` say how the answer was really requested."""
 
     response: ChatResponse
     judgement: Judgement
-    index: int | None = None
-    """The index of the response in the recording or run; None if it has none."""
+    number: int | None = None
+    """The number of the response in the recording or run, from 0; None if it has none."""
     method: Method | None = None
     stripped: str = ""
     echoes: bool | None = None
@@ -223,14 +221,14 @@ class NotRecorded(NamedTuple):
 Event = ProviderResponse | ToolResults | Tick | Cancel | NotRecorded
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """The latest response of a turn, with its judgement, its verdicts and the word that the policy follows."""
 
     response: ChatResponse
     judgement: Judgement
     verdicts: tuple[Verdict, ...]
-    index: int | None
+    number: int | None
+    """As `ProviderResponse.number`."""
     word: Stop
     """The stop reason that the policy follows."""
 

@@ -7,7 +7,6 @@ module has no clock: if the caller passes no times, latency is reported as not r
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -235,11 +234,10 @@ class Step(NamedTuple):
     @property
     def response(self) -> int | None:
         """The current response, by its index; None before the first."""
-        return self.turn.evaluation.index if self.turn.evaluation else None
+        return self.turn.evaluation.number if self.turn.evaluation else None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Trace:
+class Trace(NamedTuple):
     """All steps of one or more turns, in order."""
 
     steps: Sequence[Step] = ()

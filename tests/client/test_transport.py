@@ -262,7 +262,7 @@ def test_a_refusal_is_retried_as_the_server_says(status: int, fake: Fake, turned
     assert [ask.attempt for ask in told.of("asked")] == [0, 1]
     assert fake.got[0].body == fake.got[1].body
     assert turn.evaluation is not None
-    assert turn.evaluation.index == 1, "the answer is the second exchange of the run"
+    assert turn.evaluation.number == 1, "the answer is the second exchange of the run"
 
 
 def test_retries_are_bounded_and_then_it_is_an_error(fake: Fake, turned: Turned) -> None:

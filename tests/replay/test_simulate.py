@@ -74,7 +74,7 @@ def test_so_many_segments_as_the_budget_needs(api: str) -> None:
 def test_a_simulated_answer_says_so_and_was_decoded_from_its_bytes(api: str) -> None:
     trace = play(recorded(api, TEXT), 7)
     first = answers(trace)[0]
-    assert first.index is None
+    assert first.number is None
     assert first.recut is not None
     assert (first.recut.basis, first.recut.budget, first.recut.tokens) == ("chunks", 7, 7)
     assert first.response.text == TEXT[: 7 * TOKEN]

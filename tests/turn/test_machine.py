@@ -89,7 +89,7 @@ R, E, X, CP, RC, RP, RR, RS, AP, A, C, U = (
 def with_ending(ending: Ending) -> ProviderResponse:
     """An answer that the judge says ended so."""
     said = answer(Stop.END_TURN, "so")
-    return replace(said, judgement=said.judgement._replace(ending=ending))
+    return said._replace(judgement=said.judgement._replace(ending=ending))
 
 
 def limits_of(given: dict[str, Any]) -> Limits:
@@ -634,9 +634,9 @@ def test_silent_endings_are_configurable_and_count_only_at_a_peaceful_end() -> N
 
 
 def test_recorded_answers_say_themselves_how_they_were_asked_for() -> None:
-    cut = responded(reply(Stop.MAX_TOKENS, "the first part ", tokens=100), index=0, method=Method.FIRST)
+    cut = responded(reply(Stop.MAX_TOKENS, "the first part ", tokens=100), number=0, method=Method.FIRST)
     whole = reply(Stop.END_TURN, "the first part and")
-    turn = last(drive([cut, responded(whole, index=1, method=Method.PREFILL, stripped=" ", echoes=True)]))
+    turn = last(drive([cut, responded(whole, number=1, method=Method.PREFILL, stripped=" ", echoes=True)]))
     assert turn.joined_answer().text == "the first part and"
     assert [segment.response for segment in turn.answers[-1]] == [0, 1]
     assert [segment.method for segment in turn.answers[-1]] == [Method.FIRST, Method.PREFILL]
@@ -669,7 +669,7 @@ def test_what_is_no_answer_is_not_asked_for_again(ending: Ending) -> None:
 
 
 def test_nothing_is_asked_again_where_silence_may_have_been_meant() -> None:
-    unsure = replace(NOTHING, judgement=NOTHING.judgement._replace(ending_sure=False))
+    unsure = NOTHING._replace(judgement=NOTHING.judgement._replace(ending_sure=False))
     trace = drive([unsure, END])
     assert (last(trace).terminal, len(sends(trace))) == ("no_answer", 1)
     wanted = replace(STRICT, allow_silence=True)
@@ -701,7 +701,7 @@ ALONE = answer(Stop.MAX_TOKENS, call(CUT), tokens=100)
 
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_larger_cap_that_is_refused_is_the_old_one_again(status: int) -> None:
-    no = replace(REFUSED, response=replace(REFUSED.response, http_status=status))
+    no = REFUSED._replace(response=replace(REFUSED.response, http_status=status))
     trace = drive([ALONE, no, CALL, END])
     assert [(send.place, send.max_tokens) for send in sends(trace)[:3]] == [
         (RequestPlace.REQUEST, 100), (RequestPlace.REPAIR, 200), (RequestPlace.REPAIR, 100)]

@@ -188,7 +188,7 @@ def test_of_two_that_do_not_begin_with_the_words_one_stands_in_doubt(first: str,
     decisions = [SeamDecision.LEFT_OUT, SeamDecision.LEFT_OUT]
     decisions[stands] = SeamDecision.UNVERIFIED
     assert [seam.decision for seam in made.seams] == decisions
-    assert [seam.index for seam in made.doubtful_seams] == [stands + 1]
+    assert [seam.segment for seam in made.doubtful_seams] == [stands + 1]
 
 
 def test_only_chatter_a_refusal_or_a_restart_is_asked_for_once_more() -> None:
@@ -434,7 +434,7 @@ def test_what_the_provider_resumes_itself_is_joined_as_sent(cut: tuple[str, list
 def test_seams_account_for_every_character(first: str, more: list[Segment]) -> None:
     """What each seam says was cut and where its segment begins leads to the same text again."""
     made = join((Segment(first), *more))
-    assert [seam.index for seam in made.seams] == list(range(1, len(more) + 1))
+    assert [seam.segment for seam in made.seams] == list(range(1, len(more) + 1))
     text = first
     for seam, segment in zip(made.seams, more, strict=True):
         assert segment.text.startswith(seam.cut)
@@ -468,7 +468,7 @@ def test_a_turn_of_very_many_segments_is_joined() -> None:
     pieces = [f"Part {number} of many. " for number in range(2_000)]
     made = join([Segment(pieces[0]), *(Segment(piece, Method.ECHO) for piece in pieces[1:])])
     assert made.text == "".join(pieces)
-    assert [seam.index for seam in made.seams] == list(range(1, 2_000))
+    assert [seam.segment for seam in made.seams] == list(range(1, 2_000))
 
 
 def test_a_further_segment_costs_few_seams_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -213,7 +213,7 @@ def test_no_repair_at_all():
 
 def test_the_first_difference_may_be_the_end():
     trace = shown(*continued(*PARTS)).replay.trace
-    shorter = replace(trace, steps=trace.steps[:-2])
+    shorter = trace._replace(steps=trace.steps[:-2])
     assert first_difference(trace, shorter) == first_difference(shorter, trace) == len(trace.steps) - 2
 
 

@@ -36,7 +36,7 @@ def test_no_recorded_answer_stands_behind_an_edit(api: str) -> None:
                 new = made.view.turns[place]
                 assert stops_at_edit(new.run.steps), path
                 assert new.verdict.word == "EDITED, NOT ASKED"
-                answers = [step.event.index for step in new.run.steps if isinstance(step.event, ProviderResponse)]
+                answers = [step.event.number for step in new.run.steps if isinstance(step.event, ProviderResponse)]
                 assert all(order.index(answer) < order.index(given.exchange) for answer in answers), path
                 sent = [part for message in new.run.steps[-1].turn.history for part in message.parts]
                 assert any(getattr(part, "text", None) == edit.text for part in sent), path

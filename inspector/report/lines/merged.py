@@ -126,12 +126,12 @@ RULE_MEANS: Mapping[SeamRule, str] = {
 def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:
     """One seam as lines: its segments, the reason and rule of the decision, and the text left out."""
     why = safe(seam.why or seam.decision.value, Tone.SEAM if seam.sure else Tone.WARN)
-    where = f"══ seam {seam.index} to {seam.index + 1}: "
+    where = f"══ seam {seam.segment} to {seam.segment + 1}: "
     lines: list[Line] = [(Span(where, Tone.SEAM), why, Span(f" · rule: {rule.value} ══", Tone.SEAM))]
     for left_out in (seam.cut, *(text for _, text in seam.removals)):
         if left_out:
             lines.append((Span("− ", Tone.REMOVED), quote(shorten(left_out), Tone.REMOVED), Span(" cut", Tone.DIM)))
-    if seam.index == 1:
+    if seam.segment == 1:
         means = f"   a seam is where the answer goes on after a cut; the rule {rule.value} {RULE_MEANS[rule]}"
         lines.append((Span(means, Tone.DIM),))
     return lines

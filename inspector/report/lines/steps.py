@@ -11,8 +11,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import glyphs
@@ -177,12 +177,11 @@ def ending_role(turn: TurnFacts) -> Tone:
 STATE_COLUMNS = max(len(state.value) for state in State)
 
 
-@dataclass(frozen=True, slots=True)
-class Remarks:
+class Remarks(NamedTuple):
     """The operator's remarks on steps: marks, notes and breakpoints."""
 
     marks: frozenset[int] = frozenset()
-    notes: Mapping[int, str] = field(default_factory=dict)
+    notes: Mapping[int, str] = {}
     unsaved: frozenset[int] = frozenset()
     """The steps whose mark or note could not be saved, and is lost when the program ends."""
 
