@@ -60,7 +60,7 @@ def open_paths(
         CallerError: there is no such API or profile.
     """
     options = options_of(api, profile)._replace(signed=signed)
-    return join_files(list(each_once(one for path in paths for one in _open(path, options, stdin))))
+    return join_files(each_once(one for path in paths for one in _open(path, options, stdin)))
 
 
 def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Recording | None:

@@ -218,4 +218,5 @@ def _turn_of(row: TurnRow | None, read: OpenSession) -> int | None:
     recording = read.original.view.replay.case.recording
     turns = [number for number, turn in enumerate(recording.turns)
              if row is not None and recording.exchanges[turn.links[0].index].path in row.paths]
-    return turns[row.number - 1] if row is not None and 0 < row.number <= len(turns) else None
+    number = row.number - 1 - row.copied if row is not None else -1  # all files together have no copies
+    return turns[number] if 0 <= number < len(turns) else None

@@ -23,6 +23,7 @@ from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.attention import VerdictSheet
 from inspector.tui.live_run import AskLive
+from inspector.tui.policies_screen import PoliciesScreen
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tabs import TABS, SheetTab
@@ -393,6 +394,29 @@ async def test_a_folder_is_listed_worst_first_and_what_was_not_read_comes_last_w
         assert "no session" in shown
 
 
+async def test_a_resumed_session_shows_its_own_turns_and_names_the_file_of_those_that_it_copied(tmp_path: Path) -> None:
+    common = (prompt("say hello"), block(text("Hello."), stop="end_turn"), prompt("go on"),
+              block(text("On."), "msg_02", stop="end_turn"))
+    for name, more in (("a-resumed", (prompt("plan"), failed())), ("b-first", ())):
+        (tmp_path / f"{name}.jsonl").write_text(claude(*common, *more))
+    app = LoopInspector([str(tmp_path)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        assert [(row.file.rpartition("/")[2], row.number) for row in listed_rows(listed)] == [
+            ("a-resumed.jsonl", 3), ("b-first.jsonl", 1), ("b-first.jsonl", 2)]
+        shown = page(app)
+        assert "3 turns in 2 sessions (2 copies of turns left out)" in shown
+        assert "3 of 3 (2 before it are copies, listed with b-first.jsonl)" in shown
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+        assert "turn 3 of 3" in page(app), "the file is opened whole"
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, TurnsScreen))
+        await pilot.press("p")
+        await until(pilot, lambda: isinstance(app.screen, PoliciesScreen))
+        assert [screen.came_from for screen in app.screen_stack if isinstance(screen, SessionScreen)] == [0]
+
+
 async def test_sessions_of_one_name_are_told_apart_by_their_files(tmp_path: Path) -> None:
     (tmp_path / "one.jsonl").write_text(claude({"type": "ai-title", "aiTitle": "Make a plan"}) + CUT)
     (tmp_path / "two.jsonl").write_text(claude({"type": "ai-title", "aiTitle": "Make a plan"}) + LOST)
@@ -732,7 +756,7 @@ async def test_by_file_each_session_is_a_row_of_its_worst_turn(tmp_path: Path) -
 
 async def test_by_file_turns_are_counted_and_sorted_by_their_count(tmp_path: Path) -> None:
     """The number of a turn and the number of turns are two columns with two names, which sort by what they show."""
-    (tmp_path / "a.jsonl").write_text(LOST)
+    (tmp_path / "a.jsonl").write_text(LOST.replace("2026-02-06", "2026-02-07"))  # at another time, so no copy
     (tmp_path / "b.jsonl").write_text(claude(prompt("one"), failed(), prompt("two"), block(text("Y"), stop="end_turn")))
     async with (app := LoopInspector([str(tmp_path)])).run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
