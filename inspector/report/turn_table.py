@@ -298,7 +298,7 @@ def rows_once(rows: Iterable[TurnRow]) -> list[TurnRow]:
     for row in every:
         if row.keys:
             files.setdefault(row.file, []).append(row)
-    # A copy begins with its file, so that a few keys tell which files have to be compared: of 100,000 turns few or none.
+    # A copy begins with its file, so a few keys tell which files have to be compared: of 100,000 turns few or none.
     firsts = {group[0].keys[0] for group in files.values()} - {""}
     holders = Counter(key for group in files.values() for row in group for key in firsts.intersection(row.keys))
     common = {key for key, count in holders.items() if count > 1}
