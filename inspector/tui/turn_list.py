@@ -299,8 +299,6 @@ class TurnHeading(Panel):
 
 
 NO_MATCH_NOTE = "no turn passes the filter: f changes it, esc removes it"
-
-
 WHOLE_HINT: Line = (Span(" · ", Tone.DIM), *hint("V shows all"))
 
 
@@ -370,6 +368,8 @@ def count_groups(
     """The progress of reading; how many turns and rows are listed, or how many of all `turns` pass the filter; how many
     need attention. Then how many have each verdict."""
     groups: list[Line] = [(Span(progress, Tone.HERE),)] if progress is not None else []
+    if groups and not listed.count and listed.filter is None:
+        return groups, ()  # nothing to count yet
     if listed.filter is not None:
         passed = counts.turns + counts.simulated
         groups.append((safe(f"filter {listed.filter.text}: {passed:,} of {count_of(turns, 'turn')}", Tone.MARK),))

@@ -234,8 +234,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             progress = turns_reading.progress_within(self.opened.paths[0])
         elif self.reading:
             within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
-            order = ", then worst first" if self.named and not self.listed.sort else ""
-            progress = f"reading {self.read:,}{f' of {self.total:,}' if self.total else ''} files{order}…{within}"
+            progress = f"{turns_reading.progress_over(self)}…{within}"
         counts = self.counts if self.listed.filter is None else count_rows(self.listed.passed)
         self.query_one(TurnCounts).groups = count_groups(
             counts, progress, self.counts.turns + self.counts.simulated, self.listed)

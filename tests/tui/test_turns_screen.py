@@ -158,15 +158,21 @@ async def test_enter_before_the_first_row_says_what_is_awaited(
     go = threading.Event()
 
     def slowly(paths, **options):
-        go.wait(60)
-        return open_each(paths, **options)
+        for group in open_each(paths, **options):
+            go.wait(60)
+            go.clear()
+            yield group
 
     monkeypatch.setattr("inspector.report.turn_index.open_each", slowly)
+    monkeypatch.setattr(turns_reading, "BATCH", 0)
     app = LoopInspector([str(folder)])
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("enter")
         assert app.screen.note == "nothing is read yet: the rows come as the files are read"
-        assert ", then worst first…" in page(app), "why rows will move"
+        go.set()
+        await until(pilot, lambda: ", then worst first…" in page(app))  # why rows will move
+        assert "reading 1 of 4 files" in page(app)
+        monkeypatch.setattr(go, "clear", lambda: None)
         go.set()
         await read(app, pilot)
         assert "worst first…" not in page(app)
@@ -234,7 +240,7 @@ async def test_a_search_reads_the_large_files_too_and_the_index_keeps_them(monke
         assert listed.slots[large][0].why == LARGE
         await pilot.press("/", *"zebra", "enter")
         assert app.screen.note == "'zebra' is in no turn that is listed · 1 large file to search, c stops"
-        assert "reading 0 of 1 files…" in page(app)
+        assert "reading 0 of 1 file…" in page(app)
         go.set()
         await read(app, pilot)
         assert listed.current_row.file == large
@@ -452,6 +458,21 @@ def test_how_many_turns_need_attention_is_never_left_out_for_a_count_of_what_was
     groups = [(Span("9 turns in 2 sessions + 4 rows"),), (Span("5 need attention"),)]
     verdicts = [(Span(text),) for text in ("1 CUT", "2 HELD", "2 BLOCKED")]
     assert [text_of(row) for row in flow_groups(groups, verdicts, 26, most)] == wanted
+
+
+@pytest.mark.parametrize("wide", [60, 120])
+async def test_the_first_frame_says_where_sessions_are_looked_for(folder: Path, monkeypatch, wide: int) -> None:
+    monkeypatch.setattr(turns_reading, "read_files", lambda *_: None)
+    one, other = f"{folder}", f"{folder / 'a.jsonl'}"
+    for paths, says in ([one], f"…{one[-31:]}"), ([one, other], "2 paths"):
+        app = LoopInspector(paths)
+        async with app.run_test(size=(wide, 20)):
+            assert f"looking for sessions in {says}…\n" in page(app)
+            assert "0 turns" not in page(app)
+    monkeypatch.chdir(folder.parent)
+    app = LoopInspector(["runs"])
+    async with app.run_test(size=(wide, 20)):
+        assert "looking for sessions in runs…" in page(app)
 
 
 async def test_several_files_are_the_same_table(folder: Path) -> None:
