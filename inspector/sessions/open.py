@@ -304,7 +304,9 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
             head = file.read(HEAD)
         known = bool(head) and choose(plain_head(head), name) is not None
         if not known:
-            return f"{name}: no session", []
+            from inspector.sessions.importers.known_formats import other_encoding
+
+            return f"{name}: {other_encoding(head) or 'no session'}", []
         source, found = read_file(name, options, head)
     except (OSError, intake.BoundError) as why:
         return f"{name}: {_unread(why)}", []

@@ -201,6 +201,8 @@ def test_a_text_in_another_encoding_says_how_to_convert_it(tmp_path, encoding, m
     path.write_bytes(mark + content.encode(encoding))
     (given,) = open_paths([str(path)]).inputs
     assert given.error.startswith(f"{path}: {name} text: expected UTF-8; convert it with `iconv -f {name} -t UTF-8`")
+    (skipped,) = open_paths([str(tmp_path)]).inputs[0].skipped
+    assert skipped.why == given.error, "in a folder too"
 
 
 def test_a_mark_of_utf_8_at_the_beginning_is_no_part_of_the_text(tmp_path):

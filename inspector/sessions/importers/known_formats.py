@@ -128,13 +128,18 @@ _ENCODINGS: Mapping[bytes, str] = {
 
 def unknown(data: bytes, path: str) -> str:
     """Why no importer recognises a file; if its name is that of a format, what that format expects."""
-    encoding = next((name for mark, name in _ENCODINGS.items() if data.startswith(mark)), None)
-    if encoding is not None:
-        return (f"{encoding} text: expected UTF-8; convert it with `iconv -f {encoding} -t UTF-8` "
-                "(PowerShell's > writes UTF-16, its `Out-File -Encoding utf8` does not)")
+    if message := other_encoding(data):
+        return message
     tried = _formats_with_mark(os.path.basename(os.fsencode(path)).lower())
     named = f"; by its name it would be {_expectations(tried)}" if tried else ""
     return f"{_no_format(data)}{named}"
+
+
+def other_encoding(head: bytes) -> str:
+    """The message about a text that is not UTF-8, by its first bytes; empty for any other file."""
+    encoding = next((name for mark, name in _ENCODINGS.items() if head.startswith(mark)), "")
+    return encoding and (f"{encoding} text: expected UTF-8; convert it with `iconv -f {encoding} -t UTF-8` "
+                         "(PowerShell's > writes UTF-16, its `Out-File -Encoding utf8` does not)")
 
 
 def _no_format(data: bytes) -> str:
