@@ -60,6 +60,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 id="turns.group"),
         Binding("exclamation_mark", "attention", "attention", id="turns.attention",
                 tooltip="The next row that needs attention"),
+        Binding("colon", "go_to", "Go to", show=False, tooltip="A row's number, turn 2 of its session, or file NAME",
+                id="turns.go-to"),
         Binding("n", "again(1)", "Match", show=False, tooltip="The next match of the search", id="turns.next"),
         Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="turns.previous"),
         Binding("c", "stop", "Stop reading", show=False, tooltip="Stop reading the files that are not read yet",
@@ -293,6 +295,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 self.listed.cursor = (self.listed.cursor + far) % len(shown)
                 return
         self.note = "no turn that is listed needs attention"
+
+    def action_go_to(self) -> None:
+        """Asks for a row."""
+        from inspector.tui.row_line import go_to_row
+
+        go_to_row(self.listed)
 
     def action_filter(self) -> None:
         """Asks for a filter, applied while it is typed."""

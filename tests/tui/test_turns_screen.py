@@ -11,7 +11,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from textual.command import CommandPalette
 from textual.events import MouseDown, MouseUp
 from textual.widgets import Input
 
@@ -475,6 +474,43 @@ async def test_the_first_frame_says_where_sessions_are_looked_for(folder: Path, 
         assert "looking for sessions in runs…" in page(app)
 
 
+@pytest.mark.parametrize(("line", "row"), [
+    ("2", ("b.jsonl", 1)), ("file a", ("a.jsonl", 1)), ("file B.js", ("b.jsonl", 1)), ("turn 2", ("d.jsonl", 2)),
+])
+async def test_a_colon_takes_a_row_a_turn_or_a_file(folder: Path, line: str, row: tuple[str, int]) -> None:
+    (folder / "d.jsonl").write_text(claude(prompt("one"), failed(), prompt("two"), block(text("Y"), stop="end_turn")))
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        listed.choose(next(at for at, each in enumerate(listed_rows(listed)) if each.file.endswith("d.jsonl")))
+        want = listed_rows(listed)[1] if line == "2" else None
+        await pilot.press(":", *line, "enter")
+        await pilot.pause()
+        here = listed.current_row
+        assert want in (None, here)
+        assert want or (here.file.rpartition("/")[2], here.number) == row
+
+
+@pytest.mark.parametrize(("line", "says"), [
+    ("0", "expected 1 to 4"), ("9" * 5000, "expected a row's number"), ("file zz", "no file is called"),
+    ("turn " + "x" * 5000, "no row of this session"),
+    ("file runs", "4 files match"), ("turn 7", "no row of this session has it"),
+    ("held", "expected a row's number, turn 2 or file NAME; ctrl+p lists all commands"),
+], ids=lambda value: value[:20])
+async def test_a_line_that_names_no_row_stays_open_with_the_reason(folder: Path, line: str, says: str) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(160, 30)) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press(":")
+        await pilot.pause()
+        app.screen.query_one(Input).value = line
+        await pilot.press("enter")
+        await pilot.pause()
+        assert says in page(app)
+        await pilot.press("escape")
+        assert (app.screen, listed.cursor) == (listed.screen, 0)
+
+
 async def test_several_files_are_the_same_table(folder: Path) -> None:
     app = LoopInspector([str(folder / "a.jsonl"), str(folder / "b.jsonl")])
     async with app.run_test(size=SIZE) as pilot:
@@ -652,13 +688,13 @@ async def test_closed_sessions_are_freed(folder: Path, monkeypatch: pytest.Monke
 
 
 async def test_what_is_typed_behind_a_colon_is_no_key_of_the_table(folder: Path) -> None:
-    """`:turn 3` is for an open session. Here its letters changed the theme and ran all files under a grid."""
+    """Letters behind the colon once changed the theme and ran all files under a grid."""
     async with (app := LoopInspector([str(folder)])).run_test(size=SIZE) as pilot:
         await read(app, pilot)
         theme = app.theme
         await pilot.press(":", *"turn 3")
         assert app.theme == theme
-        assert CommandPalette.is_open(app)
+        assert app.screen.query_one(Input).value == "turn 3"
         await pilot.press("escape")
         assert isinstance(app.screen, TurnsScreen)
 
