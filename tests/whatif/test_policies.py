@@ -187,6 +187,13 @@ def test_an_answer_that_an_error_broke_off_is_not_a_failed_request() -> None:
     assert set(decided(made).values()) == {ENDED}
 
 
+def test_arguments_that_are_broken_without_a_cut_are_not_said_to_be_cut() -> None:
+    """As in the view of calls, which says that nothing shows a cut."""
+    made = matrix(case_of(asked([user("x")], chat(None, "tool_calls", call('{"path": plan.md}')))), Settings())
+    cut = matrix(case_of(asked([user("x")], chat(None, "tool_calls", call(CUT)))), Settings())
+    assert (decided(made)["pi-presence"], decided(cut)["pi-presence"]) == ("ran a held call", CUT_RUN)
+
+
 def test_only_the_run_that_begins_a_turn_counts() -> None:
     """pi ends the turn at the cut text: what the recorded agent asked for then, pi never saw."""
     first = [user("x")]
