@@ -396,6 +396,13 @@ def test_a_row_has_as_many_policies_as_fit(width: int, seen: int, column: int) -
         None, None, 0, 0, 1, 6, None]
 
 
+def test_strict_is_not_compared_with_itself() -> None:
+    made = matrix(sample("02"), Settings())
+    strict, other = (plain(list(policies_lines.sheet(made, (0, column)).lines)) for column in (0, 1))
+    assert "from strict" not in strict
+    assert "from strict" in other
+
+
 def test_where_there_is_room_the_words_stand_in_full() -> None:
     made = matrix(sample("01"), Settings())
     assert "ran cut" in text_of(policies_lines.row(made, 1, (0, 0), policies_lines.layout(made, 80, 0)))
