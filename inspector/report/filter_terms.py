@@ -31,8 +31,7 @@ class FilterPlace(Protocol):
 
     @property
     def source(self) -> object:
-        """The object within which answers are numbered, if several places share it, so that a test of an answer runs
-        once; else None."""
+        """The object that numbers answers, if several places share it; a test of an answer then runs once."""
 
     @property
     def answer(self) -> int | None:
@@ -348,6 +347,7 @@ def term_of(name: str) -> str:
     return "" if term.startswith("verdict:") and all(word != row.word.lower() for row in ROWS) else term
 
 
+@lru_cache(maxsize=4_096)
 def is_misspelt(name: str) -> bool:
     """Whether a word is taken for a misspelt term; the beginning of one is not, since it may still be being typed."""
     word = name.lower()

@@ -82,6 +82,8 @@ WILDCARDS = "*?["
 DEEPEST = 100
 """The largest number of brackets and negations. Each of them nests three calls while parsing and one or two in each
 test, and Python allows 1,000 nested calls by default."""
+MOST_TERMS = 1_000
+"""The largest number of terms. A word that is not a term takes half a millisecond, since it may be a misspelt one."""
 _TOKEN = re.compile(r"""
     (?P<space>\s+)
   | (?P<mark>[()&|!])
@@ -162,7 +164,7 @@ def _one(tokens: list[_Token], at: int, end: int) -> tuple[Test, int]:
 
 def _tokens(text: str) -> list[_Token]:
     found: list[_Token] = []
-    at = 0
+    terms = at = 0
     while at < len(text):
         seen = _TOKEN.match(text, at)
         if seen is None:
@@ -170,6 +172,9 @@ def _tokens(text: str) -> list[_Token]:
         if seen["mark"]:
             found.append(_Token(at + 1, seen["mark"]))
         elif not seen["space"]:
+            terms += 1
+            if terms > MOST_TERMS:
+                raise FilterError(at + 1, f"more than {MOST_TERMS:,} terms")
             found.append(_Token(at + 1, "", _term(seen, at + 1)))
         at = seen.end()
     return found

@@ -24,6 +24,8 @@ class RowCounts(NamedTuple):
     complete: int
     unread: Mapping[str, int]
     """Kind of rows without a verdict (`TurnRow.unread`) -> the number of such rows."""
+    copied: int
+    """The number of turns that are left out, since they are copies of turns of another file."""
     verdicts: Sequence[tuple[TurnVerdict, int]]
     """A verdict of each kind, worst first, with the number of turns that have it."""
 
@@ -31,6 +33,11 @@ class RowCounts(NamedTuple):
     def simulated_words(self) -> str:
         """The number of simulated turns beside that of recorded ones, with the sign that their rows have."""
         return f" + {self.simulated:,} {Fidelity.SIMULATED} ({SIMULATED})" if self.simulated else ""
+
+    @property
+    def copied_words(self) -> str:
+        """The number of copies that are left out, such as ` (3 copies of turns left out)`."""
+        return f" ({count_of(self.copied, 'copy of a turn', 'copies of turns')} left out)" if self.copied else ""
 
     @property
     def unread_words(self) -> str:
@@ -53,7 +60,8 @@ def count_rows(rows: Iterable[TurnRow]) -> RowCounts:
         len({row.session for row in every if row.verdict is not None}),
         sum(count for seen, count in recorded if not seen.clean),
         sum(count for seen, count in recorded if seen.complete),
-        Counter(row.unread for row in every if row.verdict is None), _by_kind(counted))
+        Counter(row.unread for row in every if row.verdict is None),
+        sum({row.file: row.copied for row in every if row.copied}.values()), _by_kind(counted))
 
 
 def _same_verdicts(rows: Sequence[TurnRow]) -> list[tuple[TurnVerdict, int]]:

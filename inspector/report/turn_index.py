@@ -32,7 +32,7 @@ from inspector.sessions.open import open_each
 from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
-SCHEMA = 7
+SCHEMA = 8
 """The version of the tables. A database of another table version, or of another version of the program, is created
 again."""
 WAIT = 0.2
@@ -222,7 +222,8 @@ def _restore(text: str) -> list[TurnRow]:
     return [_row(values) for values in rows]
 
 
-_PATHS, _VERDICT, _ANSWERS, _TURNS = map(TurnRow._fields.index, ("paths", "verdict", "answers", "turns"))
+_PATHS, _VERDICT, _ANSWERS, _TURNS, _KEYS = map(
+    TurnRow._fields.index, ("paths", "verdict", "answers", "turns", "keys"))
 
 
 def _row(values: list[Any]) -> TurnRow:
@@ -234,6 +235,7 @@ def _row(values: list[Any]) -> TurnRow:
         AnswerRecord(SharedValues(tuple(map(tuple, words)), frozenset(flags), tuple(numbers), tuple(shares)), *own)
         for (words, flags, numbers, shares), *own in values[_ANSWERS]])
     values[_TURNS] = tuple([(word, count) for word, count in values[_TURNS]])
+    values[_KEYS] = tuple(values[_KEYS])
     return TurnRow._make(values)
 
 

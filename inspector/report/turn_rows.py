@@ -22,6 +22,7 @@ from inspector.report.lines.spans import one_line
 from inspector.report.times_and_costs import ClockSource, TurnTimes, moment, turn_times
 from inspector.report.verdict import ROWS, TurnVerdict
 from inspector.sessions import NO_ANSWER
+from inspector.sessions.copies import may_copy, stored_keys
 from inspector.sessions.reasons import recorder_word
 from inspector.sessions.recording import Input, SessionAbout, is_below_file
 from inspector.sessions.thread import entry_word
@@ -115,6 +116,11 @@ class TurnRow(NamedTuple):
     """The id by which the files of other sessions refer to this session."""
     parent_id: str = ""
     """The id of the session that started this session."""
+    keys: tuple[str, ...] = ()
+    """The keys of the turn's answers, by which copies of the turn in other files are found."""
+    copied: int = 0
+    """The number of turns before it in its file that are left out, since they are copies of turns of `origin`."""
+    origin: str = ""
     depth: int = 0
     """In a list of sessions: the number of sessions above it in the chain that started it."""
 
@@ -173,11 +179,13 @@ class _File(NamedTuple):
     about: SessionAbout
     turns: int
     """The number of turns of the whole recording."""
+    may_copy: bool
 
 
 def _file(view: View, paths: tuple[str, ...], firsts: Mapping[str, str], path: str) -> _File:
     about = next((given.about for given in view.inputs if given.path == path and given.about), SessionAbout())
-    return _File(paths or (path,), name_of(path, view.inputs, firsts.get(path, "")), about, len(view.turns))
+    return _File(paths or (path,), name_of(path, view.inputs, firsts.get(path, "")), about, len(view.turns),
+                 any(given.path == path and may_copy(given) for given in view.inputs))
 
 
 def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _File]) -> TurnRow:
@@ -207,6 +215,7 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
         started=None if start is None else start / 1e9,
         title=message if message == title else title, text=text, names=_shared(names),  # the message is stored already
         answers=tuple(_records(view, turn)), session_id=file.about.id, parent_id=file.about.parent,
+        keys=stored_keys(each.exchange for each in answers) if file.may_copy else (),
     )
 
 

@@ -5,7 +5,9 @@ The same columns give the screen's rows, the head of a report, and CSV. The end 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from inspector.report.lines.advice_keys import key_line
@@ -16,6 +18,7 @@ from inspector.report.row_counts import by_verdict
 from inspector.report.table import Column, Table
 from inspector.report.turn_rows import SessionKey, TurnRow, name_of, short_file
 from inspector.report.verdict import identifier
+from inspector.sessions.copies import CopyKey, copies_in
 from inspector.sessions.recording import BELOW
 
 
@@ -262,8 +265,10 @@ def about(row: TurnRow) -> list[Line]:
     folder, _, name = row.file.rpartition("/")  # the name is shown even if the folder is long
     known = " · ".join(each for each in (row.model, row.agent, folder and f"{folder}/") if each)
     # First the number: the line may be cut, and the name of the file stands in the border too.
+    are = "is a copy" if row.copied == 1 else "are copies"
+    copies = f" ({row.copied:,} before it {are}, listed with {row.origin.rpartition('/')[2]})" if row.copied else ""
     lines.append((Span("turn     ", Tone.KEY), Span(f"{row.number:,}{f' of {row.of:,}' if row.of else ''}"),
-                  Span(" · ", Tone.DIM), safe(name), safe(f" · {known}" if known else "", Tone.DIM)))
+                  safe(copies), Span(" · ", Tone.DIM), safe(name), safe(f" · {known}" if known else "", Tone.DIM)))
     if row.title:
         lines.append((Span("message  ", Tone.KEY), safe(row.title)))
     return lines
@@ -281,6 +286,38 @@ def with_file(row: TurnRow) -> TurnRow:
     if row.name == name_of(row.file):
         return row._replace(name="/".join(row.file.split("/")[-2:]))
     return row._replace(name=f"{short_file(row.file)} · {row.name}")
+
+
+# -- Rows without copies ---------------------------------------------------------------------------------------------
+
+
+def rows_once(rows: Iterable[TurnRow]) -> list[TurnRow]:
+    """The rows without copied turns: a file that was copied from another one goes on after them, and says so."""
+    every = list(rows)
+    files: dict[str, list[TurnRow]] = {}
+    for row in every:
+        if row.keys:
+            files.setdefault(row.file, []).append(row)
+    # A copy begins with its file, so a few keys tell which files have to be compared: of 100,000 turns few or none.
+    firsts = {group[0].keys[0] for group in files.values()} - {""}
+    holders = Counter(key for group in files.values() for row in group for key in firsts.intersection(row.keys))
+    common = {key for key, count in holders.items() if count > 1}
+    files = {file: group for file, group in files.items() if any(not common.isdisjoint(row.keys) for row in group)}
+    copied = copies_in([[CopyKey(key or None, row.started or 0) for row in group for key in row.keys]
+                        for group in files.values()])
+    left_out: set[int] = set()
+    notes: dict[str, tuple[int, str]] = {}
+    for (file, group), copies in zip(files.items(), copied, strict=True):
+        if copies is not None:
+            ends = accumulate(len(row.keys) for row in group)
+            count = sum(end <= copies.answers for end in ends)
+            if 0 < count < len(group):  # without a turn of its own, it stays whole, as in `each_once`
+                left_out.update(id(row) for row in group[:count])
+                notes[file] = count, [*files][copies.origin]
+    if not notes:
+        return every
+    return [row._replace(copied=notes[row.file][0], origin=notes[row.file][1]) if row.file in notes else row
+            for row in every if id(row) not in left_out]
 
 
 # -- Rows by session, with subagents' sessions below the session that started them -----------------------------------

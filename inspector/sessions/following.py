@@ -186,7 +186,7 @@ class FollowedSession:
         for path in self._paths:
             source, found = self._file(path)
             opened += [(source, found), *opening.files_beside(source, self._options, self._file)]
-        opened = list(each_once(opened))
+        opened = each_once(opened)
         alone = [found for _, found in opened if found]
         if len(alone) != 1 or any(each.recorder is None for each in alone[0]):
             self._read = ()

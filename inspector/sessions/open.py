@@ -60,7 +60,7 @@ def open_paths(
         CallerError: there is no such API or profile.
     """
     options = options_of(api, profile)._replace(signed=signed)
-    return join_files(list(each_once(one for path in paths for one in _open(path, options, stdin))))
+    return join_files(each_once(one for path in paths for one in _open(path, options, stdin)))
 
 
 def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Recording | None:
@@ -304,7 +304,9 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
             head = file.read(HEAD)
         known = bool(head) and choose(plain_head(head), name) is not None
         if not known:
-            return f"{name}: no session", []
+            from inspector.sessions.importers.known_formats import other_encoding
+
+            return f"{name}: {other_encoding(head) or 'no session'}", []
         source, found = read_file(name, options, head)
     except (OSError, intake.BoundError) as why:
         return f"{name}: {_unread(why)}", []

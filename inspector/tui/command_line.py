@@ -4,7 +4,7 @@ any key's action."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from typing import ClassVar
 
@@ -138,13 +138,22 @@ def _file(stage: SessionStage, text: str) -> int:
     files = stage.run.outline.files
     if len(files) < 2:
         raise CallerError("this session is one file: expected several; the table of turns opens another")
+    return files[file_named(files, text)]
+
+
+def file_named(files: Collection[str], text: str) -> str:
+    """The file with a name, by its beginning or by a part that no other file's name has.
+
+    Raises:
+        CallerError: no file has such a name, or several have.
+    """
     wanted = text.lower()
     looks: tuple[Callable[[str], bool], ...] = (
         lambda name: name.lower() == wanted, lambda name: name.lower().startswith(wanted),
         lambda name: name.lower().rpartition("/")[2].startswith(wanted), lambda name: wanted in name.lower())
     found = next((names for look in looks if (names := [name for name in files if look(name)])), [])
     if len(found) == 1:
-        return files[found[0]]
+        return found[0]
     if not found:
         near = get_close_matches(text, files, 3, 0.4)
         meant = f"; did you mean {', '.join(near)}?" if near else ""

@@ -36,9 +36,9 @@ def key_of(text: str) -> str:
 
 
 PURPOSES: Mapping[str, str] = {
-    "Move": "step event turn continue command list text turns.open turns.attention attention mark.next mark.previous "
-            "run.next run.previous fact slice tune policies.open policies.left policies.right policies.next "
-            "policies.previous providers.open providers.next providers.previous beside pane cycle",
+    "Move": "step event turn continue command list text turns.open turns.go-to turns.attention attention mark.next "
+            "mark.previous run.next run.previous fact slice tune policies.open policies.left policies.right "
+            "policies.next policies.previous providers.open providers.next providers.previous beside pane cycle",
     "Find": "filter search turns.filter turns.search turns.next turns.previous breakpoints mark note stops",
     "Look": "tab verdict mode wrap zoom machine turns.sort turns.group turns.stop policies.each providers.each "
             "tune.show seam",

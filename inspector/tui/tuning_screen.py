@@ -37,6 +37,8 @@ from loop_core.turn.limits import whole_number
 
 SPLIT_WIDTH = 110
 """The width in columns from which the details of the cell are shown beside the map."""
+TALL = 24
+"""The height in rows from which the legend has rows of its own below the map; on a lower screen it follows the cell."""
 LEAST_CELL, MARGIN = 36, 3
 """The smallest width of the cell's details beside the map, and the width of the margins around the map, in columns."""
 SHARE, FRAME = 70, 6
@@ -57,6 +59,7 @@ class TuneScreen(Screen[int | None]):
     """One session under a grid of limits."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-below"), (SPLIT_WIDTH, "-beside")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (TALL, "-tall")]  # noqa: RUF012
     DEFAULT_CSS = """
     TuneScreen #tune-head { min-height: 3; padding: 0 1; background: $surface; }
     TuneScreen #tune-body { height: 1fr; layout: horizontal; }
@@ -73,6 +76,7 @@ class TuneScreen(Screen[int | None]):
     TuneScreen.-below #map { margin: 0 1; }
     TuneScreen.-below #legend { margin: 0 1; }
     TuneScreen.-below #answers { display: none; }
+    TuneScreen.-below.-low #legend { display: none; }
     TuneScreen.-below #cell { width: 1fr; padding: 0 1; border-left: none; border-top: hkey $border; }
     TuneScreen.-below #cell:focus { border-top: hkey $primary; }
     """
@@ -203,7 +207,8 @@ class TuneScreen(Screen[int | None]):
         self._tick()
         lines = self.table.cell_lines()
         if self.has_class("-below"):
-            lines = [*lines, EMPTY, *self.table.answers()]
+            legend = [EMPTY, *self.table.legend()] if self.has_class("-low") else []
+            lines = [*lines, *legend, EMPTY, *self.table.answers()]
         self._cell.sheet = LineSheet(lines)
 
     def action_show(self) -> None:

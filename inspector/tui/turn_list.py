@@ -101,6 +101,8 @@ class TurnList(RowList):
         self.filter: filters.Filter | None = None
         self.shown: list[TurnRow | str] = []
         """The listed rows and the titles of sections."""
+        self._rows: Sequence[TurnRow] | None = None
+        """The rows of all files, until a further file is read."""
         self.passed: list[TurnRow] = []
         """The rows that pass the filter."""
         self._values: Mapping[tuple[str, str], None] | None = None
@@ -110,14 +112,16 @@ class TurnList(RowList):
         """Names that sessions in several files share; for these, rows show the file too."""
 
     @property
-    def rows(self) -> Iterator[TurnRow]:
-        """All rows, in the order of reading."""
-        return (row for rows in self.slots.values() for row in rows)
+    def rows(self) -> Sequence[TurnRow]:
+        """All rows, in the order of reading, without copies of turns that another file has."""
+        if self._rows is None:
+            self._rows = turn_table.rows_once(row for rows in self.slots.values() for row in rows)
+        return self._rows
 
     def set_rows(self, slot: str, rows: list[TurnRow], widest: Mapping[str, int] | None = None) -> None:
         """Puts the rows of a file at its reserved place, or at the end; `widest`: the widths that they need."""
         self.slots[slot] = rows
-        self._values = None
+        self._rows = self._values = None
         for name, size in (self.widest_of(rows) if widest is None else widest).items():
             self._widest[name] = max(size, self._widest.get(name, 0))
 
@@ -295,8 +299,6 @@ class TurnHeading(Panel):
 
 
 NO_MATCH_NOTE = "no turn passes the filter: f changes it, esc removes it"
-
-
 WHOLE_HINT: Line = (Span(" · ", Tone.DIM), *hint("V shows all"))
 
 
@@ -366,6 +368,8 @@ def count_groups(
     """The progress of reading; how many turns and rows are listed, or how many of all `turns` pass the filter; how many
     need attention. Then how many have each verdict."""
     groups: list[Line] = [(Span(progress, Tone.HERE),)] if progress is not None else []
+    if groups and not listed.count and listed.filter is None:
+        return groups, ()  # nothing to count yet
     if listed.filter is not None:
         passed = counts.turns + counts.simulated
         groups.append((safe(f"filter {listed.filter.text}: {passed:,} of {count_of(turns, 'turn')}", Tone.MARK),))
@@ -383,7 +387,8 @@ def _sum_of_rows(counts: RowCounts, rows: int, by_file: bool) -> Line:
     """The sum of the listed rows: `217 turns in 3 sessions + 4 not read = 221 rows`."""
     made = Span(counts.simulated_words, Tone.WARN)
     turns, sessions = (*_count_line(counts.turns, "turn"), made), _count_line(counts.sessions, "session")
-    line = (*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)
+    copies = Span(counts.copied_words, Tone.DIM)
+    line = (*((*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)), copies)
     if not counts.unread:
         return line
     listed = sum(counts.unread.values()) + (counts.sessions if by_file else counts.turns + counts.simulated)

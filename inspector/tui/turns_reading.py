@@ -16,7 +16,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
-from inspector.report.lines.spans import one_line
+from inspector.report.lines.spans import count_of, one_line
 from inspector.report.turn_rows import TurnRow, name_of
 from inspector.sessions import intake
 from inspector.tui.delivery import copy_text
@@ -64,6 +64,9 @@ class ReadingScreen(Screen[None]):
     named: bool
     """Whether the operator named the paths; they are then read whole, and sorted worst first."""
     reading: bool
+    read: int
+    total: int
+    """The numbers of files that are read, and of those that are read or will be; 0 until they are counted."""
     listed: TurnList
 
     def action_over_all(self, view: str) -> None:
@@ -89,6 +92,23 @@ class ReadingScreen(Screen[None]):
     def finish(self) -> None:
         """Sorts and counts the rows after everything is read."""
         raise NotImplementedError
+
+
+PATH_CHARS = 32
+"""The largest length of a path in the progress; of a longer one the end is shown."""
+
+
+def progress_over(table: ReadingScreen) -> str:
+    """How many files are read; before the first one, where files are looked for."""
+    order = ", then worst first" if table.named and not table.listed.sort else ""
+    if table.total or not table.named:
+        total = table.total or sum(len(section.paths) for section in table.sections)
+        return f"reading {table.read:,} of {count_of(total, 'file')}{order}"
+    paths = [path for section in table.sections for path in section.paths]
+    name = one_line(paths[0])
+    where = count_of(len(paths), "path") if len(paths) > 1 else name if len(name) <= PATH_CHARS else (
+        f"…{name[1 - PATH_CHARS:]}")
+    return f"looking for sessions in {where}"
 
 
 def read_files(table: ReadingScreen, paths: Sequence[str], unread: Sequence[str] = ()) -> None:
@@ -218,4 +238,5 @@ def _turn_of(row: TurnRow | None, read: OpenSession) -> int | None:
     recording = read.original.view.replay.case.recording
     turns = [number for number, turn in enumerate(recording.turns)
              if row is not None and recording.exchanges[turn.links[0].index].path in row.paths]
-    return turns[row.number - 1] if row is not None and 0 < row.number <= len(turns) else None
+    number = row.number - 1 - row.copied if row is not None else -1  # all files together have no copies
+    return turns[number] if 0 <= number < len(turns) else None

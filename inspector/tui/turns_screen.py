@@ -60,6 +60,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 id="turns.group"),
         Binding("exclamation_mark", "attention", "attention", id="turns.attention",
                 tooltip="The next row that needs attention"),
+        Binding("colon", "go_to", "Go to", show=False, tooltip="A row's number, turn 2 of its session, or file NAME",
+                id="turns.go-to"),
         Binding("n", "again(1)", "Match", show=False, tooltip="The next match of the search", id="turns.next"),
         Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="turns.previous"),
         Binding("c", "stop", "Stop reading", show=False, tooltip="Stop reading the files that are not read yet",
@@ -234,8 +236,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             progress = turns_reading.progress_within(self.opened.paths[0])
         elif self.reading:
             within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
-            order = ", then worst first" if self.named and not self.listed.sort else ""
-            progress = f"reading {self.read:,}{f' of {self.total:,}' if self.total else ''} files{order}…{within}"
+            progress = f"{turns_reading.progress_over(self)}…{within}"
         counts = self.counts if self.listed.filter is None else count_rows(self.listed.passed)
         self.query_one(TurnCounts).groups = count_groups(
             counts, progress, self.counts.turns + self.counts.simulated, self.listed)
@@ -294,6 +295,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 self.listed.cursor = (self.listed.cursor + far) % len(shown)
                 return
         self.note = "no turn that is listed needs attention"
+
+    def action_go_to(self) -> None:
+        """Asks for a row."""
+        from inspector.tui.row_line import go_to_row
+
+        go_to_row(self.listed)
 
     def action_filter(self) -> None:
         """Asks for a filter, applied while it is typed."""

@@ -176,8 +176,20 @@ def _size_frame(value: Any) -> SizeFrame:
     return SizeFrame(cells(value.get("width"), "width"), cells(value.get("height"), "height"))
 
 
+ESCAPE = "\x1b"
+ESCAPE_KEY = "\x1b[27u"
+"""The escape key by its number (https://sw.kovidgoyal.net/kitty/keyboard-protocol/). Its single byte begins longer keys
+too: with a letter that follows within 100 ms it would be read as one key, alt and the letter. A page sends each key in
+a frame of its own, so that here it can be told apart."""
+
+
+def _input_frame(value: Any) -> Frame:
+    typed = _text(value, "stdin")
+    return InputFrame((ESCAPE_KEY if typed == ESCAPE else typed).encode("utf-8", "replace"))
+
+
 FRAMES: Mapping[str, Callable[[Any], Frame]] = {
-    "stdin": lambda value: InputFrame(_text(value, "stdin").encode("utf-8", "replace")),
+    "stdin": _input_frame,
     "resize": _size_frame,
     "ping": lambda value: PingFrame(_text(value, "ping")[:64]),  # bounded, because the server sends it back
     "focus": lambda value: FocusFrame(True),

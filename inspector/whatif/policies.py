@@ -15,7 +15,7 @@ from typing import NamedTuple
 from inspector.config.settings import Settings
 from inspector.replay import Replay, TurnRun, replay
 from inspector.replay.case import Case, links_of_loop
-from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, recorded_findings
+from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, recorded_findings, shows_cut
 from inspector.report.judged_turn import judged_turn_of
 from inspector.report.lines.blocks import file_names
 from inspector.report.lines.spans import cells, count_of
@@ -71,9 +71,8 @@ class PolicyRun:
 
     @property
     def cut(self) -> tuple[Evaluation, Verdict] | None:
-        """The first cut call that the loop ran: an incomplete one, or one in a cut response."""
-        return next(((seen, v) for seen, v in self.run_calls if v.rule == "gate.incomplete"
-                     or seen.judgement.cap_reached or seen.judgement.stop.normalized in CUT_WORDS), None)
+        """The first call that the loop ran although a cut shows; arguments may be broken without a cut."""
+        return next(((seen, verdict) for seen, verdict in self.run_calls if shows_cut(seen.judgement, verdict)), None)
 
     @property
     def last(self) -> Stop | None:

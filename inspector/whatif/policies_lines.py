@@ -241,8 +241,8 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
         field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),
         field("why", safe(cell.why)),
         field("policy", Span(policy.title)),
-        field("differs", Span("from strict in no step" if cell.step is None else
-                              f"from strict first at step {cell.step + 1:,} of this run")),
+        *([field("differs", Span("from strict in no step" if cell.step is None else
+                                 f"from strict first at step {cell.step + 1:,} of this run"))] if column else []),
         (),
         *_decision_groups(matrix, turn),
         (),

@@ -259,7 +259,9 @@ def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     ("held %", 6, "does not begin a term"),
     ("!" * 101 + "held", 101, "more than 100"),
     ("(" * 5000, 101, "more than 100"),
-])
+    ("held " * 1_001, 5_001, "more than 1,000 terms"),
+    ('"word" | ' * 1_001, 9_001, "more than 1,000 terms"),
+], ids=lambda value: value[:40] if isinstance(value, str) else None)
 def test_errors_point_at_the_column(text, column, says):
     with pytest.raises(filters.FilterError) as caught:
         filters.parse(text)

@@ -11,6 +11,8 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.call_outcomes import CutRun, count_runs
 from inspector.report.facts import view
+from inspector.report.turn_rows import rows_of
+from inspector.report.turn_table import rows_once
 from inspector.sessions import open_paths
 from inspector.sessions.following import FollowedSession
 from inspector.sessions.open import open_each
@@ -81,8 +83,39 @@ def test_a_session_that_was_resumed_within_a_turn_keeps_that_turn_whole(tmp_path
 
 
 def test_a_session_with_nothing_new_stays_whole(first: Path, tmp_path: Path):
-    cut = session(tmp_path / "b.jsonl", *PLAN, result("no", error=True))  # another outcome of the same call
-    assert len(words(first, cut)) == 4
+    again = session(tmp_path / "b.jsonl", *PLAN, *DONE, prompt("more"))  # another end
+    assert len(words(first, again)) == len(listed(first, again)) == 4
+
+
+def listed(*paths: Path) -> list[str]:
+    """The rows of a table of these files: the file's name and the turn's number in the file."""
+    groups = open_each(list(map(str, paths)), api=None, profile=None)
+    rows = rows_once(row for group in groups for row in rows_of(
+        view(replay(open_case(group.recording))), group.paths))
+    return [f"{Path(row.file).stem}{row.number} {row.copied or ''}".strip() for row in rows]
+
+
+MORE = (prompt("more"), block(text("Yes."), "msg_04", stop="end_turn"))
+LATER = (prompt("later", timestamp="2026-02-08T00:00:00Z"),
+         block(text("No."), "msg_05", stop="end_turn", timestamp="2026-02-08T00:00:01Z"))
+
+
+@pytest.mark.parametrize(("files", "rows", "answers"), [
+    ({"a": (), "b": MORE}, ["a1", "a2", "b3 2"], [3, 1]),
+    ({"a": MORE, "b": ()}, ["a3 2", "b1", "b2"], [1, 3]),
+    ({"a": (*MORE, *LATER), "b": MORE, "c": ()}, ["a4 3", "b3 2", "c1", "c2"], [1, 1, 3]),
+    ({"a": LATER, "b": MORE}, ["a3 2", "b1", "b2", "b3"], [1, 4]),
+], ids=["in the order of writing", "the copy first", "a chain", "two forks: the older one holds what both have"])
+def test_a_copied_turn_is_counted_in_the_file_that_was_written_first(tmp_path: Path, files, rows, answers):
+    paths = [session(tmp_path / f"{name}.jsonl", *PLAN, *DONE, *more) for name, more in files.items()]
+    assert listed(*paths) == rows
+    assert [given.responses for given in open_paths(list(map(str, paths))).inputs] == answers
+
+
+def test_the_table_keeps_a_turn_that_goes_on_in_another_file(tmp_path: Path):
+    first, again = session(tmp_path / "a.jsonl", *PLAN), session(tmp_path / "b.jsonl", *PLAN, *DONE)
+    assert listed(first, again) == ["a1", "a2", "b2 1"]
+    assert listed(again, first) == ["b2 1", "a1", "a2"]
 
 
 def test_equal_words_at_another_time_are_no_copy(first: Path, tmp_path: Path):

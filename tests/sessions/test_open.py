@@ -190,6 +190,28 @@ def test_what_is_no_response_is_said_to_be_what_it_is(opened, content, said):
 LONG = 50_000_000
 
 
+@pytest.mark.parametrize(("encoding", "mark", "name"), [
+    ("utf-16-le", b"\xff\xfe", "UTF-16"), ("utf-16-be", b"\xfe\xff", "UTF-16"),
+    ("utf-32-le", b"\xff\xfe\0\0", "UTF-32"), ("utf-32-be", b"\0\0\xfe\xff", "UTF-32"),
+    ("utf-16-le", b"", "UTF-16LE"), ("utf-16-be", b"", "UTF-16BE"),
+])
+@pytest.mark.parametrize("content", ['{"choices": []}', '[{"choices": []}]'])
+def test_a_text_in_another_encoding_says_how_to_convert_it(tmp_path, encoding, mark, name, content):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(mark + content.encode(encoding))
+    (given,) = open_paths([str(path)]).inputs
+    assert given.error.startswith(f"{path}: {name} text: expected UTF-8; convert it with `iconv -f {name} -t UTF-8`")
+    (skipped,) = open_paths([str(tmp_path)]).inputs[0].skipped
+    assert skipped.why == given.error, "in a folder too"
+
+
+def test_a_mark_of_utf_8_at_the_beginning_is_no_part_of_the_text(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_bytes(b"\xef\xbb\xbf" + chat_body("Done.").encode())
+    found = open_paths([str(path)])
+    assert (found.inputs[0].error, found.exchanges[0].response.text) == (None, "Done.")
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -741,6 +741,19 @@ async def test_what_must_be_seen_is_seen_at_any_size(app_on: AppOn, size: tuple[
         assert pilot.app.screen.query_one(HeatMap).has_focus
 
 
+async def test_on_a_low_screen_the_cell_has_several_rows_and_the_legend_follows_it(app_on: AppOn) -> None:
+    async with app_on([*continued(), *ran_a_cut_call()]).run_test(size=(60, 20)) as pilot:
+        screen = await opened(pilot)
+        assert screen._cell.content_size.height >= 4
+        assert "✓ complete  ■ incomplete" not in page(pilot.app)
+        await pilot.press("tab")
+        for _ in range(40):
+            if "✓ complete  ■ incomplete" in page(pilot.app):
+                break
+            await pilot.press("down")
+        assert "✓ complete  ■ incomplete" in page(pilot.app)
+
+
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 
 

@@ -11,7 +11,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from textual.command import CommandPalette
 from textual.events import MouseDown, MouseUp
 from textual.widgets import Input
 
@@ -23,6 +22,7 @@ from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.attention import VerdictSheet
 from inspector.tui.live_run import AskLive
+from inspector.tui.policies_screen import PoliciesScreen
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tabs import TABS, SheetTab
@@ -157,15 +157,21 @@ async def test_enter_before_the_first_row_says_what_is_awaited(
     go = threading.Event()
 
     def slowly(paths, **options):
-        go.wait(60)
-        return open_each(paths, **options)
+        for group in open_each(paths, **options):
+            go.wait(60)
+            go.clear()
+            yield group
 
     monkeypatch.setattr("inspector.report.turn_index.open_each", slowly)
+    monkeypatch.setattr(turns_reading, "BATCH", 0)
     app = LoopInspector([str(folder)])
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("enter")
         assert app.screen.note == "nothing is read yet: the rows come as the files are read"
-        assert ", then worst first…" in page(app), "why rows will move"
+        go.set()
+        await until(pilot, lambda: ", then worst first…" in page(app))  # why rows will move
+        assert "reading 1 of 4 files" in page(app)
+        monkeypatch.setattr(go, "clear", lambda: None)
         go.set()
         await read(app, pilot)
         assert "worst first…" not in page(app)
@@ -233,7 +239,7 @@ async def test_a_search_reads_the_large_files_too_and_the_index_keeps_them(monke
         assert listed.slots[large][0].why == LARGE
         await pilot.press("/", *"zebra", "enter")
         assert app.screen.note == "'zebra' is in no turn that is listed · 1 large file to search, c stops"
-        assert "reading 0 of 1 files…" in page(app)
+        assert "reading 0 of 1 file…" in page(app)
         go.set()
         await read(app, pilot)
         assert listed.current_row.file == large
@@ -393,6 +399,29 @@ async def test_a_folder_is_listed_worst_first_and_what_was_not_read_comes_last_w
         assert "no session" in shown
 
 
+async def test_a_resumed_session_shows_its_own_turns_and_names_the_file_of_those_that_it_copied(tmp_path: Path) -> None:
+    common = (prompt("say hello"), block(text("Hello."), stop="end_turn"), prompt("go on"),
+              block(text("On."), "msg_02", stop="end_turn"))
+    for name, more in (("a-resumed", (prompt("plan"), failed())), ("b-first", ())):
+        (tmp_path / f"{name}.jsonl").write_text(claude(*common, *more))
+    app = LoopInspector([str(tmp_path)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        assert [(row.file.rpartition("/")[2], row.number) for row in listed_rows(listed)] == [
+            ("a-resumed.jsonl", 3), ("b-first.jsonl", 1), ("b-first.jsonl", 2)]
+        shown = page(app)
+        assert "3 turns in 2 sessions (2 copies of turns left out)" in shown
+        assert "3 of 3 (2 before it are copies, listed with b-first.jsonl)" in shown
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+        assert "turn 3 of 3" in page(app), "the file is opened whole"
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, TurnsScreen))
+        await pilot.press("p")
+        await until(pilot, lambda: isinstance(app.screen, PoliciesScreen))
+        assert [screen.came_from for screen in app.screen_stack if isinstance(screen, SessionScreen)] == [0]
+
+
 async def test_sessions_of_one_name_are_told_apart_by_their_files(tmp_path: Path) -> None:
     (tmp_path / "one.jsonl").write_text(claude({"type": "ai-title", "aiTitle": "Make a plan"}) + CUT)
     (tmp_path / "two.jsonl").write_text(claude({"type": "ai-title", "aiTitle": "Make a plan"}) + LOST)
@@ -428,6 +457,58 @@ def test_how_many_turns_need_attention_is_never_left_out_for_a_count_of_what_was
     groups = [(Span("9 turns in 2 sessions + 4 rows"),), (Span("5 need attention"),)]
     verdicts = [(Span(text),) for text in ("1 CUT", "2 HELD", "2 BLOCKED")]
     assert [text_of(row) for row in flow_groups(groups, verdicts, 26, most)] == wanted
+
+
+@pytest.mark.parametrize("wide", [60, 120])
+async def test_the_first_frame_says_where_sessions_are_looked_for(folder: Path, monkeypatch, wide: int) -> None:
+    monkeypatch.setattr(turns_reading, "read_files", lambda *_: None)
+    one, other = f"{folder}", f"{folder / 'a.jsonl'}"
+    for paths, says in ([one], f"…{one[-31:]}"), ([one, other], "2 paths"):
+        app = LoopInspector(paths)
+        async with app.run_test(size=(wide, 20)):
+            assert f"looking for sessions in {says}…\n" in page(app)
+            assert "0 turns" not in page(app)
+    monkeypatch.chdir(folder.parent)
+    app = LoopInspector(["runs"])
+    async with app.run_test(size=(wide, 20)):
+        assert "looking for sessions in runs…" in page(app)
+
+
+@pytest.mark.parametrize(("line", "row"), [
+    ("2", ("b.jsonl", 1)), ("file a", ("a.jsonl", 1)), ("file B.js", ("b.jsonl", 1)), ("turn 2", ("d.jsonl", 2)),
+])
+async def test_a_colon_takes_a_row_a_turn_or_a_file(folder: Path, line: str, row: tuple[str, int]) -> None:
+    (folder / "d.jsonl").write_text(claude(prompt("one"), failed(), prompt("two"), block(text("Y"), stop="end_turn")))
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        listed.choose(next(at for at, each in enumerate(listed_rows(listed)) if each.file.endswith("d.jsonl")))
+        want = listed_rows(listed)[1] if line == "2" else None
+        await pilot.press(":", *line, "enter")
+        await pilot.pause()
+        here = listed.current_row
+        assert want in (None, here)
+        assert want or (here.file.rpartition("/")[2], here.number) == row
+
+
+@pytest.mark.parametrize(("line", "says"), [
+    ("0", "expected 1 to 4"), ("9" * 5000, "expected a row's number"), ("file zz", "no file is called"),
+    ("turn " + "x" * 5000, "no row of this session"),
+    ("file runs", "4 files match"), ("turn 7", "no row of this session has it"),
+    ("held", "expected a row's number, turn 2 or file NAME; ctrl+p lists all commands"),
+], ids=lambda value: value[:20])
+async def test_a_line_that_names_no_row_stays_open_with_the_reason(folder: Path, line: str, says: str) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(160, 30)) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press(":")
+        await pilot.pause()
+        app.screen.query_one(Input).value = line
+        await pilot.press("enter")
+        await pilot.pause()
+        assert says in page(app)
+        await pilot.press("escape")
+        assert (app.screen, listed.cursor) == (listed.screen, 0)
 
 
 async def test_several_files_are_the_same_table(folder: Path) -> None:
@@ -607,13 +688,13 @@ async def test_closed_sessions_are_freed(folder: Path, monkeypatch: pytest.Monke
 
 
 async def test_what_is_typed_behind_a_colon_is_no_key_of_the_table(folder: Path) -> None:
-    """`:turn 3` is for an open session. Here its letters changed the theme and ran all files under a grid."""
+    """Letters behind the colon once changed the theme and ran all files under a grid."""
     async with (app := LoopInspector([str(folder)])).run_test(size=SIZE) as pilot:
         await read(app, pilot)
         theme = app.theme
         await pilot.press(":", *"turn 3")
         assert app.theme == theme
-        assert CommandPalette.is_open(app)
+        assert app.screen.query_one(Input).value == "turn 3"
         await pilot.press("escape")
         assert isinstance(app.screen, TurnsScreen)
 
@@ -732,7 +813,7 @@ async def test_by_file_each_session_is_a_row_of_its_worst_turn(tmp_path: Path) -
 
 async def test_by_file_turns_are_counted_and_sorted_by_their_count(tmp_path: Path) -> None:
     """The number of a turn and the number of turns are two columns with two names, which sort by what they show."""
-    (tmp_path / "a.jsonl").write_text(LOST)
+    (tmp_path / "a.jsonl").write_text(LOST.replace("2026-02-06", "2026-02-07"))  # at another time, so no copy
     (tmp_path / "b.jsonl").write_text(claude(prompt("one"), failed(), prompt("two"), block(text("Y"), stop="end_turn")))
     async with (app := LoopInspector([str(tmp_path)])).run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)

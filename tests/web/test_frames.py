@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual._xterm_parser import XTermParser
 
 from inspector.web.browser import MOST_CELLS, FocusFrame, FrameError, InputFrame, PingFrame, SizeFrame, frame_of
 
@@ -21,6 +22,17 @@ from inspector.web.browser import MOST_CELLS, FocusFrame, FrameError, InputFrame
 ])
 def test_the_frames_of_the_page(text: str, frame: object) -> None:
     assert frame_of(text) == frame
+
+
+@pytest.mark.parametrize(("typed", "keys"), [
+    (["\x1b", "u"], ["escape", "u"]),  # however quickly they follow each other
+    (["\x1b", "\x1b[A", "\x1b"], ["escape", "up", "escape"]),
+    (["\x1bf"], ["ctrl+right"]),  # alt and a letter are one frame, and stay one key
+])
+def test_each_key_of_the_page_is_read_as_that_key(typed: list[str], keys: list[str]) -> None:
+    frames = [frame_of(json.dumps(["stdin", each])) for each in typed]
+    parser = XTermParser()
+    assert [event.key for frame in frames for event in parser.feed(frame.data.decode())] == keys
 
 
 @pytest.mark.parametrize(("text", "says"), [

@@ -187,6 +187,13 @@ def test_an_answer_that_an_error_broke_off_is_not_a_failed_request() -> None:
     assert set(decided(made).values()) == {ENDED}
 
 
+def test_arguments_that_are_broken_without_a_cut_are_not_said_to_be_cut() -> None:
+    """As in the view of calls, which says that nothing shows a cut."""
+    made = matrix(case_of(asked([user("x")], chat(None, "tool_calls", call('{"path": plan.md}')))), Settings())
+    cut = matrix(case_of(asked([user("x")], chat(None, "tool_calls", call(CUT)))), Settings())
+    assert (decided(made)["pi-presence"], decided(cut)["pi-presence"]) == ("ran a held call", CUT_RUN)
+
+
 def test_only_the_run_that_begins_a_turn_counts() -> None:
     """pi ends the turn at the cut text: what the recorded agent asked for then, pi never saw."""
     first = [user("x")]
@@ -387,6 +394,13 @@ def test_a_row_has_as_many_policies_as_fit(width: int, seen: int, column: int) -
         assert names[row.index("▶") + 1 :].startswith(made.policies[policy].name.partition("-")[0])
     assert [policies_lines.policy_at(policies_lines.layout(made, 76, 0), at) for at in (0, 5, 6, 15, 16, 75, 76)] == [
         None, None, 0, 0, 1, 6, None]
+
+
+def test_strict_is_not_compared_with_itself() -> None:
+    made = matrix(sample("02"), Settings())
+    strict, other = (plain(list(policies_lines.sheet(made, (0, column)).lines)) for column in (0, 1))
+    assert "from strict" not in strict
+    assert "from strict" in other
 
 
 def test_where_there_is_room_the_words_stand_in_full() -> None:

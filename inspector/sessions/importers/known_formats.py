@@ -118,19 +118,31 @@ def _list_names(names: list[Any]) -> str:
     return f"{shown} …" if len(names) > _MOST_KEYS else shown
 
 
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_ENCODINGS: Mapping[bytes, str] = {
+    b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32",  # before UTF-16, whose mark begins one of them
+    b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16",
+    b"{\0": "UTF-16LE", b"[\0": "UTF-16LE", b"\0{": "UTF-16BE", b"\0[": "UTF-16BE",  # JSON without a mark
+}
+"""The first bytes of a text -> its encoding, as `iconv` names it."""
 
 
 def unknown(data: bytes, path: str) -> str:
     """Why no importer recognises a file; if its name is that of a format, what that format expects."""
+    if message := other_encoding(data):
+        return message
     tried = _formats_with_mark(os.path.basename(os.fsencode(path)).lower())
     named = f"; by its name it would be {_expectations(tried)}" if tried else ""
     return f"{_no_format(data)}{named}"
 
 
+def other_encoding(head: bytes) -> str:
+    """The message about a text that is not UTF-8, by its first bytes; empty for any other file."""
+    encoding = next((name for mark, name in _ENCODINGS.items() if head.startswith(mark)), "")
+    return encoding and (f"{encoding} text: expected UTF-8; convert it with `iconv -f {encoding} -t UTF-8` "
+                         "(PowerShell's > writes UTF-16, its `Out-File -Encoding utf8` does not)")
+
+
 def _no_format(data: bytes) -> str:
-    if data.startswith(_UTF16):
-        return "UTF-16 text: expected UTF-8 (byte 0 begins a UTF-16 mark)"
     head = data[:HEAD]
     try:
         head.decode("utf-8")
