@@ -309,6 +309,28 @@ def test_a_chunk_without_content_after_the_reason_changes_nothing(part: dict[str
     assert (ended.stop_reason.normalized, rules(ended)) == (Stop.END_TURN, set())
 
 
+CODE = {"executableCode": {"code": "print(6 * 7)", "language": "PYTHON"}}
+CODE_RESULT = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42"}}
+
+
+@pytest.mark.parametrize("code", [CODE, {"executable_code": CODE["executableCode"]}])
+@pytest.mark.parametrize("after", [(), ({"text": "", "thoughtSignature": "c2ln"},), ({"text": "so", "thought": True},)])
+def test_a_stream_that_ends_behind_code_was_cut(code: dict[str, Any], after: tuple[dict[str, Any], ...]) -> None:
+    """The recorded stream has its middle STOP beside the code; the result and a last STOP follow."""
+    middle = sse(body(HELLO), body(code, *after, reason="STOP"))
+    cut = decode(middle)
+    assert (cut.stop_reason.normalized, cut.raw_stop_reason) == (Stop.INTERRUPTED, "STOP")
+    assert "gemini_generate.no_code_result" in rules(cut)
+    assert decode(middle + sse(body(CODE_RESULT))).stop_reason.normalized is Stop.INTERRUPTED
+    whole = decode(middle + sse(body(CODE_RESULT), body({"text": "42."}, reason="STOP")))
+    assert (whole.stop_reason.normalized, "gemini_generate.no_code_result" in rules(whole)) == (Stop.END_TURN, False)
+
+
+def test_an_answer_whose_code_has_its_result_or_that_came_whole_is_not_cut() -> None:
+    for ended in (sse(body(CODE), body(CODE_RESULT, reason="STOP")), body(HELLO, CODE, reason="STOP")):
+        assert decode(ended).stop_reason.normalized is Stop.END_TURN
+
+
 @pytest.mark.parametrize("word", ["MAX_TOKENS", "SAFETY"])
 def test_a_reason_that_is_no_end_stays_the_reason_of_what_follows(word: str) -> None:
     assert decode(sse(body(HELLO, reason=word), body({"text": "x"}))).stop_reason == decode(

@@ -7,9 +7,22 @@ does not decide whether a call may run: a call that arrived whole is closed unde
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Severity, Stop, StopReason, Usage
+from loop_core.values import (
+    At,
+    ChatResponse,
+    Evidence,
+    ExchangePart,
+    OpaquePart,
+    ReasoningPart,
+    ResponsePart,
+    Severity,
+    Stop,
+    StopReason,
+    Usage,
+)
 from loop_core.wire import base
 from loop_core.wire.body import token_count, word
 from loop_core.wire.failures import StopRow, read_error
@@ -34,6 +47,8 @@ _PLAIN_CANDIDATE = frozenset({
 })
 """The fields of a candidate that say nothing about its end."""
 _COUNTS = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
+_CODE = ("executableCode", "executable_code")
+"""The types of a part with code that the provider runs; a part with the result follows it."""
 _COUNTED = frozenset(_COUNTS) | {SNAKE[name] for name in _COUNTS}
 
 
@@ -110,7 +125,8 @@ class Decoder(base.Decoder):
             # The closing bracket is this framing's end mark; without it and without a reason the body was cut.
             self.saw_done = self._framing.closed
             self.cut = self.cut or not (self._framing.closed or self.raw)
-        stop, parts = self._stop(), self._parts.build()
+        parts = self._parts.build()
+        stop = self._stop(parts)
         del self._parts  # it refers to this decoder: a cycle, never freed where the garbage collector is paused
         if stop.normalized is Stop.END_TURN and not parts:
             stop = stop._replace(detail="empty")
@@ -215,7 +231,7 @@ class Decoder(base.Decoder):
         if isinstance(value, str) and value:
             self.native[name] = value
 
-    def _stop(self) -> StopReason:
+    def _stop(self, parts: Sequence[ResponsePart]) -> StopReason:
         stop = self.map_word(self.raw, self.raw_at)
         before = stop.evidence if self.raw else ()
         if self._blocked is not None:
@@ -232,7 +248,19 @@ class Decoder(base.Decoder):
             end = At(ExchangePart.BODY, self.size, self.size)
             self.find(f"{API}.goes_on", f"the answer goes on after finish reason {self.raw}, and none follows it", end)
             return StopReason(Stop.INTERRUPTED, self.raw, None, (*before, Evidence(f"{API}.goes_on", end)))
+        if self.streaming and _code_waits(parts) and stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL):
+            # The provider runs the code and streams its result: the STOP beside the code is that middle one.
+            end = At(ExchangePart.BODY, self.size, self.size)
+            self.find(f"{API}.no_code_result", f"the stream ends behind code that the provider runs, under finish "
+                      f"reason {self.raw}, and without its result", end)
+            return StopReason(Stop.INTERRUPTED, self.raw, None, (*before, Evidence(f"{API}.no_code_result", end)))
         return stop
+
+
+def _code_waits(parts: Sequence[ResponsePart]) -> bool:
+    """Whether the last part beside thoughts is code whose result has not come."""
+    last = next((part for part in reversed(parts) if type(part) is not ReasoningPart), None)
+    return type(last) is OpaquePart and last.type in _CODE
 
 
 def _usage(counts: dict[str, Any]) -> Usage | None:
