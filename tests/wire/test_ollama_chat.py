@@ -210,7 +210,8 @@ def test_the_word_of_a_later_answer_is_not_about_one_that_ended_without_a_word()
 
 
 def test_the_tokens_of_a_later_answer_are_not_those_of_the_first() -> None:
-    response = decode(lines(line("Hi"), {**end("stop"), "eval_count": 3}, line("!"), {**end("stop"), "eval_count": 900}))
+    first, second = ({**end("stop"), "eval_count": count} for count in (3, 900))
+    response = decode(lines(line("Hi"), first, line("!"), second))
     assert response.usage is not None
     assert response.usage.output_tokens == 3
 
