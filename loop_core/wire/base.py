@@ -108,7 +108,7 @@ class Decoder:
         self.cut = False  # the body ended inside a frame or a JSON value
         self._opening: bytes | None = None  # the payload of the first frame
         self.frame: Frame = (b"", None, 0, 0)  # the event that is being read, or the whole body
-        self._late: Frame | None = None  # the last event after the end
+        self._late: Frame | None = None  # the last event that is no part of the answer
         self._framing: Framing | None = None
         self._head = b""
 

@@ -26,7 +26,8 @@ from loop_core.values import (
 from loop_core.wire import base
 from loop_core.wire.body import token_count, word
 from loop_core.wire.failures import StopRow, read_error
-from loop_core.wire.gemini_generate.parts import Parts, holds_content, string_piece
+from loop_core.wire.gemini_generate.partial_args import string_piece
+from loop_core.wire.gemini_generate.parts import Parts, holds_content
 from loop_core.wire.gemini_generate.table import (
     API,
     BLOCK_REASONS,
@@ -67,6 +68,7 @@ class Decoder(base.Decoder):
         self._others: dict[int, tuple[str, At] | None] = {}  # its reason, of each candidate that is not read
         self._token: tuple[str, At] | None = None  # the last checkpoint, and where it stood
         self._blocked: tuple[str, At] | None = None
+        self._call_chunk: bytes | None = None  # the last chunk that began a call and counts tokens
         self._goes_on = False  # whether content came after the last finish reason
         self._holder: tuple[str, ...] = ()  # the path of the answer in the value that is read: Code Assist wraps it
 
@@ -112,7 +114,18 @@ class Decoder(base.Decoder):
                     return True
             except (KeyError, TypeError, ValueError):
                 pass  # it has another shape
+        if self.frame[0] == self._call_chunk:
+            self._late = self.frame  # it is no part of the answer
+            self.find(f"{API}.chunk_repeated", "a chunk with a call came twice, with the same count of output tokens",
+                      self.at())
+            return False
+        before = parts.last_whole
         self._read(event)
+        # A call costs tokens: another equal call would be in a chunk with a higher count.
+        usage = get(event.get(WRAPPER) or event, "usageMetadata")
+        counted = isinstance(usage, dict) and token_count(get(usage, "candidatesTokenCount"))
+        if counted and parts.last_whole not in (before, None):
+            self._call_chunk = self.frame[0]
         return False
 
     def on_body(self, body: Any) -> None:
