@@ -386,6 +386,19 @@ def test_blocks_of_one_index_that_each_ended_are_whole() -> None:
     assert (cut.stop_reason, {each.admission for each in cut.calls}) == ("max_tokens", {"held"})
 
 
+@pytest.mark.parametrize("more", [
+    text_block(1, " More"), text_block(1, " More")[:-1], call_block(1, '{"a":1}'),
+])
+def test_an_answer_that_goes_on_after_its_reason_and_has_no_end_was_cut(more: list[dict[str, Any]]) -> None:
+    for word, said in (("end_turn", text_block(0, "Hi")), ("tool_use", call_block(0, '{"a":1}'))):
+        events = [message_start(), *said, message_delta(word), *more]
+        cut = read(API, sse(*events))
+        assert (cut.stop_reason, cut.raw) == ("interrupted", word)
+        assert {each.admission for each in cut.calls} <= {"held"}
+        assert "anthropic_messages.goes_on" in {each.rule for each in cut.findings}
+        assert read(API, sse(*events, message_delta(word))).stop_reason == read(API, sse(*events, STOP)).stop_reason
+
+
 def test_content_in_message_start_is_not_lost() -> None:
     got = decode(API, sse(message_start(content=[{"type": "text", "text": "Hi"}]), message_delta("end_turn"), STOP))
     assert got.text == "Hi"

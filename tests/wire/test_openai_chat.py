@@ -563,6 +563,17 @@ def test_what_comes_after_the_reason_is_not_covered_by_it() -> None:
     assert [call.closed for call in response.tool_calls] == [True]
 
 
+@pytest.mark.parametrize("more", [{"content": " more"}, {"role": "assistant", "content": " more"}])
+def test_an_answer_that_goes_on_after_its_reason_and_has_no_end_was_cut(more: dict[str, Any]) -> None:
+    events = [chunk({"content": "Hi"}), chunk({}, "stop"), chunk(more)]
+    cut = read(sse(*events, done=False))
+    assert (cut.stop_reason.normalized, cut.raw_stop_reason, cut.text) == (Stop.INTERRUPTED, "stop", "Hi more")
+    for ended in (sse(*events), sse(*events, chunk({}, "stop"), done=False)):
+        assert read(ended).stop_reason.normalized is Stop.END_TURN
+    capped = read(sse(events[0], chunk({}, "length"), chunk(more), done=False))
+    assert capped.stop_reason.normalized is Stop.MAX_TOKENS
+
+
 def test_the_signature_of_gemini_goes_with_its_call() -> None:
     extra = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
     for data in (whole({"tool_calls": [{**CALL, **extra}]}, "tool_calls"),

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from loop_core.values import (
+    FINISHED,
     At,
     CallKind,
     ChatResponse,
@@ -19,6 +20,7 @@ from loop_core.values import (
     ProviderError,
     ResponsePart,
     Severity,
+    Stop,
     StopReason,
     ToolCall,
     Usage,
@@ -59,6 +61,7 @@ class Decoder(base.Decoder):
         self._open: dict[Any, MessageBlock] = {}
         self._begun: dict[Any, str | None] = {}  # the JSON with which the last block of each index began
         self._earlier = 0  # so many blocks are of messages before the one that is read
+        self._pieces_before = 0  # so many had arrived when the last stop reason came
         self._counts: dict[str, int] = {}
         self._refusal: str | None = None
         self._tail: int | None = None  # where the first message_delta begins: no block reaches beyond it
@@ -131,11 +134,21 @@ class Decoder(base.Decoder):
         """The mapped reason. A `stop_sequence` whose sequence is not named becomes unknown: translators write this word
         over filters, failures and whatever they do not know."""
         stop = self.map_word(self.raw, self.raw_at)
+        if self.raw and not self.saw_done and self._pieces() > self._pieces_before:
+            end = At(ExchangePart.BODY, self.size, self.size)
+            self.find(f"{API}.goes_on", f"the answer goes on after stop reason {self.raw}, and has no end", end)
+            if stop.normalized in FINISHED:
+                seen = Evidence(f"{API}.goes_on", end)
+                return stop._replace(normalized=Stop.INTERRUPTED, detail=None, evidence=(*stop.evidence, seen))
         if self.raw != "stop_sequence" or self.native.get("stop_sequence") or self.raw in self.words:
             return stop
         row = STOP_REASONS[UNNAMED]
         return stop._replace(normalized=row.stop, detail=row.detail,
                              evidence=(*stop.evidence, Evidence(f"{API}.{UNNAMED}", self.raw_at)))
+
+    def _pieces(self) -> int:
+        """The number of blocks and of pieces that arrived."""
+        return sum(1 + len(block.chunks) for block in self._order)
 
     def _after_fallback(self, parts: list[ResponsePart], limit: int) -> list[ResponsePart]:
         """Reports which model wrote which part; returns the parts without calls of a model that handed over."""
@@ -236,6 +249,7 @@ class Decoder(base.Decoder):
             if reason is not None:
                 # The last word counts, and a later delta without one takes none away (wire notes).
                 self.end_with(str(reason), self.at("delta", "stop_reason"))
+                self._pieces_before = self._pieces()
             self._read_native(delta)
         self._read_native(event)
         self._read_usage(event.get("usage"))
