@@ -147,22 +147,24 @@ def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
     return None
 
 
-REPEATED_INDEX = ".repeated_index"
-"""The end of the rules of findings that say that a part of an answer began again before it ended."""
+MISPLACED_EVENTS = (".repeated_index", ".delta_without_start", ".orphan_delta")
+"""The ends of the rules of findings that say that an event, which begins a part of an answer, came twice or is missing.
+"""
 
 
-def begun_twice(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """A part of the answer began again before it ended, as where a proxy repeats an event, and a call is not whole:
-    no limit cut it."""
+def misplaced_event(case: JudgeCase, stop: StopReason) -> Correction | None:
+    """An event that begins a part of the answer came twice or not at all, as through a faulty proxy, and a call is not
+    whole: no limit cut it."""
     if stop.normalized not in FINISHED:
         return None
-    again = next((found for found in case.response.findings if found.rule.endswith(REPEATED_INDEX)), None)
+    seen = next((found for found in case.response.findings if found.rule.endswith(MISPLACED_EVENTS)), None)
     cut = {id(call) for call, reading in case.calls if reading.shape is ArgumentShape.CUT}
-    call = next((call for call in case.every_call if not call.closed or id(call) in cut), None)
-    if again is None or call is None:
+    broken = [call for call in case.every_call if not is_phantom(call) and (not call.closed or id(call) in cut)]
+    call = next(iter(broken), None)
+    if seen is None or call is None:
         return None
-    return Correction(Stop.MALFORMED_TOOL_CALL, None, again.at,
-                      f"{again.message}, and the call {call.name} is not whole", Severity.ERROR)
+    return Correction(Stop.MALFORMED_TOOL_CALL, None, seen.at,
+                      f"{seen.message}, and {call.name or 'a call without a name'} is not whole", Severity.ERROR)
 
 
 def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -288,7 +290,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("ended_wordless", ended_wordless),
     ("native_word", native_word),
     ("contradiction", contradiction),
-    ("begun_twice", begun_twice),
+    ("misplaced_event", misplaced_event),
     ("cut_arguments", cut_arguments),
     ("open_call", open_call),
     ("lost_frame", lost_frame),

@@ -373,7 +373,7 @@ def test_a_call_whose_block_began_twice_is_no_call_that_a_limit_cut(events: list
     got = read(API, sse(message_start(), *events, message_delta("tool_use"), STOP))
     assert got.stop_reason == "malformed_tool_call"
     assert {each.admission for each in got.calls} == {"held"}
-    begun = next(each for each in got.findings if each.rule == "judge.begun_twice")
+    begun = next(each for each in got.findings if each.rule == "judge.misplaced_event")
     assert begun.at == next(each.at for each in got.findings if each.rule == "anthropic_messages.repeated_index")
 
 
