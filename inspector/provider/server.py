@@ -172,7 +172,7 @@ def serving(
     `pace`. Pages of the origin `cors` may read the answers.
 
     Raises:
-        LoopError: a scenario or the profile cannot be used, or the port is taken.
+        LoopError: a scenario or the profile cannot be used, the port is taken, or the server cannot run.
     """
     stories = story_of(scenarios)
     seen: list[AnsweredRequest] = []
@@ -190,8 +190,12 @@ def serving(
     def run() -> None:
         try:
             asyncio.run(play())
-        except CallerError as why:
-            began.set_exception(why)
+        except Exception as why:  # noqa: BLE001  (of any kind: the caller waits for it)
+            said = one_line(f"the provider cannot run: {type(why).__name__}: {why}")
+            if began.done():
+                trouble("ended", said)
+            else:
+                began.set_exception(why if isinstance(why, CallerError) else CallerError(said))
 
     # Daemon: a program that fails to leave the block can still end.
     thread = threading.Thread(target=run, name="scripted provider", daemon=True)

@@ -15,7 +15,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from loop_core.json_parser import from_json_prefix
-from loop_core.judge.schema_cost import REFERENCES, is_costly
+from loop_core.judge.schema_cost import (
+    PATTERN_BOUNDS,
+    REFERENCES,
+    TOO_COSTLY_PATTERNS,
+    is_costly,
+    pattern_characters,
+)
 from loop_core.values import ArgsForm, CallKind, Tool, ToolCall
 
 _VERBATIM_KEYWORDS = frozenset({"enum", "const", "default", "example", "examples", "required"})
@@ -31,9 +37,15 @@ def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, .
     found = _validator(tool) if tool is not None else None
     if found is None:
         return ()
-    validator, root = found
-    if root is not None and is_costly(root, value):
+    validator, root, text, several = found
+    if several and is_costly(root, value):
         return (TOO_COSTLY,)
+    characters = pattern_characters(root, value) if text else 0
+    if characters:
+        validator = next((made for row, bound in enumerate(PATTERN_BOUNDS) if characters <= bound.characters
+                          and (made := _compile_bounded(text, row)) is not None), None)
+        if validator is None:
+            return (TOO_COSTLY_PATTERNS,)
     return tuple(
         f"{'/'.join(str(key) for key in error.instance_path) or 'arguments'}: {error.message}"
         for error in validator.iter_errors(value)
@@ -120,14 +132,18 @@ class _Validator(NamedTuple):
 
     validator: Any
     root: Any
-    """The schema as JSON if it has several references, by which checking a value may take long; else None."""
+    """The schema as JSON."""
+    patterned: str
+    """The text of the schema if it has patterns, which may take long to match; else empty."""
+    several: bool
+    """Whether it has several references, by which checking a value may take long."""
 
 
 _COMPILED: dict[int, tuple[Mapping[str, Any], str, _Validator | None]] = {}
 """Identity of a schema -> the schema, its dialect and its validator. Storing the schema keeps the identity from being
 used again."""
-_MOST_BACKTRACKING = 200_000
-"""The number of steps back after which a pattern of a schema counts as not matching."""
+_MOST_BACKTRACKING = 1_000
+"""The number of steps back after which a pattern counts as not matching, where no character of it was counted."""
 TOO_COSTLY = "arguments: a check against this schema, whose references multiply its parts, would take too long"
 """The problem of arguments that are not checked (`is_costly`)."""
 _MOST_VALIDATORS = 512  # schemas come from outside, and a long recording may declare new ones in every request
@@ -154,15 +170,28 @@ def _validator(tool: Tool) -> _Validator | None:
 def _compile_schema(text: str) -> _Validator | None:
     import jsonschema_rs
 
-    # A pattern comes from outside; one that backtracks for ever is given up, and the value counts as refused.
-    patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_MOST_BACKTRACKING)
     root = json.loads(text)
     try:
+        patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_MOST_BACKTRACKING)
         made = jsonschema_rs.validator_for(root, retriever=_refuse, pattern_options=patterns)
-        # A single reference applies nothing twice, so that most schemas need no count.
-        several = sum(text.count(f'"{name}"') for name in REFERENCES) > 1
-        return _Validator(made, root if several else None)
     except (ValueError, TypeError, jsonschema_rs.ReferencingError):  # its ValidationError is a ValueError
+        return None
+    # A single reference applies nothing twice, so that most schemas need no count.
+    several = sum(text.count(f'"{name}"') for name in REFERENCES) > 1
+    return _Validator(made, root, text if '"pattern' in text else "", several)
+
+
+@lru_cache(maxsize=512)
+def _compile_bounded(text: str, row: int) -> Any:
+    """The validator of a schema under a row of `PATTERN_BOUNDS`; None if its patterns are beyond it."""
+    import jsonschema_rs
+
+    _, size, steps = PATTERN_BOUNDS[row]
+    options = (jsonschema_rs.FancyRegexOptions(backtrack_limit=steps, size_limit=size) if steps
+               else jsonschema_rs.RegexOptions(size_limit=size))
+    try:
+        return jsonschema_rs.validator_for(json.loads(text), retriever=_refuse, pattern_options=options)
+    except ValueError:  # the schema itself can be compiled
         return None
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 
 from loop_core.judge import arguments, endings
 from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse_call, parse_input
+from loop_core.judge.caps import cut_at_cap, has_reasoning, spent_cap
 from loop_core.judge.endings import Ending, EndingSign, ending_of, has_calls, hit_stop_string
-from loop_core.judge.signs import Sign, stops_in_the_middle
 from loop_core.values import (
     FINISHED,
     WORDLESS,
@@ -23,7 +23,6 @@ from loop_core.values import (
     Evidence,
     FactQuote,
     Finding,
-    ReasoningPart,
     Request,
     Severity,
     Stop,
@@ -148,6 +147,26 @@ def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
     return None
 
 
+MISPLACED_EVENTS = (".repeated_index", ".delta_without_start", ".orphan_delta")
+"""The ends of the rules of findings that say that an event, which begins a part of an answer, came twice or is missing.
+"""
+
+
+def misplaced_event(case: JudgeCase, stop: StopReason) -> Correction | None:
+    """An event that begins a part of the answer came twice or not at all, as through a faulty proxy, and a call is not
+    whole: no limit cut it."""
+    if stop.normalized not in FINISHED:
+        return None
+    seen = next((found for found in case.response.findings if found.rule.endswith(MISPLACED_EVENTS)), None)
+    cut = {id(call) for call, reading in case.calls if reading.shape is ArgumentShape.CUT}
+    broken = [call for call in case.every_call if not is_phantom(call) and (not call.closed or id(call) in cut)]
+    call = next(iter(broken), None)
+    if seen is None or call is None:
+        return None
+    return Correction(Stop.MALFORMED_TOOL_CALL, None, seen.at,
+                      f"{seen.message}, and {call.name or 'a call without a name'} is not whole", Severity.ERROR)
+
+
 def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
     """Arguments end in the middle of their JSON, whatever the reason says (vLLM #58228, hermes-agent #7693)."""
     if stop.normalized not in WORDLESS:
@@ -218,21 +237,6 @@ def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
     return None
 
 
-def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int] | None:
-    """The output tokens and the cap, if the response is known to have used the whole cap; None otherwise."""
-    cap, usage = request.max_tokens if request else None, response.usage
-    if cap is None or usage is None or usage.output_tokens is None or usage.output_tokens < cap:
-        return None
-    if response.other_choices or (request is not None and request.n > 1):
-        return None  # the usage is the sum over all choices, the cap is for each
-    return usage.output_tokens, cap
-
-
-def maybe_cut_at_cap(response: ChatResponse, request: Request | None) -> bool:
-    """Whether a response may be cut: it used all allowed tokens, and shows neither reasoning nor a stop string."""
-    return spent_cap(response, request) is not None and not (_has_reasoning(response) or hit_stop_string(response))
-
-
 def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The response used all allowed tokens, which is a sign of a cut. It proves the cut if the text stops in the
     middle, or if the last call lacks required members."""
@@ -250,7 +254,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
         # Nothing of a call shows that its batch was cut, or that an empty object stands for a lost one (vLLM #46303).
         said = f"{seen}, though the reason is {stop.raw!r}: the batch may be cut"
         return Correction(Stop.MAX_TOKENS, None, None, said, Severity.WARNING)
-    if _has_reasoning(case.response):
+    if has_reasoning(case.response):
         return Correction(None, None, None, f"{seen}; reasoning may not count under the cap", Severity.INFO)
     sign = cut_at_cap(case.response, case.request)
     if sign is not None:
@@ -264,24 +268,6 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
         said = f"{seen}, and the arguments of {call.name} {lacks}, though the reason is {stop.raw!r}"
         return Correction(Stop.MAX_TOKENS, None, call.at, said, Severity.ERROR)
     return Correction(None, None, None, f"{seen}; nothing else shows a cut", Severity.INFO)
-
-
-def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
-    """The sign that a text which used all allowed tokens stops in the middle; None if there is none.
-
-    A stop string ends a text anywhere, so if one may have been hit, no sign is searched.
-    """
-    if spent_cap(response, request) is None or _has_reasoning(response) or has_calls(response):
-        return None
-    if hit_stop_string(response) or endings.stop_string_unknown(response, request):
-        return None
-    return stops_in_the_middle(response.text or "")
-
-
-def _has_reasoning(response: ChatResponse) -> bool:
-    """Whether reasoning was seen or reported."""
-    reported = response.usage is not None and bool(response.usage.reasoning_tokens)
-    return reported or any(type(part) is ReasoningPart for part in response.parts)
 
 
 def context_full(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -304,6 +290,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("ended_wordless", ended_wordless),
     ("native_word", native_word),
     ("contradiction", contradiction),
+    ("misplaced_event", misplaced_event),
     ("cut_arguments", cut_arguments),
     ("open_call", open_call),
     ("lost_frame", lost_frame),

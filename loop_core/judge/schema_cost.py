@@ -2,11 +2,13 @@
 
 Schemas and arguments come from outside. With references, a few lines of a schema apply their parts to one value
 exponentially often. The count follows the schema as a validator does, but counts equal pairs of schema and value once.
+It also counts the characters that patterns are matched with, since the time of a pattern grows with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin
 
@@ -15,6 +17,34 @@ MOST_CHECKS = 20_000
 MOST_REPEATS = 50
 """The number of times that each part may be applied to the same part of a value on average, where more checks are made:
 large arguments need many, but hardly any twice."""
+
+
+class PatternBound(NamedTuple):
+    """Characters of arguments that may be matched with the patterns of a schema, if its patterns are within limits."""
+
+    characters: int
+    size: int
+    """The largest size of a compiled pattern in bytes; repetitions with a bound make it large."""
+    steps: int = 0
+    """The number of steps back after which a pattern counts as not matching; 0 for patterns without lookaround and
+    references, which need none."""
+
+
+# Each row takes less than a second, with patterns and texts built to take long (jsonschema-rs 0.61.0).
+PATTERN_BOUNDS: tuple[PatternBound, ...] = (
+    PatternBound(200_000, 5_000),
+    PatternBound(50_000, 50_000),
+    PatternBound(2_000, 500_000),
+    PatternBound(400, 10_000_000),
+    PatternBound(300, 50_000, 500),
+    PatternBound(1_000, 5_000, 600),
+    PatternBound(10_000, 5_000, 60),
+    PatternBound(300, 500_000, 60),
+)
+"""The bounds in the order in which they are tried: the first that fits both the arguments and the patterns is used."""
+TOO_COSTLY_PATTERNS = "arguments: they are too long to be matched with the patterns of this schema in time"
+"""The problem of arguments that are not checked because no row of `PATTERN_BOUNDS` fits."""
+
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 """The keywords by which a schema refers to another one."""
 _ON_THE_VALUE = ("not", "if", "then", "else", *REFERENCES)
@@ -96,22 +126,46 @@ class _Application(NamedTuple):
 
 def is_costly(root: Any, value: Any) -> bool:
     """Whether a validator would apply parts of the schema to parts of the value too often."""
-    counts: dict[tuple[int, tuple[int, Any]], int] = {}
-
-    def count(each: _Application) -> int:
-        key = id(each.schema), each.place
-        if key not in counts:
-            counts[key] = 0  # a reference that leads back to itself adds nothing
-            counts[key] = 1 + sum([count(inner) for inner in _applied(each, document)])
-        return counts[key]
-
-    if not isinstance(root, dict):
-        return False
     try:
-        document = _Document(root)
-        return count(_Application(root, value, (0, None))) > max(MOST_CHECKS, MOST_REPEATS * len(counts))
+        checks, different = _sum(root, value, lambda each: 1)
     except RecursionError:
         return True
+    return checks > max(MOST_CHECKS, MOST_REPEATS * different)
+
+
+def pattern_characters(root: Any, value: Any) -> float:
+    """The number of characters that a validator would match with the patterns of the schema, each as often as it
+    would; infinite if the schema or the value is nested too deeply to count."""
+    try:
+        return _sum(root, value, _matched)[0]
+    except RecursionError:
+        return math.inf
+
+
+def _matched(each: _Application) -> int:
+    schema, value, _ = each
+    found = len(value) if isinstance(value, str) and "pattern" in schema else 0
+    patterns = schema.get("patternProperties")
+    if isinstance(value, dict) and isinstance(patterns, dict):
+        found += len(patterns) * sum(map(len, value))
+    return found
+
+
+def _sum(root: Any, value: Any, cost: Callable[[_Application], int]) -> tuple[int, int]:
+    """The sum of the costs of all applications of a schema to a value, and the number of different applications."""
+    sums: dict[tuple[int, tuple[int, Any]], int] = {}
+
+    def add(each: _Application) -> int:
+        key = id(each.schema), each.place
+        if key not in sums:
+            sums[key] = 0  # a reference that leads back to itself adds nothing
+            sums[key] = cost(each) + sum([add(inner) for inner in _applied(each, document)])
+        return sums[key]
+
+    if not isinstance(root, dict):
+        return 0, 0
+    document = _Document(root)
+    return add(_Application(root, value, (0, None))), len(sums)
 
 
 def _applied(each: _Application, document: _Document) -> Iterator[_Application]:
@@ -132,6 +186,7 @@ def _parts(each: _Application, document: _Document) -> Iterator[tuple[Any, Any, 
     if isinstance(value, dict):
         declared, patterns = schema.get("properties"), tuple(_values(schema.get("patternProperties")))
         for key, member in value.items():
+            yield schema.get("propertyNames"), key, (id(value), (key,))
             own = declared.get(key) if isinstance(declared, dict) else None
             for part in (own, *patterns, *map(schema.get, _ON_MEMBERS)):
                 yield part, member, (id(value), key)

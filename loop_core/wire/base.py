@@ -108,7 +108,7 @@ class Decoder:
         self.cut = False  # the body ended inside a frame or a JSON value
         self._opening: bytes | None = None  # the payload of the first frame
         self.frame: Frame = (b"", None, 0, 0)  # the event that is being read, or the whole body
-        self._late: Frame | None = None  # the last event after the end
+        self._late: Frame | None = None  # the last event that is no part of the answer
         self._framing: Framing | None = None
         self._head = b""
 
@@ -304,10 +304,14 @@ class Decoder:
                     self._opening = payload
                 self._read_event(event, name)
             elif type(event) is not dict:
-                if (error := read_error(event, self.http_status)) is not None:
+                if (error := read_error(event, self.http_status)) is not None and not self.saw_done:
                     self.fail(error, self.at())
                 else:
                     self.find("frame.no_object", "a frame is not a JSON object", self.at())
+            elif (error := read_error(event, 400 if name == "error" else None)) is not None:
+                # OpenAI's clients stop reading at the mark (openai 3.54.0 _streaming.py): the answer stays whole.
+                said = f"an error follows the end mark, at which clients stop reading: {error.message[:200]}"
+                self.find("frame.error_after_end", said, self.at())
 
     def _read_event(self, event: dict[str, Any], name: str | None) -> None:
         try:

@@ -50,6 +50,10 @@ def each_call_once(response: ChatResponse, find: Callable[[str, str, At | None],
     it must not run twice. With other arguments it is another call, since several servers give one id to all calls of an
     answer (Xinference #4237, nanobot #4473, oh-my-pi #2055). But if one of two texts only adds to the other, the call
     may have been sent while it grew, and nothing shows which text is meant: both are kept, as texts of one call.
+
+    Calls without ids stay as many as came, since two equal ones may be meant (a die that is thrown twice). Not even
+    equal lines of Ollama show a repetition: their times are as coarse as the clock of the server. Gemini's chunks count
+    the output tokens, so there an equal chunk is a repetition, which its decoder leaves out.
     """
     counts = Counter(part.id for part in response.parts if type(part) is ToolCall and part.kind is not CallKind.SERVER)
     repeated = {ident for ident, count in counts.items() if ident and count > 1}

@@ -167,6 +167,20 @@ def test_a_frame_that_was_not_read_may_have_held_a_part_of_a_call(rule: str, sto
     assert effective(replace(reply(stop, call(GOOD)), findings=odd)).stop.normalized is Stop.TOOL_CALL
 
 
+@pytest.mark.parametrize("kind", ["repeated_index", "delta_without_start", "orphan_delta"])
+@pytest.mark.parametrize("stop", [Stop.END_TURN, Stop.TOOL_CALL])
+def test_no_limit_cut_a_call_that_is_broken_where_an_event_is_misplaced(kind: str, stop: Stop) -> None:
+    misplaced = (Finding(f"some_format.{kind}", Severity.WARNING, "block 0 began twice", At(start=7)),)
+    for broken in (call(GOOD)._replace(closed=False), call(CUT)):
+        found = effective(replace(reply(stop, broken), findings=misplaced))
+        assert (found.stop.normalized, rules(found)) == (Stop.MALFORMED_TOOL_CALL, ["judge.misplaced_event"])
+        assert found.stop.evidence[0].at == At(start=7)
+        assert finding(found, "judge.misplaced_event") is Severity.ERROR
+        assert effective(reply(stop, broken)).stop.normalized is Stop.MAX_TOKENS
+        assert effective(replace(reply(Stop.MAX_TOKENS, broken), findings=misplaced)).stop.normalized is Stop.MAX_TOKENS
+    assert effective(replace(reply(stop, call(GOOD)), findings=misplaced)).stop.normalized is Stop.TOOL_CALL
+
+
 @pytest.mark.parametrize("rule", ["frame.lenient", "body.lenient"])
 def test_a_call_with_bytes_that_are_no_text_is_not_the_call_that_was_made(rule: str) -> None:
     lenient = (Finding(rule, Severity.WARNING, "a frame holds invalid UTF-8", At(start=7)),)

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from loop_core import read
 from loop_core.judge.arguments import TOO_COSTLY, is_usable, schema_problems, takes_no_arguments
+from loop_core.judge.schema_cost import TOO_COSTLY_PATTERNS
 from loop_core.values import CallKind, Tool
 from tests.scenes.turns import WRITE
 
@@ -187,6 +189,69 @@ def test_a_schema_that_would_be_checked_for_ever_is_not_checked(tool: Tool, valu
 def test_references_that_are_followed_in_time_are_checked(tool: Tool, value: dict[str, Any]) -> None:
     assert schema_problems(tool, value) == ()
     assert is_usable(tool)
+
+
+def patterned(pattern: str) -> Tool:
+    return Tool("f", {"properties": {"x": {"type": "string", "pattern": pattern}}})
+
+
+@pytest.mark.parametrize(("pattern", "text"), [
+    ("^[a-z]+$", "a" * 150_000),
+    ("^(?:[a-z]{200})+$", "a" * 40_000),
+    ("^(?:[^ ]{100})+$", "a" * 2_000),
+    ("^[^ ]{300,990}$", "a" * 400),
+    ("^(?:(?!b)a)+[a-z]{200}$", "a" * 80 + "c" * 200),
+    ("^(?:(?!b)a)+$", "a" * 500),
+    (r"^(?!\s*$).+", "a" * 9_000),
+    (r"^(?=.{1,253}$)(?:(?!-)[a-z0-9-]{1,63}(?<!-)\.)+[a-z]{2,63}$", "api.example-1.com"),
+], ids=range(8))
+def test_ordinary_patterns_are_checked(pattern: str, text: str) -> None:
+    assert schema_problems(patterned(pattern), {"x": text}) == ()
+    (found,) = schema_problems(patterned(pattern), {"x": " "})
+    assert "does not match" in found
+
+
+@pytest.mark.parametrize(("pattern", "text"), [
+    (r"^(?:(?=(a|a?)+$)a?){20}b", "a" * 4_000),
+    ("(?=(?:a{0,100}){0,100}b)x", "a" * 400),
+    ("^(?:(?:a{0,100}){0,100})b$", "a" * 4_000),
+    ("(?=[ab]*a[ab]{500}c)x", "aab" * 3_000),
+    ("^(?:(?=[ab]*a[ab]{500}c|a|b)[ab]?)*$x", "aab" * 400),
+    ("[ab]*a[ab]{4000}c", "aab" * 7_000),
+], ids=range(6))
+def test_no_pattern_takes_long(pattern: str, text: str) -> None:
+    """Each of them took between one second and a minute."""
+    before = time.process_time()
+    (found,) = schema_problems(patterned(pattern), {"x": text})
+    assert time.process_time() - before < 2
+    assert found == TOO_COSTLY_PATTERNS or "backtracking" in found
+
+
+LONG = "a" * 500
+MANY = "^(?:a{0,100}){0,100}$"
+
+
+@pytest.mark.parametrize(("schema", "value"), [
+    ({"items": {"pattern": MANY}}, [LONG]),
+    ({"prefixItems": [{"allOf": [{"pattern": MANY}]}]}, [LONG]),
+    ({"items": {"pattern": MANY}}, ["a" * 50] * 10),
+    ({"patternProperties": {MANY: {}}}, {LONG: 1}),
+    ({"propertyNames": {"pattern": MANY}}, {LONG: 1}),
+], ids=range(5))
+def test_characters_are_counted_wherever_a_pattern_is_matched(schema: dict[str, Any], value: Any) -> None:
+    tool = Tool("f", {"properties": {"x": schema}})
+    assert schema_problems(tool, {"x": value}) == (TOO_COSTLY_PATTERNS,)
+    assert schema_problems(tool, {"x": value, "other": LONG}) == (TOO_COSTLY_PATTERNS,)
+    assert schema_problems(tool, {"other": LONG}) == ()
+
+
+def test_a_call_that_is_too_long_for_the_patterns_of_its_tool_never_runs() -> None:
+    call = {"id": "c", "function": {"name": "f", "arguments": json.dumps({"x": "a" * 4_000})}}
+    body = {"choices": [{"message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    tool = {"type": "function", "function": {"name": "f", "parameters": patterned(MANY).schema}}
+    request = {"model": "m", "messages": [], "tools": [tool]}
+    (verdict,) = read("openai_chat", json.dumps(body).encode(), request=request).calls
+    assert (verdict.admission, verdict.problems) == ("rejected", (TOO_COSTLY_PATTERNS,))
 
 
 def test_a_pattern_that_backtracks_for_ever_refuses_the_value_in_time() -> None:

@@ -49,6 +49,26 @@ def test_every_format_is_served(api: str, stream: bool) -> None:
     assert "sk-secret-1234" not in repr([seen.headers, seen.path, seen.body])
 
 
+def test_a_provider_that_cannot_begin_fails_with_one_line() -> None:
+    """No server can have this port; the caller waited for ever."""
+    with pytest.raises(CallerError) as failed, serving("text", port=70_000):
+        pass
+    assert str(failed.value).startswith("the provider cannot run: OverflowError: ")
+    assert "\n" not in str(failed.value)
+
+
+def test_a_provider_that_fails_while_it_ends_says_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_: object) -> None:
+        raise OSError("the disk\nis gone")
+
+    monkeypatch.setattr("aiohttp.web.AppRunner.cleanup", fail)
+    with serving("text") as provider:
+        assert provider.url
+    assert [record.message for record in caplog.records] == ["the provider cannot run: OSError: the disk⏎is gone"]
+
+
 def got(url: str, body: object = None, method: str | None = None) -> tuple[int, str, bytes]:
     """Status, content type and body of one request."""
     data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -347,6 +347,58 @@ def test_odd_events_are_told(events: list[dict[str, Any]], rule: str) -> None:
     assert got.stop_reason.normalized is Stop.INTERRUPTED
 
 
+def call_of(ident: str, source: str, *, stop: bool) -> list[dict[str, Any]]:
+    fields = {"type": "tool_use", "id": ident, "name": "f", "input": {}}
+    begun = {"type": "content_block_start", "index": 0, "content_block": fields}
+    piece = {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": source}}
+    return [begun, piece, *([{"type": "content_block_stop", "index": 0}] if stop else [])]
+
+
+def test_the_beginning_of_a_block_that_came_twice_is_one_block() -> None:
+    """As where a proxy repeats an event: nothing came between the two."""
+    begun, *rest = call_of("t1", '{"a":1}', stop=True)
+    got = read(API, sse(message_start(), begun, begun, *rest, message_delta("tool_use"), STOP))
+    assert (got.stop_reason, [(each.admission, each.arguments) for each in got.calls]) == (
+        "tool_call", [("ready", {"a": 1})])
+    assert [each.rule for each in got.findings] == ["anthropic_messages.repeated_start"]
+
+
+@pytest.mark.parametrize("events", [
+    [*call_of("t1", '{"a":', stop=False), *call_of("t1", "1}", stop=True)],
+    [*call_of("t1", '{"a":1}', stop=False), *call_of("t1", '{"a":1}', stop=True)],
+    [*call_of("t1", '{"a":1}', stop=False), *call_of("t2", '{"a":2}', stop=True)],
+    [*call_of("t1", '{"a":1}', stop=True), call_of("t1", "", stop=True)[0]],
+])
+def test_a_call_whose_block_began_twice_is_no_call_that_a_limit_cut(events: list[dict[str, Any]]) -> None:
+    got = read(API, sse(message_start(), *events, message_delta("tool_use"), STOP))
+    assert got.stop_reason == "malformed_tool_call"
+    assert {each.admission for each in got.calls} == {"held"}
+    begun = next(each for each in got.findings if each.rule == "judge.misplaced_event")
+    assert begun.at == next(each.at for each in got.findings if each.rule == "anthropic_messages.repeated_index")
+
+
+def test_blocks_of_one_index_that_each_ended_are_whole() -> None:
+    """A gateway may give index 0 to every block."""
+    events = [*call_of("t1", '{"a":1}', stop=True), *call_of("t2", '{"a":2}', stop=True)]
+    got = read(API, sse(message_start(), *events, message_delta("tool_use"), STOP))
+    assert [(each.admission, each.arguments) for each in got.calls] == [("ready", {"a": 1}), ("ready", {"a": 2})]
+    cut = read(API, sse(message_start(), *events[:-1], message_delta("tool_use"), STOP))
+    assert (cut.stop_reason, {each.admission for each in cut.calls}) == ("max_tokens", {"held"})
+
+
+@pytest.mark.parametrize("more", [
+    text_block(1, " More"), text_block(1, " More")[:-1], call_block(1, '{"a":1}'),
+])
+def test_an_answer_that_goes_on_after_its_reason_and_has_no_end_was_cut(more: list[dict[str, Any]]) -> None:
+    for word, said in (("end_turn", text_block(0, "Hi")), ("tool_use", call_block(0, '{"a":1}'))):
+        events = [message_start(), *said, message_delta(word), *more]
+        cut = read(API, sse(*events))
+        assert (cut.stop_reason, cut.raw) == ("interrupted", word)
+        assert {each.admission for each in cut.calls} <= {"held"}
+        assert "anthropic_messages.goes_on" in {each.rule for each in cut.findings}
+        assert read(API, sse(*events, message_delta(word))).stop_reason == read(API, sse(*events, STOP)).stop_reason
+
+
 def test_content_in_message_start_is_not_lost() -> None:
     got = decode(API, sse(message_start(content=[{"type": "text", "text": "Hi"}]), message_delta("end_turn"), STOP))
     assert got.text == "Hi"

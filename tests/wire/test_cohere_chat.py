@@ -93,6 +93,18 @@ def test_arguments_before_or_behind_their_call_hold_it() -> None:
     assert [(verdict.arguments, verdict.admission) for verdict in reading.calls] == [({"n": 123}, "ready")]
 
 
+def test_a_call_whose_beginning_is_missing_or_came_twice_holds_the_others() -> None:
+    done = {"type": "tool-call-end", "index": 0}
+    rest = event("tool-call-delta", tool_calls={"function": {"arguments": "}"}})
+    other = [{**each, "index": 1} for each in (CALL, BEGUN, rest, done)]
+    lost, twice = (BEGUN, rest, done), (CALL, CALL, BEGUN, rest, done)
+    for events, rule in ((lost, "delta_without_start"), (twice, "repeated_index")):
+        reading = read(API, stream(*events, *other, end("TOOL_CALL")), request={"stream": True})
+        assert {verdict.admission for verdict in reading.calls} == {"held"}
+        assert reading.stop_reason == "malformed_tool_call"
+        assert {f"cohere_chat.{rule}", "judge.misplaced_event"} <= {found.rule for found in reading.findings}
+
+
 def test_an_error_at_the_end_of_a_stream() -> None:
     response = decode_response(API, stream(event("content-delta", content={"text": "a"}), end("ERROR", error="down")))
     assert response.error is not None

@@ -309,6 +309,49 @@ def test_a_chunk_without_content_after_the_reason_changes_nothing(part: dict[str
     assert (ended.stop_reason.normalized, rules(ended)) == (Stop.END_TURN, set())
 
 
+def counted(tokens: int | None, **more: Any) -> dict[str, Any]:
+    return {**body(CALL), "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": tokens}, **more}
+
+
+@pytest.mark.parametrize("between", [(), (body({"text": "x"}),)])
+def test_a_chunk_with_a_call_that_came_twice_is_one_call(between: tuple[Any, ...]) -> None:
+    """Recorded: each call of an answer raises the count of output tokens, also calls in chunks of their own."""
+    end = body(reason="STOP")
+    once = decode(sse(counted(16), *between, counted(16), end))
+    assert (len(once.tool_calls), "gemini_generate.chunk_repeated" in rules(once)) == (1, True)
+    wrapped = decode(sse(*({"response": counted(16)} for _ in range(2)), {"response": end}))
+    assert len(wrapped.tool_calls) == 1
+
+
+@pytest.mark.parametrize(("first", "second"), [(16, 32), (0, 0), (None, None)])
+def test_two_equal_calls_without_equal_counts_are_two_calls(first: int | None, second: int | None) -> None:
+    """A gateway may count no tokens before the end."""
+    twice = decode(sse(counted(first), counted(second), body(reason="STOP")))
+    assert [call.arguments for call in twice.tool_calls] == ['{"a": 1}'] * 2
+
+
+CODE = {"executableCode": {"code": "print(6 * 7)", "language": "PYTHON"}}
+CODE_RESULT = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42"}}
+
+
+@pytest.mark.parametrize("code", [CODE, {"executable_code": CODE["executableCode"]}])
+@pytest.mark.parametrize("after", [(), ({"text": "", "thoughtSignature": "c2ln"},), ({"text": "so", "thought": True},)])
+def test_a_stream_that_ends_behind_code_was_cut(code: dict[str, Any], after: tuple[dict[str, Any], ...]) -> None:
+    """The recorded stream has its middle STOP beside the code; the result and a last STOP follow."""
+    middle = sse(body(HELLO), body(code, *after, reason="STOP"))
+    cut = decode(middle)
+    assert (cut.stop_reason.normalized, cut.raw_stop_reason) == (Stop.INTERRUPTED, "STOP")
+    assert "gemini_generate.no_code_result" in rules(cut)
+    assert decode(middle + sse(body(CODE_RESULT))).stop_reason.normalized is Stop.INTERRUPTED
+    whole = decode(middle + sse(body(CODE_RESULT), body({"text": "42."}, reason="STOP")))
+    assert (whole.stop_reason.normalized, "gemini_generate.no_code_result" in rules(whole)) == (Stop.END_TURN, False)
+
+
+def test_an_answer_whose_code_has_its_result_or_that_came_whole_is_not_cut() -> None:
+    for ended in (sse(body(CODE), body(CODE_RESULT, reason="STOP")), body(HELLO, CODE, reason="STOP")):
+        assert decode(ended).stop_reason.normalized is Stop.END_TURN
+
+
 @pytest.mark.parametrize("word", ["MAX_TOKENS", "SAFETY"])
 def test_a_reason_that_is_no_end_stays_the_reason_of_what_follows(word: str) -> None:
     assert decode(sse(body(HELLO, reason=word), body({"text": "x"}))).stop_reason == decode(

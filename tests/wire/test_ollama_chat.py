@@ -200,6 +200,22 @@ def test_what_follows_the_end() -> None:
         assert not any(call.closed for call in response.tool_calls)
 
 
+def test_the_word_of_a_later_answer_is_not_about_one_that_ended_without_a_word() -> None:
+    """`done` without a reason: the runner was lost (llm/server.go DoneReasonConnectionClosed)."""
+    lost = {**line(""), "done": True}
+    for more in ((), (line("", tool_calls=[CALL]),), (line(" More."),)):
+        response = decode(lines(line("Hi", tool_calls=[CALL]), lost, *more, end("stop")))
+        assert (response.stop_reason.normalized, response.raw_stop_reason) == (Stop.INTERRUPTED, None)
+        assert (response.text, [call.closed for call in response.tool_calls]) == ("Hi", [False])
+
+
+def test_the_tokens_of_a_later_answer_are_not_those_of_the_first() -> None:
+    first, second = ({**end("stop"), "eval_count": count} for count in (3, 900))
+    response = decode(lines(line("Hi"), first, line("!"), second))
+    assert response.usage is not None
+    assert response.usage.output_tokens == 3
+
+
 def test_a_call_between_texts_is_never_taken_for_text() -> None:
     """Lines of two fields are read fast; one that has a call instead of a role must not be."""
     odd = {**line(None), "message": {"content": "x", "tool_calls": [CALL]}}

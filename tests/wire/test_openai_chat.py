@@ -509,7 +509,8 @@ def test_servers_that_count_calls_their_own_way(
     response = read(sse(*events, chunk({}, "tool_calls")))
     assert shown(response) == expected
     assert rules(response) == found
-    assert all(call.closed for call in response.tool_calls)
+    # pieces that belong to no call are never a whole one
+    assert all(call.closed == bool(call.id or call.name) for call in response.tool_calls)
 
 
 def test_interleaved_calls_stay_apart() -> None:
@@ -553,6 +554,24 @@ def test_fields_that_a_server_fills_with_nothing_are_no_calls() -> None:
     assert shown(read(whole({**phantom, "tool_calls": [both]}, "tool_calls"))) == [("call_1", "f", A)]
 
 
+def test_a_piece_that_belongs_to_no_call_holds_all_of_them() -> None:
+    """Without the piece the arguments of another call may parse, with a hole in them."""
+    first = [calls(start("f", ident="x", arguments='{"a":"1')), calls(start("g", ident="y", index=1, arguments="{}"))]
+    events = [*first, calls(more_of("23", index=7)), calls(more_of('4"}')), chunk({}, "tool_calls")]
+    found = loop_core.read("openai_chat", sse(*events))
+    assert [call.arguments for call in found.response.tool_calls] == ['{"a":"14"}', "{}", "23"]
+    assert {each.admission for each in found.calls} == {"held"}
+    assert found.stop_reason == "malformed_tool_call"
+    whole = [*first, calls(more_of('"}')), chunk({}, "tool_calls")]
+    assert loop_core.read("openai_chat", sse(*whole)).stop_reason == "tool_call"
+
+
+def test_a_call_that_is_named_by_its_second_delta_is_whole() -> None:
+    events = [calls({"index": 0, "type": "function", "function": {"arguments": ""}}), calls(start("f", arguments=A)),
+              chunk({}, "tool_calls")]
+    assert [call.closed for call in read(sse(*events)).tool_calls] == [True]
+
+
 def test_what_comes_after_the_reason_is_not_covered_by_it() -> None:
     response = read(sse(calls(start(arguments='{"a"')), chunk({}, "tool_calls"), calls(more_of(":1}"))))
     assert [(call.arguments, call.closed) for call in response.tool_calls] == [(A, False)]
@@ -561,6 +580,17 @@ def test_what_comes_after_the_reason_is_not_covered_by_it() -> None:
     assert [call.closed for call in response.tool_calls] == [False]
     response = read(sse(calls(start(arguments='{"a"')), chunk({}, "stop"), calls(more_of(":1}")), chunk({}, "stop")))
     assert [call.closed for call in response.tool_calls] == [True]
+
+
+@pytest.mark.parametrize("more", [{"content": " more"}, {"role": "assistant", "content": " more"}])
+def test_an_answer_that_goes_on_after_its_reason_and_has_no_end_was_cut(more: dict[str, Any]) -> None:
+    events = [chunk({"content": "Hi"}), chunk({}, "stop"), chunk(more)]
+    cut = read(sse(*events, done=False))
+    assert (cut.stop_reason.normalized, cut.raw_stop_reason, cut.text) == (Stop.INTERRUPTED, "stop", "Hi more")
+    for ended in (sse(*events), sse(*events, chunk({}, "stop"), done=False)):
+        assert read(ended).stop_reason.normalized is Stop.END_TURN
+    capped = read(sse(events[0], chunk({}, "length"), chunk(more), done=False))
+    assert capped.stop_reason.normalized is Stop.MAX_TOKENS
 
 
 def test_the_signature_of_gemini_goes_with_its_call() -> None:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import has, records_of, schema, snapshot
-from inspector.sessions.importers.records import first_look, number_records
+from inspector.sessions.importers.database import has, read_rows_or_lines, records_of, schema, snapshot
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.stored_rows import UnbuiltRecord
@@ -47,11 +47,7 @@ def sniff(head: bytes, path: str) -> int:
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the file."""
-    reader = _Reader(path, options)
-    if data.startswith(SQLITE):
-        return reader.read_records(number_records(_rows(path)))
-    reader.unit = "line"
-    return reader.read(data)
+    return read_rows_or_lines(_Reader(path, options), data, _rows(path))
 
 
 def _rows(path: str) -> Iterator[UnbuiltRecord]:

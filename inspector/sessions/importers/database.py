@@ -16,6 +16,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from inspector.sessions import intake
+from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.records import compact_json, in_tree, member_name, number_records
 from inspector.sessions.recording import FileReading, UnreadableError
 from inspector.sessions.stored_rows import UnbuiltRecord
@@ -134,6 +135,14 @@ def _schema(path: str, state: tuple[tuple[int, int], ...]) -> Schema:
 def has(schema: Schema, table: str, *columns: str) -> bool:
     """Whether a table with these columns exists."""
     return table in schema and schema[table].issuperset(columns)
+
+
+def read_rows_or_lines(reader: DialogueReader, data: bytes, rows: Iterable[UnbuiltRecord]) -> FileReading:
+    """Reads every answer in a file that is a database with these rows, or a file of lines."""
+    if data.startswith(SQLITE):
+        return reader.read_records(number_records(rows))
+    reader.unit = "line"
+    return reader.read(data)
 
 
 # -- Databases with the tables `sessions` and `messages` (Hermes, Goose, Crush), each with different columns ---------

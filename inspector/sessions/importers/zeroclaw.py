@@ -14,8 +14,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import TABLE, Schema, has, record_of, records_of, schema, snapshot
-from inspector.sessions.importers.records import compact_json, first_look, number_records, object_in
+from inspector.sessions.importers.database import (
+    TABLE,
+    Schema,
+    has,
+    read_rows_or_lines,
+    record_of,
+    records_of,
+    schema,
+    snapshot,
+)
+from inspector.sessions.importers.records import compact_json, first_look, object_in
 from inspector.sessions.reasons import error_in_text, recorder_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.stored_rows import UnbuiltRecord
@@ -81,11 +90,7 @@ def sniff(head: bytes, path: str) -> int:
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the file."""
-    reader = _Reader(path, options)
-    if data.startswith(SQLITE):
-        return reader.read_records(number_records(_rows(path)))
-    reader.unit = "line"
-    return reader.read(data)
+    return read_rows_or_lines(_Reader(path, options), data, _rows(path))
 
 
 def _is_of_editor(tables: Schema) -> bool:

@@ -14,7 +14,8 @@ from typing import Any
 
 from loop_core.errors import EncodeError
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
-from loop_core.wire.anthropic_messages.decode import Decoder, handovers
+from loop_core.wire.anthropic_messages.decode import Decoder
+from loop_core.wire.anthropic_messages.fallback import handovers
 from loop_core.wire.anthropic_messages.request import ASKING_LOSES, encode_request, read_request
 from loop_core.wire.anthropic_messages.table import (
     API,

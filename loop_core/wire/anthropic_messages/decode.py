@@ -2,35 +2,33 @@
 
 This module handles the order of events (`message_start`, blocks, `message_delta`, `message_stop`) and the running
 totals of usage; `table` reads the blocks. It does not decide whether a call may run: a closed block stays closed under
-any reason. The first section handles fallback blocks.
+any reason. `fallback` handles the blocks between the outputs of two models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from loop_core.json_parser import from_json
 from loop_core.values import (
+    FINISHED,
     At,
     CallKind,
     ChatResponse,
     Evidence,
     ExchangePart,
-    OpaquePart,
     ProviderError,
     ResponsePart,
     Severity,
+    Stop,
     StopReason,
-    TextPart,
     ToolCall,
     Usage,
 )
 from loop_core.wire import base
+from loop_core.wire.anthropic_messages.fallback import BLOCK, answer_parts, iterations_differ, remarks
 from loop_core.wire.anthropic_messages.table import (
     API,
-    FIELDS,
     KINDS,
     STOP_REASONS,
     UNNAMED,
@@ -42,112 +40,6 @@ from loop_core.wire.anthropic_messages.table import (
 from loop_core.wire.body import compact, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
-
-# -- Fallback blocks -------------------------------------------------------------------------------------------------
-# A block where one model's output ends and another's begins, inside one answer: the findings about it, and the calls
-# that the first model had begun. The block itself stays verbatim.
-
-BLOCK = "fallback"
-ITERATION = "fallback_message"
-"""The type of an entry of `usage.iterations` for the work of a fallback model (anthropic 2.12.0)."""
-
-Remark = tuple[str, str, At]
-
-
-def iterations_differ(iterations: Any) -> bool:
-    """Whether usage per iteration differs from the total usage."""
-    return isinstance(iterations, list) and (len(iterations) > 1 or bool(_fallback_models(iterations)))
-
-
-def declined_calls(parts: Sequence[ResponsePart]) -> list[ToolCall]:
-    """The calls of models that handed over to a fallback model. They must not be answered, so they are not calls of the
-    response."""
-    last = max((i for i, part in enumerate(parts) if _is_seam(part)), default=0)
-    return [part for part in parts[:last] if type(part) is ToolCall and part.kind is CallKind.FUNCTION]
-
-
-def answer_parts(parts: Sequence[ResponsePart]) -> list[ResponsePart]:
-    """The parts without declined calls and without the fields that belong to them."""
-    gone = {id(call) for call in declined_calls(parts)}
-    kept: list[ResponsePart] = []
-    for before, part in zip((None, *parts), parts, strict=False):
-        extends = type(part) is OpaquePart and part.type.endswith(FIELDS) and id(before) in gone
-        if id(part) not in gone and not extends:
-            kept.append(part)
-    return kept
-
-
-def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At], end: At) -> Iterator[Remark]:
-    """The findings that say which model wrote which part, one for each handover at its block; `end` is the place for an
-    answer without blocks.
-    """
-    seams = [i for i, part in enumerate(parts) if _is_seam(part)]
-    for number, (at, place) in enumerate(zip(seams, places, strict=False)):
-        block = _value(parts[at])
-        before, after = _model(block, "from"), _model(block, "to")
-        begin = seams[number - 1] + 1 if number else 0
-        said = sum(len(part.text) for part in parts[begin:at] if type(part) is TextPart)
-        whose = f"{said:,} characters before this seam are its, what follows is by {after}"
-        spent = _describe_iterations(iterations) if number == len(seams) - 1 else ""
-        yield BLOCK, f"{before} gave way to {after}{_trigger(block)}: {whose}{spent}", place
-    if not seams:
-        for model in _fallback_models(iterations)[-1:]:
-            yield BLOCK, f"the answer is by the fallback model {model}{_describe_iterations(iterations)}", end
-    for call in declined_calls(parts):
-        yield "fallback_call", f"the call {call.name} is of a model that gave way, and is left out", call.at or end
-
-
-def handovers(parts: Sequence[ResponsePart]) -> list[tuple[int, str]]:
-    """The handovers inside one answer: the index of the character from which another model goes on, and a text that
-    names both models."""
-    found: list[tuple[int, str]] = []
-    said = 0
-    for part in parts:
-        if type(part) is TextPart:
-            said += len(part.text)
-        elif _is_seam(part):
-            block = _value(part)
-            found.append((said, f"{_model(block, 'from')} gave way to {_model(block, 'to')}{_trigger(block)}"))
-    return found
-
-
-def _is_seam(part: ResponsePart) -> bool:
-    return type(part) is OpaquePart and part.type == BLOCK
-
-
-def _value(part: ResponsePart) -> Mapping[str, Any]:
-    try:
-        value = from_json(part.json.encode()) if type(part) is OpaquePart else None
-    except ValueError:
-        value = None
-    return value if isinstance(value, dict) else {}
-
-
-def _model(block: Mapping[str, Any], side: str) -> str:
-    model_side = block.get(side)
-    model = model_side.get("model") if isinstance(model_side, dict) else None
-    return model if isinstance(model, str) and model else "a model without a name"
-
-
-def _trigger(block: Mapping[str, Any]) -> str:
-    trigger = block.get("trigger")
-    words = [trigger.get(name) for name in ("type", "category")] if isinstance(trigger, dict) else []
-    named = ", ".join(word for word in words if isinstance(word, str) and word)
-    return f" ({named})" if named else ""
-
-
-def _fallback_models(iterations: Any) -> list[str]:
-    """The names of the fallback models that made an answer, from the usage per iteration."""
-    given = iterations if isinstance(iterations, list) else []
-    return [str(each.get("model")) for each in given if isinstance(each, dict) and each.get("type") == ITERATION]
-
-
-def _describe_iterations(iterations: Any) -> str:
-    given = iterations if isinstance(iterations, list) else []
-    counts = [each.get("output_tokens") for each in given if isinstance(each, dict)]
-    sums = " + ".join(f"{count:,}" for count in counts if type(count) is int)
-    return f"; output tokens by iteration: {sums}" if sums else ""
-
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens")
 _USAGE = ("input_tokens", "output_tokens", "thinking_tokens", "cache_read_input_tokens")
@@ -161,12 +53,15 @@ class Decoder(base.Decoder):
     api = API
     stop_reasons = STOP_REASONS
     closing = (*base.Decoder.closing, b"message_stop")
+    reads_on = True  # an error behind `message_stop` fails the client's request too (anthropic 2.12.0 _streaming.py)
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._order: list[MessageBlock] = []
         self._open: dict[Any, MessageBlock] = {}
+        self._begun: dict[Any, str | None] = {}  # the JSON with which the last block of each index began
         self._earlier = 0  # so many blocks are of messages before the one that is read
+        self._pieces_before = 0  # so many had arrived when the last stop reason came
         self._counts: dict[str, int] = {}
         self._refusal: str | None = None
         self._tail: int | None = None  # where the first message_delta begins: no block reaches beyond it
@@ -177,7 +72,10 @@ class Decoder(base.Decoder):
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one SSE event; its name repeats its `type`."""
         kind = event.get("type")
-        if kind == "content_block_delta":
+        if self.saw_done and kind != "error" and name != "error":
+            if kind != "ping":
+                self.after_end()
+        elif kind == "content_block_delta":
             delta = event["delta"]
             block = self._open.get(event.get("index"))
             # Nearly every event goes this way; anything unusual about a delta is left to `_other_delta`.
@@ -236,11 +134,21 @@ class Decoder(base.Decoder):
         """The mapped reason. A `stop_sequence` whose sequence is not named becomes unknown: translators write this word
         over filters, failures and whatever they do not know."""
         stop = self.map_word(self.raw, self.raw_at)
+        if self.raw and not self.saw_done and self._pieces() > self._pieces_before:
+            end = At(ExchangePart.BODY, self.size, self.size)
+            self.find(f"{API}.goes_on", f"the answer goes on after stop reason {self.raw}, and has no end", end)
+            if stop.normalized in FINISHED:
+                seen = Evidence(f"{API}.goes_on", end)
+                return stop._replace(normalized=Stop.INTERRUPTED, detail=None, evidence=(*stop.evidence, seen))
         if self.raw != "stop_sequence" or self.native.get("stop_sequence") or self.raw in self.words:
             return stop
         row = STOP_REASONS[UNNAMED]
         return stop._replace(normalized=row.stop, detail=row.detail,
                              evidence=(*stop.evidence, Evidence(f"{API}.{UNNAMED}", self.raw_at)))
+
+    def _pieces(self) -> int:
+        """The number of blocks and of pieces that arrived."""
+        return sum(1 + len(block.chunks) for block in self._order)
 
     def _after_fallback(self, parts: list[ResponsePart], limit: int) -> list[ResponsePart]:
         """Reports which model wrote which part; returns the parts without calls of a model that handed over."""
@@ -278,6 +186,7 @@ class Decoder(base.Decoder):
                 block.closed = False
             self._earlier = len(self._order)
             self._open.clear()
+            self._begun.clear()
         self._read_message(message)
         self._base_resp(message, "message")
         if message.get("stop_reason") is not None:
@@ -291,11 +200,16 @@ class Decoder(base.Decoder):
 
     def _start_block(self, event: Any) -> None:
         block, index = event["content_block"], event.get("index")
+        known, source = self._open.get(index), slice_of(self.text(), "content_block")
         if index is None:
             self._quirk("missing_index", "a block has no index")
-        elif index in self._open:
+        elif known is not None and known.began_with(block, source):
+            self._quirk("repeated_start", f"the event that begins block {index!r} came twice", Severity.INFO)
+            return
+        elif known is not None or (block.get("id") and self._begun.get(index) == source):
             self._quirk("repeated_index", f"block {index!r} began twice")
-        self._add(index, block, slice_of(self.text(), "content_block"))
+        self._begun[index] = source
+        self._add(index, block, source)
 
     def _add(self, index: Any, fields: dict[str, Any], source: str | None, *, orphan: bool = False) -> MessageBlock:
         added = MessageBlock(fields, source, self.frame[2], orphan=orphan)
@@ -335,6 +249,7 @@ class Decoder(base.Decoder):
             if reason is not None:
                 # The last word counts, and a later delta without one takes none away (wire notes).
                 self.end_with(str(reason), self.at("delta", "stop_reason"))
+                self._pieces_before = self._pieces()
             self._read_native(delta)
         self._read_native(event)
         self._read_usage(event.get("usage"))

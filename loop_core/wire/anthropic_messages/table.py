@@ -231,6 +231,10 @@ class MessageBlock:
         if isinstance(first, str):
             self.append(first)  # a gateway that sends the beginning, or all, with the block itself
 
+    def began_with(self, fields: dict[str, Any], source: str | None) -> bool:
+        """Whether the block began with these fields, and nothing of it has come since."""
+        return self.source == source and self.fields == fields and not (any(self.chunks) or self.citations)
+
     def close(self, end: int) -> None:
         """Marks the block as ended by the provider. A call whose beginning never arrived stays open, since its name is
         unknown."""

@@ -196,7 +196,7 @@ class Decoder(base.Decoder):
         elif kind == "tool-call-end":
             call = self._calls.pop(event.get("index"), None)
             if call is not None:
-                call.closed = True
+                call.closed = bool(call.id or call.name)  # else it never began
         elif kind == "message-end":
             self.saw_done = True
             self._end(delta, self.at("delta", "finish_reason"))
@@ -270,6 +270,8 @@ class Decoder(base.Decoder):
         if growing is None and not begins:
             # It becomes a call without a name, which holds the others back: one of them may lack these arguments.
             self.find(f"{API}.delta_without_start", "a delta belongs to a call that never began", at)
+        elif growing is not None and begins:
+            self.find(f"{API}.repeated_index", f"call {str(index)[:20]} began twice", at)
         if growing is None or begins:
             growing = self._calls[index] = GrowingPart(None, at)
             self._order.append(growing)

@@ -7,13 +7,27 @@ does not decide whether a call may run: a call that arrived whole is closed unde
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Severity, Stop, StopReason, Usage
+from loop_core.values import (
+    At,
+    ChatResponse,
+    Evidence,
+    ExchangePart,
+    OpaquePart,
+    ReasoningPart,
+    ResponsePart,
+    Severity,
+    Stop,
+    StopReason,
+    Usage,
+)
 from loop_core.wire import base
 from loop_core.wire.body import token_count, word
 from loop_core.wire.failures import StopRow, read_error
-from loop_core.wire.gemini_generate.parts import Parts, holds_content, string_piece
+from loop_core.wire.gemini_generate.partial_args import string_piece
+from loop_core.wire.gemini_generate.parts import Parts, holds_content
 from loop_core.wire.gemini_generate.table import (
     API,
     BLOCK_REASONS,
@@ -34,6 +48,8 @@ _PLAIN_CANDIDATE = frozenset({
 })
 """The fields of a candidate that say nothing about its end."""
 _COUNTS = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
+_CODE = ("executableCode", "executable_code")
+"""The types of a part with code that the provider runs; a part with the result follows it."""
 _COUNTED = frozenset(_COUNTS) | {SNAKE[name] for name in _COUNTS}
 
 
@@ -52,6 +68,7 @@ class Decoder(base.Decoder):
         self._others: dict[int, tuple[str, At] | None] = {}  # its reason, of each candidate that is not read
         self._token: tuple[str, At] | None = None  # the last checkpoint, and where it stood
         self._blocked: tuple[str, At] | None = None
+        self._call_chunk: bytes | None = None  # the last chunk that began a call and counts tokens
         self._goes_on = False  # whether content came after the last finish reason
         self._holder: tuple[str, ...] = ()  # the path of the answer in the value that is read: Code Assist wraps it
 
@@ -97,7 +114,18 @@ class Decoder(base.Decoder):
                     return True
             except (KeyError, TypeError, ValueError):
                 pass  # it has another shape
+        if self.frame[0] == self._call_chunk:
+            self._late = self.frame  # it is no part of the answer
+            self.find(f"{API}.chunk_repeated", "a chunk with a call came twice, with the same count of output tokens",
+                      self.at())
+            return False
+        before = parts.last_whole
         self._read(event)
+        # A call costs tokens: another equal call would be in a chunk with a higher count.
+        usage = get(event.get(WRAPPER) or event, "usageMetadata")
+        counted = isinstance(usage, dict) and token_count(get(usage, "candidatesTokenCount"))
+        if counted and parts.last_whole not in (before, None):
+            self._call_chunk = self.frame[0]
         return False
 
     def on_body(self, body: Any) -> None:
@@ -110,7 +138,8 @@ class Decoder(base.Decoder):
             # The closing bracket is this framing's end mark; without it and without a reason the body was cut.
             self.saw_done = self._framing.closed
             self.cut = self.cut or not (self._framing.closed or self.raw)
-        stop, parts = self._stop(), self._parts.build()
+        parts = self._parts.build()
+        stop = self._stop(parts)
         del self._parts  # it refers to this decoder: a cycle, never freed where the garbage collector is paused
         if stop.normalized is Stop.END_TURN and not parts:
             stop = stop._replace(detail="empty")
@@ -215,7 +244,7 @@ class Decoder(base.Decoder):
         if isinstance(value, str) and value:
             self.native[name] = value
 
-    def _stop(self) -> StopReason:
+    def _stop(self, parts: Sequence[ResponsePart]) -> StopReason:
         stop = self.map_word(self.raw, self.raw_at)
         before = stop.evidence if self.raw else ()
         if self._blocked is not None:
@@ -232,7 +261,19 @@ class Decoder(base.Decoder):
             end = At(ExchangePart.BODY, self.size, self.size)
             self.find(f"{API}.goes_on", f"the answer goes on after finish reason {self.raw}, and none follows it", end)
             return StopReason(Stop.INTERRUPTED, self.raw, None, (*before, Evidence(f"{API}.goes_on", end)))
+        if self.streaming and _code_waits(parts) and stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL):
+            # The provider runs the code and streams its result: the STOP beside the code is that middle one.
+            end = At(ExchangePart.BODY, self.size, self.size)
+            self.find(f"{API}.no_code_result", f"the stream ends behind code that the provider runs, under finish "
+                      f"reason {self.raw}, and without its result", end)
+            return StopReason(Stop.INTERRUPTED, self.raw, None, (*before, Evidence(f"{API}.no_code_result", end)))
         return stop
+
+
+def _code_waits(parts: Sequence[ResponsePart]) -> bool:
+    """Whether the last part beside thoughts is code whose result has not come."""
+    last = next((part for part in reversed(parts) if type(part) is not ReasoningPart), None)
+    return type(last) is OpaquePart and last.type in _CODE
 
 
 def _usage(counts: dict[str, Any]) -> Usage | None:

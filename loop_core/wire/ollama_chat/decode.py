@@ -206,12 +206,14 @@ class Decoder(base.Decoder):
         return ToolCall(word(call.get("id")), string(function.get("name")) or "", arguments, form=form, at=at)
 
     def _take_end(self, line: dict[str, Any]) -> None:
-        self._done_at, self._kind = self.at("done"), None
+        late, self._kind = self._done_at is not None, None
+        self._done_at = self._done_at or self.at("done")
         counts = [token_count(line.get(name)) for name in ("prompt_eval_count", "eval_count")]
-        if counts != [None, None]:
+        if counts != [None, None] and self.usage is None:
             self.usage = Usage(*counts)
         reason = line.get("done_reason")
-        if reason is not None:
+        # The word of a later answer may be stricter. But an answer that ended without a word gets none from another.
+        if reason is not None and (self.raw or not late):
             self.end_with(reason if isinstance(reason, str) else json.dumps(reason), self.at("done_reason"))
             self._ended = len(self._items) if self.raw else 0
 

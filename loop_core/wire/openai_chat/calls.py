@@ -41,7 +41,7 @@ class QuirkNote(Protocol):
 class GrowingCall:
     """One call while it arrives."""
 
-    __slots__ = ("at", "form", "id", "kind", "late", "name", "pieces", "signature", "unended", "wanders")
+    __slots__ = ("at", "form", "id", "kind", "late", "name", "orphan", "pieces", "signature", "unended", "wanders")
 
     def __init__(self, kind: CallKind, at: At | None) -> None:
         self.id: str | None = None
@@ -55,6 +55,8 @@ class GrowingCall:
         """Whether a piece of the call came after the stop reason."""
         self.unended = False
         """Whether another answer began before the one that holds the call had ended."""
+        self.orphan = False
+        """Whether the first delta of the call had neither id nor name: its pieces may be those of another call."""
         self.wanders = False
         """Whether the call's id changes from delta to delta, so that a new id alone does not begin another call."""
 
@@ -83,7 +85,8 @@ class GrowingCall:
 
     def freeze(self, closed: bool) -> ToolCall:
         """The call as received."""
-        whole = closed and not (self.late or self.unended)
+        lost = self.orphan and not (self.id or self.name)
+        whole = closed and not (self.late or self.unended or lost)
         return ToolCall(self.id, self.name, self.arguments, whole, self.kind, self.form, signature=self.signature,
                         at=self.at)
 
@@ -147,6 +150,7 @@ class CallAssembly:
             call = self._at_new(index, ident, name, given, at)
         if call is None:
             call = self._open(index, kind, at)
+            call.orphan = not (ident or name)
         elif name and name == call.name and given and given == call.arguments and call.complete:
             self._note(f"{API}.call_repeated", "a complete call was sent again", at)
             return

@@ -353,6 +353,9 @@ class Decoder(Base):
             self._note(f"{API}.second_answer", "another answer begins before the first one ended", call.at)
             call.unended = True
         stop, earlier = settle(read, self.map_word, self.stop_reasons)
+        if self.streaming and not self.saw_done and any(choice.late for choice in read) and stop.normalized in FINISHED:
+            end = At(ExchangePart.BODY, self.size, self.size)
+            stop = _tighten(stop, Stop.INTERRUPTED, None, f"{API}.goes_on", end, "no end follows")
         finished = bool(stop.raw) and all(choice.raw for choice in read)
         parts = [part for choice in read for part in choice.parts(finished)]
         self.usage = read_usage(self._counts, self.model)

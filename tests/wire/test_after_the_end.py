@@ -1,0 +1,75 @@
+"""Events behind the end mark of a stream: a finding with their bytes, and no part of the answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from loop_core import read
+from loop_core.reader import Reading
+from loop_core.values import Stop
+
+ERROR = {"error": {"type": "server_error", "message": "boom"}}
+
+
+def chat() -> bytes:
+    chunks = [{"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hi."}, "finish_reason": None}]},
+              {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
+    return b"".join(event(chunk) for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+def completions() -> bytes:
+    return event({"object": "text_completion", "choices": [{"index": 0, "text": "Hi.", "finish_reason": "stop"}]}) + (
+        b"data: [DONE]\n\n")
+
+
+def messages() -> bytes:
+    events = [
+        {"type": "message_start", "message": {"id": "m", "content": [], "usage": {"input_tokens": 3}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hi."}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+        {"type": "message_stop"},
+    ]
+    return b"".join(event(each, each["type"]) for each in events)  # type: ignore[arg-type]
+
+
+def event(value: Any, name: str = "") -> bytes:
+    return f"{f'event: {name}' + chr(10) if name else ''}data: {json.dumps(value)}\n\n".encode()
+
+
+def found(reading: Reading, rule: str) -> list[tuple[int | None, int | None]]:
+    return [(each.at.start, each.at.end) for each in reading.response.findings if each.rule == rule and each.at]
+
+
+@pytest.mark.parametrize("late", [event(ERROR), event({"message": "boom"}, "error")])
+@pytest.mark.parametrize(("api", "answer"), [("openai_chat", chat()), ("openai_completions", completions())])
+def test_an_error_behind_done_is_a_finding_and_the_answer_stays_whole(api: str, answer: bytes, late: bytes) -> None:
+    """OpenAI's clients stop reading at the mark (openai 3.54.0 _streaming.py)."""
+    reading = read(api, answer + late)
+    assert (reading.stop_reason, reading.response.text, reading.response.error) == (Stop.END_TURN, "Hi.", None)
+    assert found(reading, "frame.error_after_end") == [(len(answer), len(answer + late.rstrip()))]
+    assert "boom" in next(each.message for each in reading.response.findings if each.rule == "frame.error_after_end")
+    assert not found(read(api, answer), "frame.error_after_end")
+
+
+def test_an_error_behind_message_stop_fails_the_answer() -> None:
+    """The client reads on there, and raises an error (anthropic 2.12.0 _streaming.py)."""
+    late = event({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "error")
+    reading = read("anthropic_messages", messages() + late)
+    assert (reading.stop_reason, reading.raw, reading.response.text) == (Stop.ERROR, "end_turn", "Hi.")
+    assert reading.response.error is not None
+    assert reading.response.error.message == "Overloaded"
+    (place,) = [seen.at for seen in reading.response.stop_reason.evidence if seen.rule == "error.reported"]
+    assert place is not None
+    assert (place.start or 0) >= len(messages())
+
+
+def test_a_block_behind_message_stop_is_no_part_of_the_answer() -> None:
+    late = event({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": " More."}})
+    reading = read("anthropic_messages", messages() + late)
+    assert (reading.stop_reason, reading.response.text) == (Stop.END_TURN, "Hi.")
+    assert found(reading, "frame.after_end")
+    assert not found(read("anthropic_messages", messages() + event({"type": "ping"})), "frame.after_end")
