@@ -178,9 +178,9 @@ def check_paths_together(
         return Report(tuple(FileProblems(path, error=f"{one_line(path)}: cannot be read: Permission denied")
                             for path in shut), skipped=len(paths) - len(shut))
     loaded = open_paths(paths, api=api, profile=profile, stdin=stdin)
-    shown = view(replay(open_case(loaded), Settings()))
-    only = set(filters.responses(expression, shown)) if filter_text else None
-    return _report(shown, loaded, ids, only, name)
+    session_view = view(replay(open_case(loaded), Settings()))
+    only = set(filters.responses(expression, session_view)) if filter_text else None
+    return _report(session_view, loaded, ids, only, name)
 
 
 def _report(view: View, recording: Recording, ids: Sequence[str], only: set[int] | None, name: str) -> Report:
@@ -194,19 +194,19 @@ def _report(view: View, recording: Recording, ids: Sequence[str], only: set[int]
         numbers[path] += 1
         problems.setdefault(path, []).extend(_problems(view, turn, ids, name or path, numbers[path]))
         turns.setdefault(path, []).append(_turn_end(view, turn))
-    listed = [given for given in recording.inputs if given.format != "folder"]
+    listed = [source for source in recording.inputs if source.format != "folder"]
     return Report(tuple(
         FileProblems(
-            name or given.path, tuple(problems.get(given.path, ())), tuple(turns.get(given.path, ())),
-            one_line(redact.text(given.error or ""), LONGEST),
-            tuple(sorted(Counter(each.unread_format for each in given.skipped if each.unread_format).items())))
-        for given in listed),
-        sum(len(given.skipped) for given in recording.inputs if given.format == "folder"),
+            name or source.path, tuple(problems.get(source.path, ())), tuple(turns.get(source.path, ())),
+            one_line(redact.text(source.error or ""), LONGEST),
+            tuple(sorted(Counter(each.unread_format for each in source.skipped if each.unread_format).items())))
+        for source in listed),
+        sum(len(source.skipped) for source in recording.inputs if source.format == "folder"),
         len(listed) == 1 and listed[0].format == "pairs" and len(recording.exchanges) == 1)
 
 
 def _problems(view: View, turn: TurnFacts, ids: Sequence[str], file: str, number: int) -> Iterator[Problem]:
-    seen: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for name in ids:
         rule = RULES[name]
         try:
@@ -214,7 +214,7 @@ def _problems(view: View, turn: TurnFacts, ids: Sequence[str], file: str, number
         except ODD:
             continue  # an odd value in a request must not hide the findings of other rules
         for hit in hits:
-            yield _problem(view, turn, hit, name, rule.severity, file, number, seen)
+            yield _problem(view, turn, hit, name, rule.severity, file, number, counts)
 
 
 def _problem(

@@ -95,14 +95,14 @@ def list_sessions(paths: Paths = (), most: RowCount = 50) -> dict[str, Any]:
     # Folders may hold pipes and devices, and opening one would block.
     stats = sorted(((name, os.stat(name)) for name in names if _is_regular(name)), key=lambda each: -each[1].st_mtime)
     rows: list[dict[str, Any]] = []
-    seen = 0
+    count = 0
     for name, about in stats:
         if len(rows) == most:
             break
-        seen += 1
+        count += 1
         if name in agents or name in paths or is_session(name):
             rows.append({"path": name, "agent": agents.get(name, ""), "size": about.st_size})
-    return _mask_texts({"sessions": rows, "more": len(stats) - seen})
+    return _mask_texts({"sessions": rows, "more": len(stats) - count})
 
 
 def why_did_it_stop(path: SessionPath, most: RowCount = MOST_ROWS) -> dict[str, Any]:
@@ -111,11 +111,11 @@ def why_did_it_stop(path: SessionPath, most: RowCount = MOST_ROWS) -> dict[str, 
     Raises:
         CallerError: the file cannot be read.
     """
-    shown = _view(path)
+    session_view = _view(path)
     # The worst turn comes first, because the list of a long session is cut.
-    order = sorted(range(len(shown.turns)), key=lambda at: shown.turns[at].verdict.rank)
-    return _mask_texts({"headline": _line(shown.headline()),
-                    "turns": [_turn(shown, at) for at in order[:most]], "more": max(0, len(order) - most)})
+    order = sorted(range(len(session_view.turns)), key=lambda at: session_view.turns[at].verdict.rank)
+    return _mask_texts({"headline": _line(session_view.headline()),
+                    "turns": [_turn(session_view, at) for at in order[:most]], "more": max(0, len(order) - most)})
 
 
 def _turn(view: View, at: int) -> dict[str, Any]:
@@ -166,10 +166,10 @@ def response(
     Raises:
         CallerError: the file cannot be read, or has no such response or call.
     """
-    shown = _view(path)
-    if index >= len(shown.responses):
-        raise CallerError(f"{path}: no response {index}: expected 0 to {len(shown.responses) - 1}")
-    facts = shown.responses[index]
+    session_view = _view(path)
+    if index >= len(session_view.responses):
+        raise CallerError(f"{path}: no response {index}: expected 0 to {len(session_view.responses) - 1}")
+    facts = session_view.responses[index]
     answer, count = facts.exchange.response, len(facts.verdicts)
     if call and call >= count:
         raise CallerError(f"{path}: response {index} has no call {call}: it has {count:,}")
@@ -186,9 +186,10 @@ def response(
     reasoning, reasoning_whole = _part(answer.reasoning_content or "", offset, characters)
     return _mask_texts({
         "api": facts.exchange.api, "model": facts.exchange.model, **_reason(facts),
-        "evidence": [{"rule": seen.rule, "note": _line(seen.note), **({} if seen.at is None else {
-            "part": seen.at.part.value, "start": seen.at.start, "end": seen.at.end, "pointer": seen.at.pointer})}
-            for seen in facts.evidence[:MOST_NOTES]],
+        "evidence": [{"rule": evidence.rule, "note": _line(evidence.note), **({} if evidence.at is None else {
+            "part": evidence.at.part.value, "start": evidence.at.start, "end": evidence.at.end,
+            "pointer": evidence.at.pointer})}
+            for evidence in facts.evidence[:MOST_NOTES]],
         "more_evidence": max(0, len(facts.evidence) - MOST_NOTES),
         "text": text, "text_characters": text_whole,
         "reasoning": reasoning, "reasoning_characters": reasoning_whole,
@@ -217,14 +218,14 @@ def what_if(
         raise CallerError("live: no provider is asked here")
     if turn is not None and turn > len(before.turns):
         raise CallerError(f"{path}: no turn {turn}: expected 1 to {len(before.turns)}")
-    made = branch(before, settings)
+    new_branch = branch(before, settings)
     wanted = range(len(before.turns)) if turn is None else [turn - 1]
-    places = [at for at in wanted if turn is not None or _differs(before.turns[at], made.view.turns[at])]
+    places = [at for at in wanted if turn is not None or _differs(before.turns[at], new_branch.view.turns[at])]
     return _mask_texts({
-        "summary": branch_report.summary(made), "fidelity": branch_report.trust(made),
-        "token_boundaries": [_line(line) for line in branch_report.boundaries(made)],
-        "turns": len(before.turns), "complete_before": before.complete, "complete_after": made.view.complete,
-        "changed": [_outcome(made, at) for at in places[:most]], "more": max(0, len(places) - most)})
+        "summary": branch_report.summary(new_branch), "fidelity": branch_report.trust(new_branch),
+        "token_boundaries": [_line(line) for line in branch_report.boundaries(new_branch)],
+        "turns": len(before.turns), "complete_before": before.complete, "complete_after": new_branch.view.complete,
+        "changed": [_outcome(new_branch, at) for at in places[:most]], "more": max(0, len(places) - most)})
 
 
 def _differs(old: TurnFacts, new: TurnFacts) -> bool:
@@ -305,7 +306,7 @@ def _view(path: str) -> View:
         raise CallerError(f"{_line(path)}: a folder; expected one file")
     loaded = open_paths([path])
     if not loaded.exchanges:
-        why = next((given.error for given in loaded.inputs if given.error), NO_ANSWER)
+        why = next((source.error for source in loaded.inputs if source.error), NO_ANSWER)
         raise CallerError(_line(why))
     return view(replay(open_case(loaded), Settings()))
 

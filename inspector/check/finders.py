@@ -57,7 +57,7 @@ def _is_suspicion(view: View, reported_finding: ReportedFinding) -> bool:
     if reported_finding.call is None or reported_finding.response is None:
         return False
     found = view.responses[reported_finding.response].judgement.findings
-    spent = any(seen.rule == "judge.usage_at_cap" and seen.severity is Severity.WARNING for seen in found)
+    spent = any(finding.rule == "judge.usage_at_cap" and finding.severity is Severity.WARNING for finding in found)
     return spent and parse(reported_finding.call.call.arguments).shape is ArgumentShape.COMPLETE
 
 
@@ -74,7 +74,8 @@ def from_verdict(*words: str) -> Finder:
         if verdict.word not in words:
             return
         facts = deciding(view, turn)
-        at = next((seen.at for seen in reversed(facts.evidence) if seen.at is not None), None) if facts else None
+        at = (next((evidence.at for evidence in reversed(facts.evidence) if evidence.at is not None), None)
+              if facts else None)
         yield RuleHit(_OWN_LIMIT.sub("", verdict.sentence), facts.index if facts else None, at, verdict.sure)
 
     return find
@@ -91,7 +92,7 @@ def _may_lack_arguments(facts: ResponseFacts) -> bool:
     """Whether all held calls came without arguments, and their tools have only optional ones, which may be left out."""
     tools = tools_by_name(facts.exchange.request.tools if facts.exchange.request else ())
     held = [verdict.call for verdict in held_calls(facts.verdicts)]
-    return any(seen.rule == "judge.empty_arguments" for seen in facts.judgement.findings) and all(
+    return any(finding.rule == "judge.empty_arguments" for finding in facts.judgement.findings) and all(
         parse(call.arguments).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT)
         and is_usable(tool := tools.get(call.name or "")) and not schema_problems(tool, {}) for call in held)
 

@@ -123,8 +123,8 @@ def junit(report: Report) -> str:
                          f"<error type=\"unreadable\" message={_attribute(file.error)}/></testcase>")
         suites.append(f"<testsuite name={_attribute(file.path)} tests=\"{len(cases)}\" failures=\"{failed}\" "
                       f"errors=\"{int(bool(file.error))}\">{''.join(cases)}</testsuite>")
-    made = f'<testsuites name="loop-inspector">{"".join(suites)}</testsuites>'
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{made.encode("ascii", "xmlcharrefreplace").decode()}\n'
+    xml = f'<testsuites name="loop-inspector">{"".join(suites)}</testsuites>'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml.encode("ascii", "xmlcharrefreplace").decode()}\n'
 
 
 def _escape_xml(value: str) -> str:
@@ -224,13 +224,13 @@ def markdown(report: Report) -> str:
     """A summary for people: the totals, then a table of problems, errors first."""
     lines = ["## Loop Inspector", "", _md(totals_line(report)), ""]
     if report.problems:
-        shown = sorted(report.problems, key=lambda each: list(GLYPHS).index(each.severity))[:MOST_ROWS]
+        table_rows = sorted(report.problems, key=lambda each: list(GLYPHS).index(each.severity))[:MOST_ROWS]
         lines += ["| | rule | what | where |", "|---|---|---|---|"]
         lines += [f"| {GLYPHS[problem.severity]} {problem.severity} | `{problem.rule}` | {_md(problem.message)} | "
                   f"{_md(place(problem))} |"
-                  for problem in shown]
-        if len(report.problems) > len(shown):
-            lines += ["", f"{len(report.problems) - len(shown):,} more are not listed."]
+                  for problem in table_rows]
+        if len(report.problems) > len(table_rows):
+            lines += ["", f"{len(report.problems) - len(table_rows):,} more are not listed."]
         rules = sorted({problem.rule for problem in report.problems}, key=list(RULES).index)
         lines += ["", *(f"- `{name}`: {_md(RULES[name].fix)}" for name in rules)]
     lines += [f"- could not be read: {_md(why)}" for why in report.errors[:MOST_ROWS]]
@@ -267,11 +267,11 @@ def read_baseline(path: str) -> frozenset[str]:
         raise CallerError(f"{path}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
     except (ValueError, RecursionError):
         raise CallerError(f"{path}: invalid JSON: expected a baseline of `inspector check --write-baseline`") from None
-    known = value.get("problems") if isinstance(value, dict) and value.get("schema") == BASELINE_SCHEMA else None
-    if not isinstance(known, dict):
+    problems = value.get("problems") if isinstance(value, dict) and value.get("schema") == BASELINE_SCHEMA else None
+    if not isinstance(problems, dict):
         raise CallerError(f"{path}: no baseline: expected an object with \"schema\": \"{BASELINE_SCHEMA}\" "
                           "and \"problems\"")
-    return frozenset(known)
+    return frozenset(problems)
 
 
 def check_baseline_file(path: str) -> None:
@@ -291,6 +291,6 @@ def check_baseline_file(path: str) -> None:
 
 def baseline_text(report: Report) -> str:
     """A baseline of all problems of a report, with a description beside each fingerprint for people."""
-    known = {problem.fingerprint: {"rule": problem.rule, "message": problem.message, "file": problem.file}
-             for problem in sorted(report.problems, key=lambda each: (each.file, each.turn, each.rule))}
-    return json.dumps({"schema": BASELINE_SCHEMA, "problems": known}, ensure_ascii=False, indent=1) + "\n"
+    entries = {problem.fingerprint: {"rule": problem.rule, "message": problem.message, "file": problem.file}
+               for problem in sorted(report.problems, key=lambda each: (each.file, each.turn, each.rule))}
+    return json.dumps({"schema": BASELINE_SCHEMA, "problems": entries}, ensure_ascii=False, indent=1) + "\n"

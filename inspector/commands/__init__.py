@@ -64,8 +64,8 @@ def reading(command: Command) -> Command:
 
 def on_recordings(required: bool = True, name: str | None = None) -> Callable[[Callable[..., None]], click.Command]:
     """A command on recordings: their paths, and the options that say how they are read."""
-    given = click.argument("paths", nargs=-1, required=required, metavar="PATH…" if required else "[PATH…]")
-    return lambda function: click.command(name, context_settings=CONTEXT)(given(reading(function)))
+    argument = click.argument("paths", nargs=-1, required=required, metavar="PATH…" if required else "[PATH…]")
+    return lambda function: click.command(name, context_settings=CONTEXT)(argument(reading(function)))
 
 
 class FiniteRange(click.FloatRange):
@@ -169,16 +169,16 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
                 continue
             begun = monotonic()
             try:
-                seen = read()
-                after, files = _verdicts(seen), files_watched(paths, seen.inputs)
-                before, errors = errors, _errors(seen.inputs)
+                new_view = read()
+                after, files = _verdicts(new_view), files_watched(paths, new_view.inputs)
+                before, errors = errors, _errors(new_view.inputs)
                 say(each for each in errors if each not in before)
             except LoopError as why:
                 say([str(why)])
                 after = verdicts
-            for number, said in after.items():
-                if verdicts.get(number) != said:
-                    write(f"turn {number}: {said}\n")
+            for number, verdict in after.items():
+                if verdicts.get(number) != verdict:
+                    write(f"turn {number}: {verdict}\n")
             if reader_left():
                 return
             states, verdicts, rests_until = now, after or verdicts, monotonic() + 2 * (monotonic() - begun)
@@ -187,7 +187,7 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
 
 
 def _errors(inputs: Iterable[Input]) -> list[str]:
-    return [given.error for given in inputs if given.error]
+    return [source.error for source in inputs if source.error]
 
 
 def _verdicts(view: View) -> dict[int, str]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option("--otel-content", is_flag=True, help="With --otel: prompts and answers as well.")
 @click.option("--step", is_flag=True, help="Open the app on the turn: each effect waits for you.")
 def run_command(
-    policy: str | None, as_json: bool, otel: bool, otel_content: bool, step: bool, whole: bool, **given: Any
+    policy: str | None, as_json: bool, otel: bool, otel_content: bool, step: bool, whole: bool, **options: Any
 ) -> None:
     """Asks a provider or a local model, runs the turn to its end and records it.
 
@@ -50,13 +50,13 @@ def run_command(
     """
     from inspector.live import headless
 
-    if (given["prompt"] is None) == (given["messages"] is None):
+    if (options["prompt"] is None) == (options["messages"] is None):
         raise click.UsageError("expected either --prompt or --messages")
-    if given["sign"] and given["key_env"]:
+    if options["sign"] and options["key_env"]:
         raise click.UsageError("expected either --sign or --key-env")
     if otel_content and not otel:
         raise click.UsageError("--otel-content needs --otel")
-    typed = headless.LiveOptions(stream=not whole, **given)
+    typed = headless.LiveOptions(stream=not whole, **options)
     config, settings = commands.configure(policy)
     if step:
         if as_json or otel:
@@ -77,18 +77,18 @@ def run_command(
     ran = headless.run_live(begun.request, begun.server, begun.settings, begun.answers, begun.path)
     from inspector.report.facts import view
 
-    shown = view(ran.replay)
+    run_view = view(ran.replay)
     if as_json:
         from inspector.report.explain_document import document
 
-        commands.write_json(document(shown))
+        commands.write_json(document(run_view))
     else:
         from inspector.report.explain import text
 
-        commands.write(text(shown))
+        commands.write(text(run_view))
     if sink is not None:
-        commands.say(filter(None, [sink.send(telemetry.spans(shown, time.time_ns(), with_content=otel_content),
-                                           telemetry.points(shown))]))
+        commands.say(filter(None, [sink.send(telemetry.spans(run_view, time.time_ns(), with_content=otel_content),
+                                           telemetry.points(run_view))]))
     commands.say(filter(None, [ran.notice, ran.failure]))
     sys.exit(ran.exit)
 
@@ -112,7 +112,7 @@ def provider(
 
     A SCENARIO is a name or a YAML file; without one all that come with the program are served, chosen by the model.
     """
-    printed = [name for name, given in (("--list", names), ("--schema", schema), ("--tools", tools)) if given]
+    printed = [name for name, value in (("--list", names), ("--schema", schema), ("--tools", tools)) if value]
     if len(printed) > 1:
         raise click.UsageError(f"{' and '.join(printed[:2])} are two texts; leave one of them out")
     from inspector.provider import reading

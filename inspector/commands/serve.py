@@ -86,9 +86,9 @@ def _check(paths: Sequence[str], api: str | None, profile: str | None, policy: s
     settings = commands.configure(policy)[1]
     if not paths or heavy(paths):
         return commands.READ
-    loaded, shown = commands.open_view(paths, api, profile, settings)
+    loaded, session_view = commands.open_view(paths, api, profile, settings)
     code = commands.complain(loaded)
-    if shown.steps:
+    if session_view.steps:
         return code
     if code == commands.READ:
         commands.say(["no LLM traffic was found"])
@@ -154,8 +154,8 @@ def _options(api: str | None, profile: str | None, policy: str | None, plain: bo
     from inspector.sessions.intake import MOST, most
 
     limit = None if most() == MOST else str(most())
-    given = (("--api", api), ("--profile", profile), ("--policy", policy), ("--max-bytes", limit))
-    return [word for name, value in given if value is not None for word in (name, value)] + ["--ascii"] * plain
+    options = (("--api", api), ("--profile", profile), ("--policy", policy), ("--max-bytes", limit))
+    return [word for name, value in options if value is not None for word in (name, value)] + ["--ascii"] * plain
 
 
 def _title(paths: Sequence[str]) -> str:

@@ -71,28 +71,28 @@ def explain(
         from inspector.report.followed_view import FollowedView
 
         followed = FollowedView(commands.located_all(paths), api, profile, settings)
-        shown = followed.read()
-        loaded = shown.replay.case.recording
+        session_view = followed.read()
+        loaded = session_view.replay.case.recording
     else:
         # A document does not show the steps, which take a third of the memory that the recording does not take.
-        loaded, shown = commands.open_view(paths, api, profile, settings, keep_steps=not as_json)
-    only = None if found is None else filters.responses(found, shown)
-    if found is not None and (searched := filters.search_note(found, filters.values_of(shown))):
+        loaded, session_view = commands.open_view(paths, api, profile, settings, keep_steps=not as_json)
+    only = None if found is None else filters.responses(found, session_view)
+    if found is not None and (searched := filters.search_note(found, filters.values_of(session_view))):
         commands.say([f"--filter: {searched}"])
     if as_json:
         from inspector.report.explain_document import document_text, members
 
-        made = members(shown, None if found is None or only is None else (found.text, only))
-        commands.write_pieces(document_text(made, len(shown.responses)))
+        document_members = members(session_view, None if found is None or only is None else (found.text, only))
+        commands.write_pieces(document_text(document_members, len(session_view.responses)))
     else:
         from inspector.report.explain import ReadOptions, sessions_in, text
 
-        many = sessions_in(shown) > 1
-        commands.write(text(shown, only, ReadOptions(paths, api, profile),
+        many = sessions_in(session_view) > 1
+        commands.write(text(session_view, only, ReadOptions(paths, api, profile),
                             everything=everything or not many, table=many))
     code = commands.complain(loaded)
     if followed is not None:
-        commands.follow(paths, shown, followed.read)
+        commands.follow(paths, session_view, followed.read)
     sys.exit(code)
 
 
@@ -113,16 +113,16 @@ def export(
     from inspector import export
 
     export.check_form(form, turn_number, response_number)
-    loaded, shown = commands.open_view(paths, api, profile, commands.configure(policy)[1])
+    loaded, session_view = commands.open_view(paths, api, profile, commands.configure(policy)[1])
     code = commands.complain(loaded)
-    if code and not shown.responses:  # an empty page would look like a report
+    if code and not session_view.responses:  # an empty page would look like a report
         sys.exit(code)
-    made = export.form_files(shown, form, turn_number, response_number)
+    files = export.form_files(session_view, form, turn_number, response_number)
     if folder == "-":
         commands.write("".join(commands.ascii_json(text) if name.endswith(".jsonl") else text
-                               for name, text in made.items()))
+                               for name, text in files.items()))
     else:
-        written = export.write(made, folder, force)
+        written = export.write(files, folder, force)
         for path in written.paths:
             commands.write(f"{path}\n")
         commands.say([f"{folder}: this folder is new"] if written.new_folder else [])
@@ -325,8 +325,8 @@ def check(
         forms = statistics.FORMS
     if form not in forms:
         raise click.UsageError(f"--format {form}: {'with' if stats else 'without'} --stats, one of {', '.join(forms)}")
-    unused = [option for option, given in (("--select", select), ("--ignore", ignore), ("--baseline", baseline),
-                                           ("--write-baseline", write_baseline), ("--fail-on", fail_on)) if given]
+    unused = [option for option, value in (("--select", select), ("--ignore", ignore), ("--baseline", baseline),
+                                           ("--write-baseline", write_baseline), ("--fail-on", fail_on)) if value]
     if stats and unused:
         raise click.UsageError(f"{unused[0]} is about problems: it does not go with --stats, which counts turns")
     ids = selected_rules(_split(select), _split(ignore))
@@ -335,7 +335,7 @@ def check(
 
         searched = filters.search_note(filters.parse(wanted), ())  # before any file is read, to report errors at once
         commands.say([f"--filter: {searched}"] if searched else [])
-    known = report_forms.read_baseline(baseline) if baseline else frozenset()
+    fingerprints = report_forms.read_baseline(baseline) if baseline else frozenset()
     if write_baseline:
         report_forms.check_baseline_file(write_baseline)
     with commands.progress_bar(sys.stderr) as progress:
@@ -350,7 +350,7 @@ def check(
         save(write_baseline, lambda: commands.without_credentials(text), "--write-baseline")
         commands.say([f"{write_baseline}: known problems written: {len(report.problems):,}"])
         sys.exit(commands.UNREADABLE if report.errors else commands.READ)
-    report = report.keep(lambda problem: problem.fingerprint not in known)
+    report = report.keep(lambda problem: problem.fingerprint not in fingerprints)
     commands.write(forms[form](report))
     commands.say(report.errors)
     if not report.turns and not report.errors:

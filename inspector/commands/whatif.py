@@ -100,11 +100,11 @@ def replay(
             commands.say(["--save: nothing was saved, because this run is the original"])
         if node.parent is None or store.lost:
             code = code or commands.UNREADABLE
-    made = tree.beside(node, other)
+    branch = tree.beside(node, other)
     if as_json:
-        commands.write_json(branch_report.values(made))
+        commands.write_json(branch_report.values(branch))
     else:
-        commands.write(branch_report.text(made))
+        commands.write(branch_report.text(branch))
     sys.exit(commands.complain(loaded) or code)
 
 
@@ -160,12 +160,12 @@ def policies(
     _no_live(settings)
     chosen = [preset(name) for name in names]
     loaded, case = commands.read_case(paths, api, profile)
-    made = matrix(case, settings, chosen)
-    save(csv_path, lambda: policies_lines.as_csv(made))
+    policy_matrix = matrix(case, settings, chosen)
+    save(csv_path, lambda: policies_lines.as_csv(policy_matrix))
     if as_json:
-        commands.write_json(policies_lines.values(made))
+        commands.write_json(policies_lines.values(policy_matrix))
     else:
-        commands.write(policies_lines.as_csv(made) if csv_path == "-" else policies_lines.text(made))
+        commands.write(policies_lines.as_csv(policy_matrix) if csv_path == "-" else policies_lines.text(policy_matrix))
     sys.exit(commands.complain(loaded))
 
 
@@ -195,8 +195,8 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     from inspector.whatif.grid_report import as_csv, check, document, page, save, text
     from inspector.whatif.grid_run import tune as run_grid
 
-    alone = [name for name, given in (("--csv -", csv_path == "-"), ("--html -", page_path == "-"),
-                                      ("--json", as_json)) if given]
+    alone = [name for name, value in (("--csv -", csv_path == "-"), ("--html -", page_path == "-"),
+                                      ("--json", as_json)) if value]
     if len(alone) > 1:
         raise click.UsageError(f"{' and '.join(alone[:2])} both write to standard output; name a file for one")
     check(csv_path, commands.located_all(paths), force)
@@ -322,8 +322,8 @@ def _start_of_run(
     since = steps[0] if steps else from_step - 1 if from_step is not None else replay.turns[(turn or 1) - 1].first
     if since >= len(replay.trace.steps):
         raise CallerError(f"step {since + 1}: this run has the steps 1 to {len(replay.trace.steps):,}")
-    given = {name: value for _, each in stretches for name, value in each.items()}
-    return since, settings_asked(given, replay.settings)
+    values = {name: value for _, each in stretches for name, value in each.items()}
+    return since, settings_asked(values, replay.settings)
 
 
 def _toolbox(tools: str | None) -> Toolbox | None:

@@ -93,17 +93,17 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
     Raises:
         CallerError: a file cannot be read, or holds an invalid value; the text names file, value and what was expected.
     """
-    given = os.environ if environment is None else environment
+    variables = os.environ if environment is None else environment
     found: dict[str, Value] = {}
-    for path in files.config_files(given):
+    for path in files.config_files(variables):
         from inspector.config.model import read
 
         found |= {name: Value(value, path) for name, value in read(path).items()}
     for name in (*LIMITS, *NAMES):
         variable = PREFIX + name.upper()
-        if given.get(variable):
+        if variables.get(variable):
             dotted = name if name in NAMES else f"{AGENT}.{name}"
-            found[dotted] = Value(given[variable], f"${variable}")
+            found[dotted] = Value(variables[variable], f"${variable}")
     _check_values(found)
     return Config(found)
 
@@ -114,9 +114,9 @@ def every(config: Config) -> list[tuple[str, Value]]:
     rows: dict[str, object] = {f"{AGENT}.{name}": getattr(plain.limits, name) for name in LIMITS}
     rows |= {name: plain.policy.name if name == "policy" else None for name in NAMES}
     rows["ascii"] = False
-    shown = [(name, config.values.get(name, Value(value, DEFAULT))) for name, value in rows.items()]
-    return shown + [(name, value) for name, value in config.values.items()
-                    if name.startswith((f"{KEYS}.", f"{PRICES}."))]
+    entries = [(name, config.values.get(name, Value(value, DEFAULT))) for name, value in rows.items()]
+    return entries + [(name, value) for name, value in config.values.items()
+                      if name.startswith((f"{KEYS}.", f"{PRICES}."))]
 
 
 def _check_values(values: Mapping[str, Value]) -> None:

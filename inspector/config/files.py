@@ -88,7 +88,7 @@ def replace_all(files: Mapping[Path, bytes], mode: int = 0o666) -> None:
     Raises:
         OSError: one cannot be written; no file is new then, unless a rename failed between two others.
     """
-    made: list[tuple[Path, Path]] = []
+    renames: list[tuple[Path, Path]] = []
     import secrets  # the import takes 7 ms, which a program that only reads saves
     from pathlib import Path
 
@@ -101,12 +101,12 @@ def replace_all(files: Mapping[Path, bytes], mode: int = 0o666) -> None:
                 continue
             target = Path(os.path.realpath(path))  # a link stays a link
             beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
-            made.append((beside, target))
+            renames.append((beside, target))
             _write(beside, data, stat.S_IMODE(target.stat().st_mode) if target.exists() else None, mode)
-        for beside, target in made:
+        for beside, target in renames:
             os.replace(beside, target)
     finally:
-        for beside, _ in made:
+        for beside, _ in renames:
             with suppress(OSError):
                 beside.unlink()
 
@@ -149,9 +149,9 @@ def home_of_user() -> str:
 
 def user_file(environment: Mapping[str, str]) -> str | None:
     """The path of the user's configuration file, whether it exists or not; None if the user disabled it."""
-    given = environment.get(CONFIG_VARIABLE)
-    if given is not None:
-        return given or None
+    path = environment.get(CONFIG_VARIABLE)
+    if path is not None:
+        return path or None
     return os.path.join(_config_home(environment), "config.toml")
 
 
@@ -159,9 +159,9 @@ def _config_home(environment: Mapping[str, str]) -> str:
     """Our folder among the operator's configurations."""
     # Needed at every start, so on Linux it is found by the XDG specification and as a string: importing platformdirs,
     # which finds it on all other systems, takes longer than reading a small recording, and `Path` objects cost time.
-    home, given = environment.get("HOME", ""), environment.get("XDG_CONFIG_HOME", "")
+    home, config_home = environment.get("HOME", ""), environment.get("XDG_CONFIG_HOME", "")
     if sys.platform == "linux" and os.path.isabs(home) and "ANDROID_ROOT" not in environment:
-        return os.path.join(given, APP) if os.path.isabs(given) else os.path.join(home, ".config", APP)
+        return os.path.join(config_home, APP) if os.path.isabs(config_home) else os.path.join(home, ".config", APP)
     from platformdirs import user_config_dir
 
     return user_config_dir(APP, appauthor=False)
@@ -197,9 +197,9 @@ def data_folder(environment: Mapping[str, str]) -> Path:
     """The folder of branches, marks and notes."""
     from pathlib import Path
 
-    given = environment.get(DATA_VARIABLE)
-    if given:
-        return Path(given)
+    path = environment.get(DATA_VARIABLE)
+    if path:
+        return Path(path)
     from platformdirs import user_data_path
 
     return user_data_path(APP, appauthor=False)
@@ -209,9 +209,9 @@ def cache_folder(environment: Mapping[str, str]) -> Path | None:
     """The folder of the index of transcripts; None if the operator disabled it."""
     from pathlib import Path
 
-    given = environment.get(CACHE_VARIABLE)
-    if given is not None:
-        return Path(given) if given else None
+    path = environment.get(CACHE_VARIABLE)
+    if path is not None:
+        return Path(path) if path else None
     from platformdirs import user_cache_path
 
     return user_cache_path(APP, appauthor=False)

@@ -68,8 +68,8 @@ def read(path: str) -> dict[str, object]:
         CallerError: it cannot be read, is not TOML, or holds an invalid value.
     """
     try:
-        given = tomllib.loads(_bytes(path).decode("utf-8"))
-        parsed = ConfigFile.model_validate(given)
+        document = tomllib.loads(_bytes(path).decode("utf-8"))
+        parsed = ConfigFile.model_validate(document)
     except OSError as why:
         raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
     except UnicodeDecodeError as why:

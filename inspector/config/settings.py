@@ -324,8 +324,8 @@ def command(
     import shlex
 
     words = ["inspector", verb, *paths]
-    for option, given in (("--api", api), ("--profile", profile)):
-        words += [option, given] if given is not None else []
+    for option, option_value in (("--api", api), ("--profile", profile)):
+        words += [option, option_value] if option_value is not None else []
     before = Settings()
     stretches = [*earlier, (since, settings)]
     alone = len(stretches) == 2 and not assignments(stretches[0][1])  # otherwise each names its step

@@ -53,8 +53,8 @@ def _response(scope: ExportScope) -> ResponseFacts:
 
 def _number(facts: ResponseFacts) -> str:
     """The part of a file name that tells responses apart: its number, else a mark and the step."""
-    made = f"{facts.fidelity.value.lower()}_" if facts.is_made else ""
-    return made + (str(response_number(facts.index)) if facts.index >= 0 else f"step_{facts.step + 1}")
+    mark = f"{facts.fidelity.value.lower()}_" if facts.is_made else ""
+    return mark + (str(response_number(facts.index)) if facts.index >= 0 else f"step_{facts.step + 1}")
 
 
 def _page(scope: ExportScope, suffix: str) -> Mapping[str, str]:
@@ -76,9 +76,9 @@ def _json(scope: ExportScope) -> Mapping[str, str]:
     from inspector.report.run_answers import settings_words
 
     under = settings_words(scope.view)
-    made = redact.texts({**document(scope.view), **({"settings": under} if under else {})})
+    masked_document = redact.texts({**document(scope.view), **({"settings": under} if under else {})})
     # in ASCII, lone surrogates can be written too
-    return {f"{scope.name}.json": json.dumps(made, ensure_ascii=True, indent=1) + "\n"}
+    return {f"{scope.name}.json": json.dumps(masked_document, ensure_ascii=True, indent=1) + "\n"}
 
 
 def _curl(scope: ExportScope) -> Mapping[str, str]:
@@ -108,9 +108,9 @@ def _otlp(scope: ExportScope) -> Mapping[str, str]:
     from inspector.export import telemetry
 
     view, only, now = scope.view, _only(scope), time.time_ns()
-    made = telemetry.spans(view, now, only=only)
-    begun, over = min((span.start for span in made), default=now), max((span.end for span in made), default=now)
-    return {f"{scope.name}.traces.json": telemetry.traces(made),
+    spans = telemetry.spans(view, now, only=only)
+    begun, over = min((span.start for span in spans), default=now), max((span.end for span in spans), default=now)
+    return {f"{scope.name}.traces.json": telemetry.traces(spans),
             f"{scope.name}.metrics.json": telemetry.metrics(telemetry.points(view, only), begun, over)}
 
 
@@ -119,8 +119,8 @@ def _otlp_content(scope: ExportScope) -> Mapping[str, str]:
 
     from inspector.export import telemetry
 
-    made = telemetry.spans(scope.view, time.time_ns(), with_content=True, only=_only(scope))
-    return {f"{scope.name}-content.traces.json": telemetry.traces(made)}
+    spans = telemetry.spans(scope.view, time.time_ns(), with_content=True, only=_only(scope))
+    return {f"{scope.name}-content.traces.json": telemetry.traces(spans)}
 
 
 def _bug(scope: ExportScope) -> Mapping[str, str]:

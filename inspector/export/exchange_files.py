@@ -161,8 +161,8 @@ def _bytes(key: str, data: bytes, ms: float | None) -> dict[str, Any]:
         piece = {"text": data.decode("utf-8")}
     except UnicodeDecodeError:
         piece = {"base64": binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")}
-    known = ms is not None and 0 <= ms < inf  # recorders also write -1 for an unknown time (HAR)
-    return {"type": "bytes", "request": key, **piece, **({"ms": ms} if known else {})}
+    has_time = ms is not None and 0 <= ms < inf  # recorders also write -1 for an unknown time (HAR)
+    return {"type": "bytes", "request": key, **piece, **({"ms": ms} if has_time else {})}
 
 
 # -- A bug report ----------------------------------------------------------------------------------------------------
@@ -190,13 +190,13 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     # The session holds the answers themselves: it needs neither the file of a live run nor a simulation.
     settings = replace(view.replay.settings_at(turn.run.deciding_step), live=None, simulate=False)
     responses = used_responses(view, turn)
-    seen, subject = view, turn
+    subject_view, subject = view, turn
     if any(facts.live for facts in responses):
         # A limit that ended a live turn is reported as such; for a recording of the same answers the provider's cut is
         # reported.
-        seen = reread([facts.exchange for facts in responses], settings)
-        subject = seen.worst or turn
-    rule, shows = symptom(seen, subject)
+        subject_view = reread([facts.exchange for facts in responses], settings)
+        subject = subject_view.worst or turn
+    rule, shows = symptom(subject_view, subject)
 
     def shows_rule(some: Sequence[ResponseFacts]) -> bool:
         return shows(reread([facts.exchange for facts in some], settings))
@@ -287,8 +287,8 @@ def session_of(responses: Sequence[ResponseFacts], title: str) -> bytes:
     """A session file of these responses; its provenance says whether some are not from a recording."""
     count = Counter(facts.fidelity for facts in responses)
     parts = [f"{count_of(count[each], 'answer')} {words}" for each, words in ORIGINS.items() if count[each]]
-    made = any(facts.is_made for facts in responses)
-    source = f"a run with {' and '.join(parts)}" if made else "a recording"
+    has_made_answers = any(facts.is_made for facts in responses)
+    source = f"a run with {' and '.join(parts)}" if has_made_answers else "a recording"
     return session_bytes(records([facts.exchange for facts in responses]), title=title,
                          provenance=f"exported from {source}, credentials masked")
 
@@ -301,14 +301,14 @@ def reread(exchanges: Sequence[Exchange], settings: Settings) -> View:
 def shrink(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> list[T]:
     """A small subset of parts for which `holds` is true, found by leaving out ever smaller pieces; it tests at most
     `MOST_TRIALS` subsets."""
-    kept, trials = list(parts), 0
-    size = max(1, len(kept) // 2)  # delta debugging (Zeller and Hildebrandt, ddmin): halves first
-    while len(kept) > 1 and trials < MOST_TRIALS:
-        for start in range(0, len(kept), size):
-            fewer = kept[:start] + kept[start + size :]
+    subset, trials = list(parts), 0
+    size = max(1, len(subset) // 2)  # delta debugging (Zeller and Hildebrandt, ddmin): halves first
+    while len(subset) > 1 and trials < MOST_TRIALS:
+        for start in range(0, len(subset), size):
+            fewer = subset[:start] + subset[start + size :]
             trials += 1
             if fewer and holds(fewer):
-                kept = fewer
+                subset = fewer
                 break
             if trials >= MOST_TRIALS:
                 break
@@ -317,8 +317,8 @@ def shrink(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> list[T]:
                 break
             size = max(1, size // 2)
             continue
-        size = min(size, max(1, len(kept) // 2))
-    return kept
+        size = min(size, max(1, len(subset) // 2))
+    return subset
 
 
 def _origin(view: View, turn: TurnFacts) -> str:

@@ -37,16 +37,16 @@ BATCH = 512
 
 def emit(spans: Sequence[OtelSpan], tracer: Tracer) -> None:
     """Creates the spans with their recorded times; the turn's span is a child of the caller's own span, if any."""
-    made: list[Any] = []
+    sdk_spans: list[Any] = []
     for span in spans:
-        above = None if span.parent is None else set_span_in_context(made[span.parent])
+        above = None if span.parent is None else set_span_in_context(sdk_spans[span.parent])
         own = tracer.start_span(span.name, above, KINDS[span.kind], dict(span.attributes), start_time=span.start)
         for event in span.events:
             own.add_event(event.name, dict(event.attributes), event.at)
         if span.error is not None:
             own.set_status(Status(StatusCode.ERROR, span.error))
-        made.append(own)
-    for span, own in reversed(list(zip(spans, made, strict=True))):  # children end before their parents
+        sdk_spans.append(own)
+    for span, own in reversed(list(zip(spans, sdk_spans, strict=True))):  # children end before their parents
         own.end(span.end)
 
 
@@ -100,14 +100,14 @@ class Sink:
         """Sends everything and waits until it is accepted; returns an error in one line, or None."""
         emit(spans, self._tracers.get_tracer(SERVICE, __version__))
         measure(points, self._meters.get_meter(SERVICE, __version__))
-        with _warnings() as said:
+        with _warnings() as warnings:
             accepted = all(self._export(exporter) for exporter in self._spans)
             self._meters.force_flush()  # a reader without an interval collects only on request
             self._meters.shutdown()
             self._tracers.shutdown()
-        if accepted and not said:
+        if accepted and not warnings:
             return None
-        why = redact.url(said[-1].partition("\n")[0]) if said else "an exporter did not take the spans"
+        why = redact.url(warnings[-1].partition("\n")[0]) if warnings else "an exporter did not take the spans"
         return f"--otel: {why}"
 
     def _export(self, exporter: SpanExporter) -> bool:
@@ -121,8 +121,8 @@ class Sink:
 def _service(environment: Mapping[str, str]) -> str:
     """The name of the service. One in the environment goes first, although the SDK would prefer the program's own."""
     # `key=value,…` (OpenTelemetry, resource SDK)
-    given = dict(pair.partition("=")[::2] for pair in environment.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","))
-    return environment.get("OTEL_SERVICE_NAME") or given.get("service.name", "").strip() or SERVICE
+    attributes = dict(pair.partition("=")[::2] for pair in environment.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","))
+    return environment.get("OTEL_SERVICE_NAME") or attributes.get("service.name", "").strip() or SERVICE
 
 
 def _exporters(signal: str, environment: Mapping[str, str]) -> list[Any]:

@@ -57,10 +57,10 @@ from loop_core.values import (
 def of_answer(exchange: Exchange) -> dict[str, Attribute | None]:
     """The messages of a request and its answer, as the conventions write them."""
     request, response = exchange.request, exchange.response
-    said: Mapping[str, Any] = {"role": "assistant", "parts": _parts(response.parts),
-                               # the conventions' JSON schema of output messages requires it
-                               "finish_reason": response.raw_stop_reason or ""}
-    found: dict[str, Attribute | None] = {conventions.OUTPUT_MESSAGES: _json([said])}
+    output_message: Mapping[str, Any] = {"role": "assistant", "parts": _parts(response.parts),
+                                         # the conventions' JSON schema of output messages requires it
+                                         "finish_reason": response.raw_stop_reason or ""}
+    found: dict[str, Attribute | None] = {conventions.OUTPUT_MESSAGES: _json([output_message])}
     if request is not None:
         system = [part for message in request.messages if message.role is Role.SYSTEM for part in _parts(message.parts)]
         history = [{"role": message.role.value, "parts": _parts(message.parts)} for message in request.messages
@@ -109,25 +109,25 @@ def spans(
 ) -> tuple[OtelSpan, ...]:
     """The spans of a session, or of the turns with the indices `only`; `now`, in nanoseconds since the epoch, is the
     start if no time was recorded; `with_content` adds message contents."""
-    made: list[OtelSpan] = []
+    session_spans: list[OtelSpan] = []
     clock = Clock(first_moment(facts.exchange for facts in view.responses) or now)
     results = _recorded_results(view)
     for index, turn in enumerate(view.turns):
         if only is None or index in only:
             clock.at = first_moment(view.responses[each].exchange for each in turn.responses) or clock.at
-            made += _turn(view, turn, clock, len(made), results, with_content)
-    return tuple(made)
+            session_spans += _turn(view, turn, clock, len(session_spans), results, with_content)
+    return tuple(session_spans)
 
 
 def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Results, with_content: bool) -> list[OtelSpan]:
     answers = [view.responses[index] for index in turn.responses]
     below: list[OtelSpan] = []
     ends: dict[int, int] = {}
-    known: list[Times] = []
+    bases: list[Times] = []
     for position, facts in enumerate(answers):
         when = clock.exchange(facts.exchange)
         ends[facts.index] = when.end
-        known.append(when.basis)
+        bases.append(when.basis)
         below.append(_clean(_answer(facts, when, at, with_content)))
         following = answers[position + 1] if position + 1 < len(answers) else None
         for part, verdict, until in _tool_results(notes, facts, following):
@@ -148,7 +148,7 @@ def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Results, w
         f"{OURS}turn.repairs": spent.repairs, f"{OURS}turn.output_tokens": spent.output_tokens,
         f"{OURS}turn.continuation_tokens": spent.continuation_tokens,
         f"{OURS}policy": ended.policy.name, f"{OURS}fidelity": fidelity_of(view, turn).value,
-        f"{OURS}times": max(known, key=list(Times).index).value,
+        f"{OURS}times": max(bases, key=list(Times).index).value,
     }
     events = tuple(_events(view, turn, ends, end))
     own = OtelSpan(Operation.INVOKE_AGENT.value, OtelKind.INTERNAL, start, end, compact(attributes), None, events,
@@ -255,7 +255,7 @@ def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -
         f"{OURS}response.index": facts.index, f"{OURS}response.place": facts.link.place.value,
         f"{OURS}stop.normalized": stop.normalized.value, f"{OURS}stop.detail": stop.detail,
         f"{OURS}stop.mapped": facts.judgement.mapped.normalized.value,
-        f"{OURS}stop.rules": tuple(dict.fromkeys(seen.rule for seen in stop.evidence)),
+        f"{OURS}stop.rules": tuple(dict.fromkeys(evidence.rule for evidence in stop.evidence)),
         f"{OURS}state": facts.state.value if facts.state else None,
         f"{OURS}transport.end": response.transport_end.value, f"{OURS}transport.saw_done": response.saw_done,
         f"{OURS}times": when.basis.value,

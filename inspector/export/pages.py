@@ -82,13 +82,13 @@ def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
     under = settings_words(view)
     if under:
         yield Paragraph(f"Settings of this run: {under}")
-    read = [(given.path, given.format or "nothing", f"{given.responses:,}", f"{len(given.skipped):,}")
-            for given in view.inputs if given.path != "-"]
+    read = [(source.path, source.format or "nothing", f"{source.responses:,}", f"{len(source.skipped):,}")
+            for source in view.inputs if source.path != "-"]
     read += [(path, f"session ({who})", f"{count:,}", "0") for path, who, count in branch_files(view)]
     if read:
         yield TableBlock(("file", "format", "responses", "skipped"), tuple(read))
-    notices = [said if said.startswith(given.path) else f"{given.path}: {said}"
-               for given in view.inputs for said in (*given.notices, given.error) if said]
+    notices = [notice if notice.startswith(source.path) else f"{source.path}: {notice}"
+               for source in view.inputs for notice in (*source.notices, source.error) if notice]
     if notices:
         yield Items(tuple(notices))
     for number, turn in enumerate(view.turns, 1):
@@ -144,7 +144,7 @@ def _response(facts: ResponseFacts) -> tuple[str, ...]:
         facts.judgement.mapped.normalized.value,
         stop.normalized.value + (f" ({stop.detail})" if stop.detail else ""),
         tokens + (f" of {cap:,}" if cap is not None else ""),
-        "; ".join(f"{seen.rule} at {place(seen.at)}" for seen in facts.evidence) or "none",
+        "; ".join(f"{evidence.rule} at {place(evidence.at)}" for evidence in facts.evidence) or "none",
         facts.state.value if facts.state else "not reached",
         facts.recorded_next,
     )

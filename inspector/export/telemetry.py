@@ -45,17 +45,17 @@ out."""
 def points(view: View, only: Sequence[int] | None = None) -> tuple[OtelPoint, ...]:
     """All measurements of a session; `only` names turns by their indices."""
     turns = [turn for index, turn in enumerate(view.turns) if only is None or index in only]
-    made: list[OtelPoint] = []
+    measurements: list[OtelPoint] = []
     for turn in turns:
         for index in turn.responses:
-            made += _of_answer(view.responses[index])
+            measurements += _of_answer(view.responses[index])
         opening = view.responses[turn.responses[0]].exchange
         fidelity = fidelity_of(view, turn)
         ended = {**who(opening), f"{OURS}turn.terminal_reason": turn.terminal,
                  f"{OURS}fidelity": None if fidelity is Fidelity.RECORDED else fidelity.value}
-        made.append(OtelPoint(conventions.TURNS, 1, compact(ended)))
-        made += _of_turn(view, turn)
-    return tuple(made)
+        measurements.append(OtelPoint(conventions.TURNS, 1, compact(ended)))
+        measurements += _of_turn(view, turn)
+    return tuple(measurements)
 
 
 def _of_answer(facts: ResponseFacts) -> Iterator[OtelPoint]:
@@ -152,9 +152,10 @@ _ERROR = 2  # `Status.StatusCode`
 def traces(spans: Sequence[OtelSpan]) -> str:
     """An `ExportTraceServiceRequest` as one line of JSON."""
     ids = _ids(spans)
-    made = [_span(span, ids[at], None if span.parent is None else ids[span.parent][1])
-            for at, span in enumerate(spans)]
-    return _line({"resourceSpans": [{"resource": _resource(), "scopeSpans": [{"scope": _scope(), "spans": made}]}]})
+    span_values = [_span(span, ids[at], None if span.parent is None else ids[span.parent][1])
+                   for at, span in enumerate(spans)]
+    return _line({"resourceSpans": [
+        {"resource": _resource(), "scopeSpans": [{"scope": _scope(), "spans": span_values}]}]})
 
 
 def metrics(points: Sequence[OtelPoint], start: int, end: int) -> str:
@@ -163,22 +164,22 @@ def metrics(points: Sequence[OtelPoint], start: int, end: int) -> str:
     series: dict[str, dict[tuple[Any, ...], list[OtelPoint]]] = defaultdict(lambda: defaultdict(list))
     for point in points:
         series[point.name][tuple(sorted(point.attributes.items()))].append(point)
-    made = [_metric(name, list(series[name].values()), span) for name in INSTRUMENTS if name in series]
+    metric_values = [_metric(name, list(series[name].values()), span) for name in INSTRUMENTS if name in series]
     return _line({"resourceMetrics": [
-        {"resource": _resource(), "scopeMetrics": [{"scope": _scope(), "metrics": made}]}]})
+        {"resource": _resource(), "scopeMetrics": [{"scope": _scope(), "metrics": metric_values}]}]})
 
 
 def _ids(spans: Sequence[OtelSpan]) -> list[tuple[str, str]]:
     """The trace id and the span ids, derived from the recording so that each export has the same ids."""
-    made: list[tuple[str, str]] = []
+    ids: list[tuple[str, str]] = []
     seed, first = b"", 0
     for at, span in enumerate(spans):
         if span.parent is None:
             seed, first = span.seed, at
         # 16 bytes for a trace, 8 for a span (W3C Trace Context)
         trace = hashlib.sha256(seed + b"trace").hexdigest()[:32]
-        made.append((trace, hashlib.sha256(seed + b"span %d" % (at - first)).hexdigest()[:16]))
-    return made
+        ids.append((trace, hashlib.sha256(seed + b"span %d" % (at - first)).hexdigest()[:16]))
+    return ids
 
 
 def _span(span: OtelSpan, ids: tuple[str, str], parent: str | None) -> dict[str, Any]:

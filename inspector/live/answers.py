@@ -79,8 +79,8 @@ class TurnResults:
         uses[key] += 1
         if number >= len(parts):  # repeated more often than recorded: a repeated turn invents no result
             return None
-        said = parts[number]
-        return ToolResultPart(call.id, call.name, said.text, said.is_error, said.json)
+        part = parts[number]
+        return ToolResultPart(call.id, call.name, part.text, part.is_error, part.json)
 
 
 def recorded_results(exchanges: Iterable[Exchange], message_count: int) -> dict[CallKey, list[ToolResultPart]]:
@@ -163,7 +163,7 @@ def results_of(path: str) -> RecordedResults:
         CallerError: it cannot be read, or holds no tool result.
     """
     loaded = open_paths([path])
-    wrong = next((given.error for given in loaded.inputs if given.error), None)
+    wrong = next((source.error for source in loaded.inputs if source.error), None)
     if wrong is not None:
         raise CallerError(f"--results {wrong}")
     found = list(_calls_with_results(loaded))
@@ -243,7 +243,7 @@ class Answers:
 
     def run(self, effect: RunTools, turn: Turn) -> ToolResults:
         """Answers the batch in order; every call gets a result."""
-        made: list[ToolResultPart] = []
+        parts: list[ToolResultPart] = []
         self.last_batch = []
         # Results that the machine answered itself count under the same bound.
         used = turn.spend.result_chars + sum(len(answer.result.text) for answer in effect.answers)
@@ -252,14 +252,14 @@ class Answers:
             if verdict.admission is Admission.READY:
                 decision = self.decisions.get(place) or self._default_decision(verdict, ())
                 part, whence = self._answer_call(decision, verdict)
-                made.append(bound_result(part, turn.limits, used))
-                used += len(made[-1].text)
+                parts.append(bound_result(part, turn.limits, used))
+                used += len(parts[-1].text)
             # Noted for held calls too, since the model requested them and the recording counts them.
             if self.results is not None:
                 self.results.count_use(verdict.call)
             self.last_batch.append((verdict, whence))
         self.decisions = {}
-        return ToolResults(effect.all_results(made))
+        return ToolResults(effect.all_results(parts))
 
     def ways(self, effect: RunTools, place: int) -> tuple[Source, ...]:
         """The possible sources of a call's result, the default first; none if the gate did not release the call."""
@@ -292,9 +292,10 @@ class Answers:
     def _ways(self, verdict: Verdict, before: Sequence[ToolCall]) -> tuple[Source, ...]:
         if verdict.admission is not Admission.READY:
             return ()
-        known = self.results is not None and self.results.result_for(verdict.call, before) is not None
+        is_recorded = self.results is not None and self.results.result_for(verdict.call, before) is not None
         runs = verdict.call.name in self.toolbox.tools
-        return (*((Source.RECORDED,) if known else ()), *((Source.RUN,) if runs else ()), Source.TYPED, Source.REFUSED)
+        return (*((Source.RECORDED,) if is_recorded else ()), *((Source.RUN,) if runs else ()), Source.TYPED,
+                Source.REFUSED)
 
     def _default_decision(self, verdict: Verdict, before: Sequence[ToolCall]) -> CallDecision | None:
         first = next(iter(self._ways(verdict, before)), None)

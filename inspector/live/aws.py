@@ -70,11 +70,11 @@ class AwsSigner:
             SigV4Auth(frozen, SERVICE, region).add_auth(request)
         except BotoCoreError as why:
             raise CallerError(f"AWS credentials: {_message(why)}") from None
-        made = tuple((name, value) for name, value in request.headers.items() if name.lower() not in _SIGNED)
-        signature = dict(made)["Authorization"].rpartition("Signature=")[2]
+        auth_headers = tuple((name, value) for name, value in request.headers.items() if name.lower() not in _SIGNED)
+        signature = dict(auth_headers)["Authorization"].rpartition("Signature=")[2]
         # A signature is a secret for as long as it is valid, so it is masked in what is recorded.
         self._words[signature] = None
-        return made
+        return auth_headers
 
     def _frozen(self) -> object:
         frozen = self._credentials.get_frozen_credentials()

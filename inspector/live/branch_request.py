@@ -107,11 +107,11 @@ def branch_request(
     tokens = counted if counted is not None else estimate(len(json.dumps(body, ensure_ascii=False)))
     limits = first.turn.limits
     # A tool that runs may return any text, up to the guard.
-    said = limits.context_guard_chars if toolbox is not None and toolbox.tools else min(
+    result_chars = limits.context_guard_chars if toolbox is not None and toolbox.tools else min(
         results.chars, limits.context_guard_chars)
     return BranchRequest(
-        settings, since, parent.turn_at(since), target, cost_of(left, tokens, estimate(said)), counted is not None,
-        results, first, can, spelled, name_of(parent.settings, settings),
+        settings, since, parent.turn_at(since), target, cost_of(left, tokens, estimate(result_chars)),
+        counted is not None, results, first, can, spelled, name_of(parent.settings, settings),
     )
 
 
@@ -140,16 +140,16 @@ def _spelling(
     assert opening.request is not None  # noqa: S101 - `target_of` refuses such a one
     assert isinstance(recorded, Mapping)  # noqa: S101 - as before
     request = opening.request
-    for given, text in edits:  # in its recorded place if that is clear, else as the format encodes it
-        changed = with_text(recorded, given.text, text)
+    for turn_input, text in edits:  # in its recorded place if that is clear, else as the format encodes it
+        changed = with_text(recorded, turn_input.text, text)
         if changed is not None:
-            recorded, request = changed, edited_request(request, [(given, text)])
-    before, known = body_of(request, target.profile), recorded
+            recorded, request = changed, edited_request(request, [(turn_input, text)])
+    before, recorded_body = body_of(request, target.profile), recorded
 
     def spell(ask: LiveRequest) -> LiveRequest:
         # Only the difference between our two encodings is written into the recorded body, whose spelling the server
         # accepted.
-        return ask if ask.body is None else replace(ask, body=graft_changes(known, before, ask.body))
+        return ask if ask.body is None else replace(ask, body=graft_changes(recorded_body, before, ask.body))
 
     return spell
 
@@ -214,10 +214,10 @@ def _sum_lines(parts: Sequence[CostPart]) -> Iterator[str]:
 
 def tools_line(request: BranchRequest) -> str:
     """Who answers the tool calls, in one line."""
-    given, recorded = request.results.toolbox, request.results.results
+    toolbox, recorded = request.results.toolbox, request.results.results
     parts = []
-    if given is not None and given.tools:
-        parts.append(f"run here: {', '.join(one_line(name) for name in given.tools)}")
+    if toolbox is not None and toolbox.tools:
+        parts.append(f"run here: {', '.join(one_line(name) for name in toolbox.tools)}")
     if recorded:
         parts.append("a recorded call gets its result")
     return "; ".join([*parts, "any other ends the turn"]) if parts else "none is run; the first one ends the turn"

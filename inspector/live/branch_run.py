@@ -262,13 +262,13 @@ def recall(name: str, folder: Path) -> BranchAnswers:
 
 
 def _exchanges(reading: FileReading, path: str) -> list[Exchange]:
-    made: list[Exchange] = []
+    exchanges: list[Exchange] = []
     for raw in reading.raws:
         if not raw.recorded:  # neither an answer nor an end: the program was killed while it waited
             raw.recorded, raw.end = True, TransportEnd.ABORTED
         found = build(raw, path, Options())
         if isinstance(found, Exchange):
-            made.append(found)
+            exchanges.append(found)
             continue
         # What cannot be decoded still happened: it stays as a failed answer, as the live run saw it.
         body, raw.body = raw.body, b""
@@ -278,8 +278,8 @@ def _exchanges(reading: FileReading, path: str) -> list[Exchange]:
         error = ProviderError(found.why, "decode")
         response = ChatResponse(empty.api, stop_reason=StopReason(Stop.ERROR, None, "fatal"), http_status=raw.status,
                                 error=error, transport_end=raw.end, size=len(body))
-        made.append(replace(empty, response=response, content=body))
-    return made
+        exchanges.append(replace(empty, response=response, content=body))
+    return exchanges
 
 
 def _places(data: bytes, count: int) -> tuple[tuple[RequestPlace, int], ...]:
@@ -290,8 +290,8 @@ def _places(data: bytes, count: int) -> tuple[tuple[RequestPlace, int], ...]:
         if record.get("type") == "request":
             place, ordinal = record.get("place"), record.get("ordinal")
             # a newer version may know other places
-            known = place if place in set(RequestPlace) else RequestPlace.REQUEST
-            found.append((RequestPlace(known), ordinal if isinstance(ordinal, int) else 0))
+            known_place = place if place in set(RequestPlace) else RequestPlace.REQUEST
+            found.append((RequestPlace(known_place), ordinal if isinstance(ordinal, int) else 0))
     return tuple(found[:count])
 
 
@@ -306,7 +306,7 @@ def _record(line: bytes) -> Mapping[str, Any]:
 def _ability_before(exchange: Exchange) -> tuple[Ability, str]:
     """The abilities and the profile of the server, as they were known before it answered."""
     request = exchange.request or Request(exchange.api)
-    by_name = any(seen.rule == "profile.named" for seen in exchange.profile_evidence)
+    by_name = any(evidence.rule == "profile.named" for evidence in exchange.profile_evidence)
     chosen = _profile_by_address(exchange, request)
     if by_name and exchange.profile.name != chosen.profile.name:
         chosen = profile_named(exchange.profile.name, request.model)

@@ -122,8 +122,8 @@ def run_live(
                 observer.responses[-1] = replace(last, judgement=cancelled_answer(last.judgement))
         observer.write_end(ended.terminal or "")
     notices = [observer.failure] if observer.failure else []
-    made = replay_of(observer, steps, settings, path, notices)
-    return LiveResult(made, ended.terminal or "", observer.failure, ended.notice)
+    replay = replay_of(observer, steps, settings, path, notices)
+    return LiveResult(replay, ended.terminal or "", observer.failure, ended.notice)
 
 
 def refuse_secrets(body: object, server: Server) -> None:

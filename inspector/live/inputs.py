@@ -241,10 +241,10 @@ def _callables(spec: str, module: str, name: str) -> DeclaredTools:
     if not named or not all(callable(item) for item in named.values()):
         raise CallerError(f"--tools {spec}: expected a callable, a list of them, or names and callables")
     try:
-        made = {key: declare_function(item, key) for key, item in named.items()}
+        declarations = {key: declare_function(item, key) for key, item in named.items()}
     except CallerError as why:
         raise CallerError(f"--tools {spec}: {why}") from None
-    return tuple(tool for tool, _ in made.values()), {key: run for key, (_, run) in made.items()}
+    return tuple(tool for tool, _ in declarations.values()), {key: run for key, (_, run) in declarations.items()}
 
 
 def _name(value: Any) -> str:

@@ -47,17 +47,17 @@ def live_view(driver: Driver) -> View:
     live, stepper = driver.live, driver.stepper
     # The effective policy replaces the chosen one with its overrides, so that each step shows the limits and policy in
     # force.
-    given = driver.start.settings
-    settings = replace(given, limits=stepper.plan.limits, policy=stepper.plan.policy, seam=None, method=None)
+    start_settings = driver.start.settings
+    settings = replace(start_settings, limits=stepper.plan.limits, policy=stepper.plan.policy, seam=None, method=None)
     turns = [LiveTurn(responses, steps) for responses, steps in zip(live.responses, stepper.turns, strict=True)]
-    made = view(replay_of_turns(turns, settings, driver.start.path))
+    run_view = view(replay_of_turns(turns, settings, driver.start.path))
     if not turns[-1].responses:
-        made = _with_first(made, turns[-1], settings)
+        run_view = _with_first(run_view, turns[-1], settings)
     if live.phase is Phase.OVER:
-        return made
-    last = made.turns[-1]
+        return run_view
+    last = run_view.turns[-1]
     running = TurnVerdict(last.verdict.rank, LIVE_WORD, GLYPH, ASCII, Severity.WARNING, "", None, sure=False)
-    return replace(made, turns=(*made.turns[:-1], last._replace(verdict=running)))
+    return replace(run_view, turns=(*run_view.turns[:-1], last._replace(verdict=running)))
 
 
 def recorded_case(path: str, server: Server) -> Case:
@@ -93,10 +93,10 @@ Keys = Callable[[str], str]
 def activity_line(driver: Driver, key: Keys) -> Line:
     """The current activity and the possible actions: the first line of the screen."""
     live = driver.live
-    made = _PHASE_LINES[live.phase](driver, key)
+    line = _PHASE_LINES[live.phase](driver, key)
     if live.problem:
-        made = (Span("✖ ", Tone.ERROR), safe(live.problem, Tone.ERROR), Span(" · ", Tone.DIM), *made)
-    return made
+        line = (Span("✖ ", Tone.ERROR), safe(live.problem, Tone.ERROR), Span(" · ", Tone.DIM), *line)
+    return line
 
 
 def _waiting_line(driver: Driver, key: Keys) -> Line:

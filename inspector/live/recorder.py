@@ -235,8 +235,8 @@ def replay_of_turns(
     for turn in turns:
         links = tuple(_links(turn.responses, sum(len(record.links) for record in records)))
         opening = turn.steps[0].turn
-        said = next((each.text for each in reversed(opening.request.messages) if each.role is Role.USER), "")
-        records.append(TurnRecord(opening.id, NAME, links, said))
+        prompt = next((each.text for each in reversed(opening.request.messages) if each.role is Role.USER), "")
+        records.append(TurnRecord(opening.id, NAME, links, prompt))
         first, end = len(steps), len(steps) + len(turn.steps)
         runs.append(TurnRun(records[-1], first, end, 1, len(turn.steps) - 1, tuple(turn.steps)))
         steps += turn.steps
@@ -251,7 +251,7 @@ def replay_of_turns(
 def exchange_of(answer: LiveResponse, path: str, start: str | None = None) -> Exchange:
     """A live response as an exchange of a recording, with secrets masked; its request was sent at `start`."""
     ask = answer.ask
-    made = Exchange(
+    exchange = Exchange(
         path, ask.number, ask.request.api, ask.url, answer.speaker.profile, tuple(answer.speaker.evidence), ask.request,
         ask.body, answer.response, answer.body, redact.headers(answer.headers), redact.headers(ask.headers),
         started=start, duration_ms=answer.ms,
@@ -260,7 +260,7 @@ def exchange_of(answer: LiveResponse, path: str, start: str | None = None) -> Ex
     )
     # The source masks secrets that are whole in the bytes. A stream may split one over several events, so that it is
     # whole only in the decoded text: those are masked here.
-    return with_body(made, without_pieces(made.body, made.api, made.response))
+    return with_body(exchange, without_pieces(exchange.body, exchange.api, exchange.response))
 
 
 def _links(answers: Sequence[LiveResponse], first: int) -> list[Link]:

@@ -200,11 +200,11 @@ def _answers(steps: Sequence[Step]) -> Iterator[Intent]:
 
 
 def _last_answer(turn: Turn) -> Intent:
-    seen = turn.evaluation
-    assert seen is not None  # noqa: S101 - there was an answer
-    text, reasoning = turn.joined_answer().text, seen.response.reasoning_content or ""
-    calls = tuple([call for call in seen.response.tool_calls if call.kind is not CallKind.SERVER])
-    if seen.judgement.stop.normalized in FINISHED:
+    evaluation = turn.evaluation
+    assert evaluation is not None  # noqa: S101 - there was an answer
+    text, reasoning = turn.joined_answer().text, evaluation.response.reasoning_content or ""
+    calls = tuple([call for call in evaluation.response.tool_calls if call.kind is not CallKind.SERVER])
+    if evaluation.judgement.stop.normalized in FINISHED:
         return Intent(reasoning, text, calls)
     if calls:
         return Intent(text=text, calls=tuple([_whole_call(call, turn.request.tools) for call in calls]))
@@ -229,9 +229,9 @@ def _whole_call(call: ToolCall, tools: tuple[Tool, ...]) -> ToolCall:
         begun = None
     tool = tools_by_name(tools).get(call.name)
     schema = (tool.schema if tool is not None else None) or {}
-    known = _mark_end(begun) if isinstance(begun, dict) else {}
-    return call._replace(arguments=json.dumps({**_missing_values(schema), **known}, ensure_ascii=False), closed=True,
-                         status=None, other_arguments=None, arguments_unsent=False)
+    marked_values = _mark_end(begun) if isinstance(begun, dict) else {}
+    return call._replace(arguments=json.dumps({**_missing_values(schema), **marked_values}, ensure_ascii=False),
+                         closed=True, status=None, other_arguments=None, arguments_unsent=False)
 
 
 def _missing_values(schema: Mapping[str, Any]) -> dict[str, Any]:

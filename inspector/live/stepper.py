@@ -149,8 +149,8 @@ class Stepper:
         most = self.plan.limits.max_follow_ups
         if len(self.past) >= most:
             raise CallerError(f"max_follow_ups ({most}) is reached; it can be raised")
-        said = Message(Role.USER, (TextPart(text),))
-        request = next_turn_request(self.opening, self.last.turn, (said,))
+        message = Message(Role.USER, (TextPart(text),))
+        request = next_turn_request(self.opening, self.last.turn, (message,))
         name = f"t{len(self.turns) + 1}"  # as it is called when the recording is read
         step = first_step(name, request, self.plan)
         return _advance(replace(self, opening=request, steps=(step,), past=self.turns, edits=()), count)
@@ -236,10 +236,11 @@ class Stepper:
             step = step._replace(turn=turn._replace(last_send=send), effects=(send,))
         else:
             # only appended to: the history of the turn stays as it is
-            kept = request.messages[: len(turn.history)] == turn.history
-            added = request.messages[len(turn.history) :] if kept and send.place is not RequestPlace.REQUEST else ()
+            extends_history = request.messages[: len(turn.history)] == turn.history
+            added = (request.messages[len(turn.history) :]
+                     if extends_history and send.place is not RequestPlace.REQUEST else ())
             send = send._replace(new_messages=added)
-            history = turn.history if kept and send.place is not RequestPlace.REQUEST else request.messages
+            history = turn.history if extends_history and send.place is not RequestPlace.REQUEST else request.messages
             turn = turn._replace(last_send=send, history=history)
             step = step._replace(turn=turn, effects=(send,))
         return replace(self, opening=opening, steps=(*self.steps[:-1], step), edits=edited,
@@ -255,10 +256,10 @@ def begin_turn(turn_id: str, request: Request, server: Server, plan: Plan) -> St
     if plan.ability is None:
         allows, provider = known_ability(server, request)
         plan = plan._replace(ability=allows, provider=plan.provider or provider)
-    made = _advance(Stepper(server, plan, request, (first_step(turn_id, request, plan),)), 0)
-    if made.unsendable:
-        raise CallerError(made.unsendable)
-    return made
+    stepper = _advance(Stepper(server, plan, request, (first_step(turn_id, request, plan),)), 0)
+    if stepper.unsendable:
+        raise CallerError(stepper.unsendable)
+    return stepper
 
 
 def _remake_step(plan: Plan, step: Step, opening: Request) -> Step:

@@ -235,8 +235,8 @@ def requests_left(turn: Turn, pending: bool, answered: bool) -> RequestsLeft:
 
 def _is_retry_due(turn: Turn) -> bool:
     """Whether the spend already counts an answer of reasoning alone whose retry is not sent yet."""
-    seen = turn.evaluation
-    return turn.state is State.CONTINUE_PENDING and seen is not None and not seen.response.text
+    evaluation = turn.evaluation
+    return turn.state is State.CONTINUE_PENDING and evaluation is not None and not evaluation.response.text
 
 
 def _attempts(limits: Limits, spend: Spend, policy: Policy, turn: Turn) -> int | None:
@@ -312,18 +312,18 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
 
 def graft_changes(original: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """The recorded body with the new request's changes: the difference of `after` and `before`, both encoded."""
-    made = dict(original)
+    body = dict(original)
     for name in [*before, *(name for name in after if name not in before)]:
         if name in before and name in after and before[name] == after[name]:
             continue
         places = _places(name, original)
         if name not in after:
             for place in places:
-                made.pop(place, None)
+                body.pop(place, None)
             continue
         for place in places or (name,):
-            made[place] = _value(original.get(place), before.get(name), after[name])
-    return made
+            body[place] = _value(original.get(place), before.get(name), after[name])
+    return body
 
 
 def with_text(original: Any, old: str, new: str) -> Any:

@@ -177,8 +177,8 @@ class _Handlers:
     async def refuse_path(self, http: web.Request) -> web.StreamResponse:
         """Answers requests to unknown paths, with any method."""
         path, api = http.raw_path, format_of(http.raw_path, http.headers)
-        shown, doubled = public_path(path), DOUBLE_VERSION.search(path)
-        why = f"nothing is served under {shown}"
+        masked_path, doubled = public_path(path), DOUBLE_VERSION.search(path)
+        why = f"nothing is served under {masked_path}"
         if doubled:
             why += f": /{doubled[1]} stands twice, so the base URL has one too many"
         elif http.method not in ("GET", "POST"):
@@ -241,8 +241,8 @@ class _Handlers:
     async def _document(
         self, http: web.Request, api: str, value: Mapping[str, Any], body: bytes = b""
     ) -> web.StreamResponse:
-        made = Reply(200, {"content-type": frames.JSON}, (compact(value).encode(),))
-        return await self._send(http, api, made, body)
+        reply = Reply(200, {"content-type": frames.JSON}, (compact(value).encode(),))
+        return await self._send(http, api, reply, body)
 
     async def _send(self, http: web.Request, api: str, reply: Reply, body: bytes = b"") -> web.StreamResponse:
         if reply.status >= 400 and is_array_path(api, http.raw_path):
@@ -260,14 +260,14 @@ class _Handlers:
         if key in self._kept:
             self._kept.move_to_end(key)  # the least recently used one is dropped first
             return self._kept[key]
-        made = reply_at(story, request, place, request.stream, self.profile)
-        if array and made.status < 400:
-            made = replace(made, frames=frames.as_array(made.frames), headers={**made.headers,
-                                                                               "content-type": "application/json"})
-        self._kept[key] = made
+        reply = reply_at(story, request, place, request.stream, self.profile)
+        if array and reply.status < 400:
+            reply = replace(reply, frames=frames.as_array(reply.frames), headers={**reply.headers,
+                                                                                  "content-type": "application/json"})
+        self._kept[key] = reply
         if len(self._kept) > CACHED_REPLIES:
             self._kept.popitem(last=False)
-        return made
+        return reply
 
     def _refuses(self, key: Any, times: int) -> bool:
         """Whether the same request is refused once more. After the request was answered, the count starts again."""
@@ -289,8 +289,8 @@ class _Handlers:
 
 def _error(api: str, why: CallerError) -> Reply:
     """The reply for an error."""
-    said = why if isinstance(why, RequestError) else RequestError(str(why))
-    return refusal(api, said.status, str(said), code=said.code, param=said.param)
+    error = why if isinstance(why, RequestError) else RequestError(str(why))
+    return refusal(api, error.status, str(error), code=error.code, param=error.param)
 
 
 # -- The scenarios as models: documents in the shape of each server --------------------------------------------------

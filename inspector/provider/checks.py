@@ -106,10 +106,10 @@ def first_flaw(body: Mapping[str, Any], fields: Iterable[Member], spellings: Spe
 
 def unknown_member(body: Mapping[str, Any], path: str, names: Iterable[str]) -> BadMember | None:
     """The first member of the object at `path` whose name is none of these."""
-    known = frozenset(names)
+    known_names = frozenset(names)
     for where, value in _places(body, _STEP.findall(path), (), plain):
         if isinstance(value, Mapping):
-            odd = next((str(name) for name in value if name not in known), None)
+            odd = next((str(name) for name in value if name not in known_names), None)
             if odd is not None:
                 return BadMember(Flaw.UNKNOWN, (*where, odd), Member(path), value[odd])
     return None
@@ -238,8 +238,8 @@ def _member_error(member: BadMember, telling: Telling) -> RequestError:
 def stop_strings(request: Request) -> tuple[str, ...]:
     """The strings that end the answer."""
     serving = wire(request.api).serving
-    given = inside(request.extra, *serving.stops, spellings=serving.demands.spellings) if serving.stops else None
-    found = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+    stop_value = inside(request.extra, *serving.stops, spellings=serving.demands.spellings) if serving.stops else None
+    found = [stop_value] if isinstance(stop_value, str) else stop_value if isinstance(stop_value, list) else []
     return tuple(each for each in found if isinstance(each, str) and each)
 
 
@@ -251,8 +251,8 @@ def until_stop(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[t
         found = [(at, string) for string in strings if (at := part.text.find(string)) >= 0]
         if found:
             at, string = min(found)  # the first string in the text, whatever their order in the request
-            kept = (TextPart(part.text[:at]),) if at else ()
-            return (*parts[:number], *kept), string
+            kept_parts = (TextPart(part.text[:at]),) if at else ()
+            return (*parts[:number], *kept_parts), string
     return tuple(parts), None
 
 

@@ -132,8 +132,9 @@ def public_path(path: str) -> str:
     """The path and the query, without secret values."""
     own, mark, query = path.partition("?")
     pairs = [pair for pair in query.split("&") if pair]
-    kept = [pair if not SECRET.search(pair.partition("=")[0]) else f"{pair.partition('=')[0]}=…" for pair in pairs]
-    return own + mark + "&".join(kept)
+    masked_pairs = [pair if not SECRET.search(pair.partition("=")[0]) else f"{pair.partition('=')[0]}=…"
+                    for pair in pairs]
+    return own + mark + "&".join(masked_pairs)
 
 
 def public_headers(headers: Mapping[str, str]) -> dict[str, str]:

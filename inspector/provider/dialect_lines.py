@@ -75,17 +75,17 @@ def word(row: DialectRow) -> Line:
     """The raw stop word, and a native one beside it."""
     raw = row.exchange.response.raw_stop_reason
     status = row.exchange.response.http_status or 200
-    shown: Line = (safe(raw, Tone.RAW),) if raw is not None else (Span("absent", Tone.DIM),)
+    raw_word: Line = (safe(raw, Tone.RAW),) if raw is not None else (Span("absent", Tone.DIM),)
     if raw is None and row.exchange.response.error is not None:
-        shown = (Span(f"HTTP {status}" if status >= 400 else "an error in the stream", Tone.RAW),)
+        raw_word = (Span(f"HTTP {status}" if status >= 400 else "an error in the stream", Tone.RAW),)
     native = [(Span(f" {name.removesuffix('_finish_reason')}:", Tone.DIM), safe(value, Tone.RAW))
               for name, value in row.exchange.response.native.items() if name in ("native_finish_reason", "truncated")]
-    return (*shown, *(span for pair in native for span in pair))
+    return (*raw_word, *(span for pair in native for span in pair))
 
 
 def deciding_rules(row: DialectRow) -> str:
     """The rules that led to the effective reason, the deciding one last."""
-    rules = [seen.rule.rpartition(".")[2] for seen in row.judgement.stop.evidence]
+    rules = [evidence.rule.rpartition(".")[2] for evidence in row.judgement.stop.evidence]
     return ", ".join(rule.replace("_", " ") for rule in rules if rule != "stop_reasons") or "stop reasons"
 
 
@@ -104,14 +104,15 @@ Grid = list[tuple[Line, ...]]
 
 def table(rows: Sequence[TableRow], width: int, each: bool = False) -> list[Line]:
     """The table in `width` columns: each row on one line if possible, less important values below it."""
-    shown = entries(rows, each)
-    whole: Grid = [(name_of(entry), *cells(entry.row)[1:]) for entry in shown]
-    for kept in (len(COLUMNS), len(COLUMNS) - 1):  # the last column, the peers, moves below its row first
-        beneath = [(*row[kept:], _blind_line(entry.row)) for row, entry in zip(whole, shown, strict=True)]
-        stacks = _columns([row[:kept] for row in whole], COLUMNS[:kept], beneath, width)
+    table_entries = entries(rows, each)
+    whole: Grid = [(name_of(entry), *cells(entry.row)[1:]) for entry in table_entries]
+    for column_count in (len(COLUMNS), len(COLUMNS) - 1):  # the last column, the peers, moves below its row first
+        beneath = [(*row[column_count:], _blind_line(entry.row))
+                   for row, entry in zip(whole, table_entries, strict=True)]
+        stacks = _columns([row[:column_count] for row in whole], COLUMNS[:column_count], beneath, width)
         if stacks is not None:
             return [line for stack in stacks for line in stack]
-    return _by_api(shown, width)
+    return _by_api(table_entries, width)
 
 
 def name_of(entry: TableEntry, short: bool = False) -> Line:
@@ -153,18 +154,18 @@ def _by_api(entries: Sequence[TableEntry], width: int) -> list[Line]:
     grid: Grid = []
     beneath: Grid = []
     for entry in entries:
-        _, raw, _, _, seen, call, decision, differ = cells(entry.row)
+        _, raw, _, _, rules, call, decision, differ = cells(entry.row)
         grid.append(((Span("  "), *name_of(entry, short=True)), raw, reason(entry.row), call, decision))
-        beneath.append((_sign_line(entry.row, seen, differ), _blind_line(entry.row)))
-    made, *stacks = _columns(grid, NARROW_COLUMNS, beneath, width) or [
+        beneath.append((_sign_line(entry.row, rules, differ), _blind_line(entry.row)))
+    lines, *stacks = _columns(grid, NARROW_COLUMNS, beneath, width) or [
         [], *(_stack_row(row, under, width) for row, under in zip(grid, beneath, strict=True))]
     api = ""
     for entry, stack in zip(entries, stacks, strict=True):
         if entry.row.dialect.api != api:
             api = entry.row.dialect.api
-            made.append((Span(api, Tone.TITLE),))
-        made += stack
-    return made
+            lines.append((Span(api, Tone.TITLE),))
+        lines += stack
+    return lines
 
 
 def _stack_row(row: Sequence[Line], beneath: Sequence[Line], width: int) -> list[Line]:
@@ -210,10 +211,10 @@ def heading(rows: Sequence[TableRow], policy: str) -> list[Line]:
     """The question, its result, and which libraries misread it."""
     if not rows:
         return [(Span("no dialect was asked for", Tone.WARN),)]
-    played = rows[0].play
-    title = f"the same answer under a budget of {played.budget:,} tokens (ESTIMATED, {CHARACTERS} characters each)"
+    play = rows[0].play
+    title = f"the same answer under a budget of {play.budget:,} tokens (ESTIMATED, {CHARACTERS} characters each)"
     return [
-        (Span(f"{played.scenario.name}: {played.scenario.title}", Tone.TITLE),),
+        (Span(f"{play.scenario.name}: {play.scenario.title}", Tone.TITLE),),
         (Span(f"{title} in {count_of(len(rows), 'dialect')}"),),
         (Span("SIMULATED", Tone.WARN), Span("  made from a table of dialects; nobody was asked", Tone.DIM)),
         *outcome(rows, policy),

@@ -84,7 +84,7 @@ def _judged_members(row: DialectRow) -> dict[str, Any]:
         "stop_reason": judged.stop.normalized.value,
         "stop_detail": judged.stop.detail,
         "cap_reached": judged.cap_reached,
-        "evidence": [{"rule": seen.rule, "at": place_of(seen.at)} for seen in judged.stop.evidence],
+        "evidence": [{"rule": evidence.rule, "at": place_of(evidence.at)} for evidence in judged.stop.evidence],
         "findings": [{"rule": f.rule, "severity": f.severity.value, "message": f.message}
                      for f in (*response.findings, *judged.findings)],
         "usage": {"output_tokens": usage.output_tokens if usage else None,
@@ -127,7 +127,7 @@ def _words(row: DialectRow) -> list[Line]:
     lines = [field("raw word", *word(row)),
              field("mapped", Span(judged.mapped.normalized.value, Tone.NORMALIZED)),
              field("effective", *cells(row)[3])]
-    lines += [more(Span(seen.rule, Tone.DIM), Span("  "), safe(seen.note)) for seen in judged.stop.evidence]
+    lines += [more(Span(evidence.rule, Tone.DIM), Span("  "), safe(evidence.note)) for evidence in judged.stop.evidence]
     usage = response.usage
     if usage is not None and usage.output_tokens is not None:
         thinking = f", {usage.reasoning_tokens:,} of them thinking" if usage.reasoning_tokens else ""
@@ -199,10 +199,10 @@ def save_all(table_rows: Sequence[TableRow], folder: str | Path) -> list[Path]:
 
 def records(row: DialectRow) -> Iterator[dict[str, Any]]:
     """The records of a row's session file."""
-    exchange, played, dialect = row.exchange, row.play, row.dialect
+    exchange, play, dialect = row.exchange, row.play, row.dialect
     yield {
         "loop_inspector_session": 1,
-        "title": f"{dialect.name}: {played.scenario.title}",
+        "title": f"{dialect.name}: {play.scenario.title}",
         "story": dialect.title or "speaks as its format says",
         "provenance": f"{PROVENANCE}; {dialect.source}",
         "end_state": f"{row.judgement.stop.normalized.value}: {row.decision}",
@@ -210,7 +210,7 @@ def records(row: DialectRow) -> Iterator[dict[str, Any]]:
     yield {
         "type": "request", "id": "r1", "api": dialect.api, "profile": dialect.profile, "method": "POST",
         "url": exchange.url, "headers": [list(pair) for pair in exchange.request_headers],
-        "body": dialect_rows.body(dialect, played, exchange.response.streaming),
+        "body": dialect_rows.body(dialect, play, exchange.response.streaming),
     }
     yield {"type": "response", "request": "r1", "status": exchange.response.http_status, "simulated": True,
            "headers": [list(pair) for pair in exchange.headers]}

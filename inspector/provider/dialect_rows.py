@@ -197,10 +197,10 @@ def _table_row(dialect: Dialect, play: PlayedScenario, settings: Settings) -> Ta
     run = replay(case, settings)
     decision, runs_cut = _decision(run, play)
     response = exchange.response
-    said = peers(dialect.api, dialect.profile, response.raw_stop_reason, response.error is not None,
-                 bool(response.tool_calls), judged.stop.normalized)
+    peer_readings = peers(dialect.api, dialect.profile, response.raw_stop_reason, response.error is not None,
+                          bool(response.tool_calls), judged.stop.normalized)
     return DialectRow(dialect, play, run, sent, call_state(play, exchange),
-                      losses(play, response.parts), decision, runs_cut, said)
+                      losses(play, response.parts), decision, runs_cut, peer_readings)
 
 
 def story_of_row(row: DialectRow) -> Story:
@@ -245,8 +245,8 @@ def _case(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Se
     exchange = build(raw_exchange(dialect, spelling, play, pieces), path, Options())
     if isinstance(exchange, UnbuiltExchange):
         raise EncodeError(f"what {dialect.name} wrote cannot be read: {exchange.why}", api=dialect.api)
-    given = Input(path, "dialect", 1)
-    return open_case(Recording((given,), (exchange,), thread([exchange], [[0]])))
+    source = Input(path, "dialect", 1)
+    return open_case(Recording((source,), (exchange,), thread([exchange], [[0]])))
 
 
 # -- its description -------------------------------------------------------------------------------------------------

@@ -72,9 +72,9 @@ class Dialect:
 
         A malformed call is sent as it is. If the stream breaks, no parser of the server changes the cut call.
         """
-        said = self.spelling(moment)
-        if said is not None and said.call_form is not None:
-            return said.call_form
+        spelling = self.spelling(moment)
+        if spelling is not None and spelling.call_form is not None:
+            return spelling.call_form
         if moment is Moment.MALFORMED:
             return CutCallForm.PREFIX
         own = self.call_form if moment is not Moment.BROKEN or self.call_form is CutCallForm.DROPPED else None
@@ -87,9 +87,9 @@ class Dialect:
         spelled like a cut single call.
         """
         names = (moment, Moment.CUT_CALL) if moment is Moment.CUT_BATCH else (moment,)
-        given = next((name for name in names if name in self.says), None)
-        if given is not None:
-            return self.says[given]
+        own_name = next((name for name in names if name in self.says), None)
+        if own_name is not None:
+            return self.says[own_name]
         if not self.stream and moment in (Moment.FAILED, Moment.BROKEN):
             return None
         usual = wire(self.api).serving.says
@@ -305,8 +305,9 @@ def peers(api: str, profile: str, raw: str | None, failed: bool, calls: bool, ou
     key = PEER_FAILURE if failed and raw is None else raw or PEER_ABSENT  # beside a word, libraries read the word
     answers = PEER_WORDS.get((profile, key)) or wire(api).serving.peers.get(key, ())
     found: list[Peer] = []
-    for name, said in zip(PEERS, answers, strict=False):
-        word = said if isinstance(said, str) else said[calls]  # a pair: without and with calls, by the bool as index
+    for name, answer in zip(PEERS, answers, strict=False):
+        # A pair holds the words without and with calls; the bool is the index.
+        word = answer if isinstance(answer, str) else answer[calls]
         if word:
             means = PEER_MEANINGS[word]
             found.append(Peer(name, word, means, means is ours, means in FINISHED and ours not in FINISHED))

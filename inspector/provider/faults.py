@@ -118,8 +118,8 @@ def _drop_quotes(draft: Draft, value: Any) -> Draft:
 
 
 def _repeat(draft: Draft, characters: int) -> Draft:
-    said = draft.answer.text[: draft.place.text_length]
-    return replace(draft, prefix=said[-characters:])
+    sent_text = draft.answer.text[: draft.place.text_length]
+    return replace(draft, prefix=sent_text[-characters:])
 
 
 def _refuse(draft: Draft, value: Any) -> Draft:
@@ -133,10 +133,10 @@ def _reasoning_only(draft: Draft, value: Any) -> Draft:
 
 
 def _leak_calls(draft: Draft, value: Any) -> Draft:
-    said = "".join(part.text for part in draft.parts if type(part) is TextPart)
-    said += "".join(_call_markup(part) for part in draft.parts if type(part) is ToolCall)
+    text = "".join(part.text for part in draft.parts if type(part) is TextPart)
+    text += "".join(_call_markup(part) for part in draft.parts if type(part) is ToolCall)
     rest = tuple(part for part in draft.parts if type(part) not in (TextPart, ToolCall))
-    return replace(draft, parts=(*rest, TextPart(said)))
+    return replace(draft, parts=(*rest, TextPart(text)))
 
 
 def _call_markup(call: ToolCall) -> str:
@@ -195,18 +195,18 @@ def _commentary(draft: Draft, value: Any) -> Draft:
 
 
 def _malformed_frame(draft: Draft, number: int) -> Draft:
-    made = list(draft.frames)
-    at = min(number, len(made) - 1)
-    made[at] = frames.unreadable(draft.api, made[at])
-    return replace(draft, frames=tuple(made))
+    new_frames = list(draft.frames)
+    at = min(number, len(new_frames) - 1)
+    new_frames[at] = frames.unreadable(draft.api, new_frames[at])
+    return replace(draft, frames=tuple(new_frames))
 
 
 def _empty_deltas(draft: Draft, value: Any) -> Draft:
-    made: list[bytes] = []
+    new_frames: list[bytes] = []
     for frame in draft.frames:
         empty = frames.without_text(draft.api, frame)
-        made += [frame] if empty is None else [empty, frame, empty]
-    return replace(draft, frames=tuple(made))
+        new_frames += [frame] if empty is None else [empty, frame, empty]
+    return replace(draft, frames=tuple(new_frames))
 
 
 def _change_indexes(change: Callable[[dict[str, Any], str], object]) -> Change:

@@ -63,13 +63,13 @@ def change_values(
     api: str, stream: bool, frames: Iterable[bytes], change: Callable[[Event], bool]
 ) -> tuple[bytes, ...]:
     """The frames of a stream, or the body of an answer; those that `change` changed are encoded again."""
-    made: list[bytes] = []
+    new_frames: list[bytes] = []
     for frame in frames:
         name, value = (read(api, frame) if stream else (None, read_object(frame.decode()))) or (None, None)
         if value is not None and change(value):
             frame = write(api, name, value) if stream else compact(value).encode()
-        made.append(frame)
-    return tuple(made)
+        new_frames.append(frame)
+    return tuple(new_frames)
 
 
 def unreadable(api: str, frame: bytes) -> bytes:
@@ -130,11 +130,11 @@ def _remove_reason(api: str, value: Event) -> bool:
 
 def as_array(frames: Iterable[bytes]) -> tuple[bytes, ...]:
     """A stream as one array of the same values."""
-    made: list[bytes] = []
+    array_pieces: list[bytes] = []
     for frame in frames:
         payload = b"\n".join(line[5:].strip() for line in frame.splitlines() if line.startswith(b"data:"))
-        made.append((b",\r\n" if made else b"[") + payload)
-    return (*made, b"]") if made else (b"[]",)
+        array_pieces.append((b",\r\n" if array_pieces else b"[") + payload)
+    return (*array_pieces, b"]") if array_pieces else (b"[]",)
 
 
 # -- times -----------------------------------------------------------------------------------------------------------
@@ -274,16 +274,16 @@ def prompt_annotations(events: list[Event], play: PlayedScenario) -> list[Event]
 
 def partial_values(events: list[Event], play: PlayedScenario) -> list[Event]:
     """Calls sent value by value (Vertex AI `streamFunctionCallArguments`); a cut call never ends."""
-    made: list[Event] = []
+    new_events: list[Event] = []
     for event in events[:-1]:
         part = event["candidates"][0]["content"]["parts"][0]
         call = part.get("functionCall")
-        made += [event] if call is None else _values(event, call["name"], call["args"], json.dumps(call["args"]))
+        new_events += [event] if call is None else _values(event, call["name"], call["args"], json.dumps(call["args"]))
     if play.cut_call is not None:
         cut = play.parts[-1]
         text = str(getattr(cut, "arguments", ""))
-        made += _values(events[-1], play.cut_call.name, parse_leniently(text) or {}, text)
-    return [*made, *events[-1:]]
+        new_events += _values(events[-1], play.cut_call.name, parse_leniently(text) or {}, text)
+    return [*new_events, *events[-1:]]
 
 
 def _values(like: Event, name: str, members: dict[str, Any], text: str) -> list[Event]:

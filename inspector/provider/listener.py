@@ -27,15 +27,15 @@ def load_certificate(cert: str, key: str | None) -> Certificate:
     Raises:
         CallerError: it cannot be used.
     """
-    made = SSLContext(PROTOCOL_TLS_SERVER)
+    certificate = SSLContext(PROTOCOL_TLS_SERVER)
     try:
-        made.load_cert_chain(cert, key, password=lambda: "")  # no password is asked for
+        certificate.load_cert_chain(cert, key, password=lambda: "")  # no password is asked for
     except SSLError as why:
-        said = f"no certificate with its unencrypted key, in PEM ({why.reason or 'unknown'})"
-        raise CallerError(f"--cert {cert}: {said}") from None
+        problem = f"no certificate with its unencrypted key, in PEM ({why.reason or 'unknown'})"
+        raise CallerError(f"--cert {cert}: {problem}") from None
     except OSError as why:
         raise CallerError(f"--cert {cert}{f', --key {key}' if key else ''}: {why.strerror or why}") from None
-    return made
+    return certificate
 
 
 # -- Problems, reported in single lines and seldom, so that a client cannot fill a log --------------------------------

@@ -62,13 +62,14 @@ def locate(story: Story, request: Request) -> StoryPlace:
     request = with_turns(story, request)
     place, messages = StoryPlace(), request.messages
     named = request.continuation_token or request.previous_id
-    kept = read_mark(named) if named else None
-    if kept is None and named:
+    mark = read_mark(named) if named else None
+    if mark is None and named:
         raise CallerError(f"no answer of this server is called {named[:80]!r}")
-    if kept is not None and kept.place.answer < len(story.answers):
-        answer = story.answers[kept.place.answer]
-        said, calls = min(kept.place.text_length, len(answer.text)), min(kept.calls, len(answer.calls))
-        place = replace(kept.place, text_length=said, whole_calls=tuple(range(calls)))  # a client may send any id
+    if mark is not None and mark.place.answer < len(story.answers):
+        answer = story.answers[mark.place.answer]
+        text_length, calls = min(mark.place.text_length, len(answer.text)), min(mark.calls, len(answer.calls))
+        # A client may send any id, so the lengths are bounded.
+        place = replace(mark.place, text_length=text_length, whole_calls=tuple(range(calls)))
         if request.continuation_token:  # the client sends the history again, and the token contains the place
             messages = ()
     if messages and is_repair(messages[-1]):  # a repair message after the results of calls that were not run
@@ -95,15 +96,15 @@ def with_turns(story: Story, request: Request) -> Request:
 
 def _turns(story: Story, prompt: str) -> Iterator[Message]:
     for answer in story.answers:
-        said = 0
-        while said < len(answer.text):
-            at, size = _longest(prompt, answer.text[said:])
+        text_length = 0
+        while text_length < len(answer.text):
+            at, size = _longest(prompt, answer.text[text_length:])
             if not size:
                 break
             yield from _user_messages(prompt[:at])
             yield Message(Role.ASSISTANT, (TextPart(prompt[at : at + size]),))
-            prompt, said = prompt[at + size :], said + size
-        if said < len(answer.text):
+            prompt, text_length = prompt[at + size :], text_length + size
+        if text_length < len(answer.text):
             break
     yield from _user_messages(prompt)
 
@@ -195,8 +196,8 @@ def _after_model(answer: Intent, place: StoryPlace, message: Message, failed: Co
     """The place after a message of the model; the same place if the message contains nothing of the answer."""
     left = missing_calls(answer, place.whole_calls)
     names = {answer.calls[number].name for number in left}
-    said = reached_length(answer.text, place.text_length, message.text) if message.text else None
-    if said is None and not any(call.name in names for call in message.tool_calls):
+    text_length = reached_length(answer.text, place.text_length, message.text) if message.text else None
+    if text_length is None and not any(call.name in names for call in message.tool_calls):
         return place
     whole: list[int] = []
     for call in message.tool_calls:
@@ -204,8 +205,8 @@ def _after_model(answer: Intent, place: StoryPlace, message: Message, failed: Co
                 and _is_whole(call, answer.calls[number], call.id not in failed)]
         same = [number for number in fits if parse(call.arguments).value == parse(answer.calls[number].arguments).value]
         whole += (same or fits)[:1]  # equal arguments first, because two calls of one tool may be in another order
-    return replace(place, text_length=place.text_length if said is None else said, segments=place.segments + 1,
-                   whole_calls=(*place.whole_calls, *whole))
+    return replace(place, text_length=place.text_length if text_length is None else text_length,
+                   segments=place.segments + 1, whole_calls=(*place.whole_calls, *whole))
 
 
 def _is_whole(call: ToolCall, intended: ToolCall, was_run: bool) -> bool:
@@ -215,13 +216,13 @@ def _is_whole(call: ToolCall, intended: ToolCall, was_run: bool) -> bool:
     or with the beginning of it, or one around the text. Other values than the intended ones are accepted if the call
     ran: the client chose them.
     """
-    given, whole = parse(call.arguments).value, parse(intended.arguments).value
+    arguments, whole = parse(call.arguments).value, parse(intended.arguments).value
     if call.name != intended.name or whole is None:  # arguments that are intended not to parse cannot be compared
         return call.name == intended.name
-    if given is None:
+    if arguments is None:
         return False
-    own = was_run and any(name in given and not _is_rest(given[name], value) for name, value in whole.items())
-    return own or all(name in given and given[name] == value for name, value in whole.items())
+    own = was_run and any(name in arguments and not _is_rest(arguments[name], value) for name, value in whole.items())
+    return own or all(name in arguments and arguments[name] == value for name, value in whole.items())
 
 
 def _is_rest(part: Any, whole: Any) -> bool:
@@ -308,8 +309,8 @@ def read_mark(ident: str) -> PlaceMark | None:
             return None
     if found is None:
         return None
-    answer, said, segments, *rest = (int(number) for number in found[2].split(".")[1:])
-    return PlaceMark(found[1], StoryPlace(answer, said, segments), *rest)  # older ids do not count the request
+    answer, text_length, segments, *rest = (int(number) for number in found[2].split(".")[1:])
+    return PlaceMark(found[1], StoryPlace(answer, text_length, segments), *rest)  # older ids do not count the request
 
 
 # -- An answer on its way to the client ------------------------------------------------------------------------------

@@ -136,8 +136,8 @@ class ScenarioModel(BaseModel):
 
 def schema() -> str:
     """The JSON schema of a scenario file."""
-    made = ScenarioModel.model_json_schema()
-    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **made}, indent=1) + "\n"
+    model_schema = ScenarioModel.model_json_schema()
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **model_schema}, indent=1) + "\n"
 
 
 def story(model: ScenarioModel) -> Story:
@@ -187,10 +187,10 @@ class _Lines:
 
     def error(self, place: Place, why: str) -> CallerError:
         """The error about a place, with the line of the nearest place that is in the file."""
-        known = place
-        while known and known not in self.of:
-            known = known[:-1]
-        line = self.of.get(known)
+        nearest = place
+        while nearest and nearest not in self.of:
+            nearest = nearest[:-1]
+        line = self.of.get(nearest)
         where = f"{self.name}:{line}" if line is not None else self.name
         return CallerError(f"{where}: {_write_place(place)}: {why}" if place else f"{where}: {why}")
 
@@ -290,17 +290,17 @@ def _value(node: Any, place: Place, lines: _Lines) -> Any:
     """The value of a node; records the lines of all values in it."""
     lines.of.setdefault(place, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
-        made: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key, inner in node.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else ""
             at = (*place, name)
             lines.of[at] = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
                 raise lines.error(at, "expected a name as key")
-            if name in made:  # YAML forbids it; PyYAML silently keeps the last one
+            if name in mapping:  # YAML forbids it; PyYAML silently keeps the last one
                 raise lines.error(at, "expected each name once")
-            made[name] = _value(inner, at, lines)
-        return made
+            mapping[name] = _value(inner, at, lines)
+        return mapping
     if isinstance(node, yaml.SequenceNode):
         return [_value(inner, (*place, number), lines) for number, inner in enumerate(node.value)]
     try:
@@ -326,9 +326,9 @@ def check_story(value: Mapping[str, Any], lines: _Lines) -> Story:
             raise lines.error(("answers", number), "expected reasoning, text or calls")
         for at, call in enumerate(answer.calls):
             if call.name not in names:
-                known = ", ".join(sorted(names)) or "none is declared"
+                name_list = ", ".join(sorted(names)) or "none is declared"
                 raise lines.error(("answers", number, "calls", at, "name"),
-                                  f"expected the name of one of the tools ({known})")
+                                  f"expected the name of one of the tools ({name_list})")
     for number, fault in enumerate(model.faults):
         named = fault_names(fault)
         if len(named) != 1:
@@ -357,10 +357,10 @@ def _first(failure: ValidationError, value: Mapping[str, Any], lines: _Lines) ->
         return lines.error((*place, str(error["loc"][-1])), "expected, but missing")
     if error["type"] == "extra_forbidden":
         return lines.error(place, "no field has this name")
-    said = "; ".join(dict.fromkeys(  # a union reports the same value once for each of its types
+    problem = "; ".join(dict.fromkeys(  # a union reports the same value once for each of its types
         each["msg"].replace("Input should be", "expected").replace("String should", "expected to")
         for each in errors if _document_place(tuple(each["loc"]), value) == place))
-    return lines.error(place, said if said.startswith("expected") else f"not permitted: {said}")
+    return lines.error(place, problem if problem.startswith("expected") else f"not permitted: {problem}")
 
 
 def _document_place(loc: Sequence[str | int], value: Any) -> Place:

@@ -76,8 +76,9 @@ def stored_reply(api: str, story: Story, mark: PlaceMark, ident: str, profile: s
 
 def _is_lasting(fault: Fault, api: str) -> bool:
     """Whether the effect of a fault is still visible when the stored answer is fetched."""
-    said = fault.layer in (Layer.ANSWER, Layer.WORDS) and not fault.why_impossible(api, False)
-    return said and fault.name not in ("paused", "error_frame")  # a pause is over; an error frame has no whole body
+    changes_answer = fault.layer in (Layer.ANSWER, Layer.WORDS) and not fault.why_impossible(api, False)
+    # A pause is over by then, and an error frame has no whole body.
+    return changes_answer and fault.name not in ("paused", "error_frame")
 
 
 def reply_at(
@@ -89,8 +90,8 @@ def reply_at(
         CallerError: a fault has no meaning in this format.
     """
     if story.first is not None and place == StoryPlace():  # only if the history has no part of the scenario
-        given = story.first
-        return Reply(given.status, {"content-type": given.content_type}, given.frames, place=place)
+        first = story.first
+        return Reply(first.status, {"content-type": first.content_type}, first.frames, place=place)
     answer = story.answers[place.answer]
     cap = request.max_tokens or story.max_tokens
     dialect = dialect_for(request.api, stream, profile or story.profile)
@@ -119,17 +120,17 @@ def segment(story: Story, answer: Intent, place: StoryPlace, cap: int | None, di
     A prefill holds all earlier text in one message, so the number is also computed from how many answers under this cap
     give this much text.
     """
-    count, said = 0, 0
-    while said < place.text_length:
-        kind = Kind.CONTINUATION if said else Kind.FIRST
-        limits = [fault.value for fault in faults_of(story, replace(place, text_length=said, kind=kind), count)
+    count, text_length = 0, 0
+    while text_length < place.text_length:
+        kind = Kind.CONTINUATION if text_length else Kind.FIRST
+        limits = [fault.value for fault in faults_of(story, replace(place, text_length=text_length, kind=kind), count)
                   if fault.name == "cut"]
         room = min([*limits, cap or UNLIMITED]) * CHARACTERS
-        if not said and not dialect.free_thinking and answer.reasoning:
+        if not text_length and not dialect.free_thinking and answer.reasoning:
             room = max(0, room - tokens(answer.reasoning) * CHARACTERS)
         if room <= 0:
             break
-        said, count = said + room, count + 1
+        text_length, count = text_length + room, count + 1
     return max(count, place.segments)
 
 
@@ -168,9 +169,9 @@ def _parts_left(answer: Intent, place: StoryPlace, request: Request) -> tuple[Re
     if only_calls and open_calls:
         return open_calls
     rest = answer.text[place.text_length :]
-    said = (TextPart(rest),) if rest else ()
+    text_parts = (TextPart(rest),) if rest else ()
     thinking = answer.parts[:1] if answer.reasoning and place.kind is Kind.FIRST else ()
-    return (*thinking, *said, *open_calls)
+    return (*thinking, *text_parts, *open_calls)
 
 
 def _calls(answer: Intent, place: StoryPlace, request: Request) -> tuple[ToolCall, ...]:
@@ -204,14 +205,14 @@ def _play_answer(draft: Draft, story: Story, request: Request, number: int) -> D
     parts, string = until_stop(_prefix_text(draft), stop_strings(request))
     event = None if string is not None and draft.at is None else draft.event  # an event at the end is never reached
     meant = Scenario(story.name, story.story, parts, UNLIMITED, event, draft.at)
-    played = play(meant, draft.cap or UNLIMITED, draft.dialect.free_thinking)
+    draft_play = play(meant, draft.cap or UNLIMITED, draft.dialect.free_thinking)
     # A background response keeps its id from its creation to its completion.
-    over = played
+    over = draft_play
     paused = draft.dialect.spelling(Moment.PAUSED)
     if draft.event is Moment.PAUSED and paused is not None and paused.whole:
         over = play(replace(meant, event=None, at=None), draft.cap or UNLIMITED, draft.dialect.free_thinking)
-    made = read_mark(draft.ident) if draft.ident else None
-    prompt = request_tokens(request) if made is None else made.prompt
+    earlier_mark = read_mark(draft.ident) if draft.ident else None
+    prompt = request_tokens(request) if earlier_mark is None else earlier_mark.prompt
     mark = replace(_mark(story, draft, over, number), prompt=prompt)
     # `hash` differs from process to process
     chance = crc32(f"{story.seed}{mark.where.removeprefix(story.name)}".encode())
@@ -219,20 +220,20 @@ def _play_answer(draft: Draft, story: Story, request: Request, number: int) -> D
         chunk=SMALLEST + chance % SIZES, id=draft.ident or f"{mark.text}.{chance:08x}", call=f"{chance:08x}",
         prompt=prompt, token=mark.token,
     )
-    spelling, says = draft.dialect.spelling(played.moment), wire(draft.api).serving
-    if string is not None and played.moment is Moment.ENDED and spelling is not None and says.stop_string_word:
+    spelling, says = draft.dialect.spelling(draft_play.moment), wire(draft.api).serving
+    if string is not None and draft_play.moment is Moment.ENDED and spelling is not None and says.stop_string_word:
         native = {says.stopped_field: string} if says.stopped_field else {}
         spelling = replace(spelling, raw=says.stop_string_word, native=native)
-    return replace(draft, play=played, spelling=spelling, manner=manner)
+    return replace(draft, play=draft_play, spelling=spelling, manner=manner)
 
 
 def _mark(story: Story, draft: Draft, play: PlayedScenario, number: int) -> PlaceMark:
     """The mark for the place after this answer."""
     text = "".join(part.text for part in play.parts if type(part) is TextPart)
     begun = 0 if draft.parts == draft.answer.parts else draft.place.text_length
-    said = min(len(draft.answer.text), begun + max(0, len(text) - len(draft.prefix)))
+    text_length = min(len(draft.answer.text), begun + max(0, len(text) - len(draft.prefix)))
     calls = sum(type(part) is ToolCall for part in play.parts) - (play.cut_call is not None)
-    at = StoryPlace(draft.place.answer, said, number + 1)
+    at = StoryPlace(draft.place.answer, text_length, number + 1)
     return PlaceMark(story.name, at, draft.place.text_length, draft.cap or 0, len(draft.place.whole_calls) + calls)
 
 
@@ -245,33 +246,33 @@ def request_tokens(request: Request) -> int:
 
 
 def _write_frames(draft: Draft) -> Draft:
-    played, spelling = draft.play, draft.spelling
-    if played is None:
+    draft_play, spelling = draft.play, draft.spelling
+    if draft_play is None:
         return draft
-    if spelling is None and played.moment is Moment.FAILED:
+    if spelling is None and draft_play.moment is Moment.FAILED:
         return replace(draft, status=500, frames=(error_body(draft.api, 500, "The server had an error."),))
     if spelling is None:
-        raise CallerError(f"{draft.dialect.name} has no way to say that the answer was {played.moment}")
+        raise CallerError(f"{draft.dialect.name} has no way to say that the answer was {draft_play.moment}")
     if spelling.status >= 400:
         draft = replace(draft, status=spelling.status)
     try:
-        made = tuple(response_pieces(draft.dialect, spelling, played, draft.manner))
+        pieces = tuple(response_pieces(draft.dialect, spelling, draft_play, draft.manner))
     except EncodeError as why:
         raise CallerError(f"{draft.dialect.name} cannot carry this answer: {why}") from None
-    return replace(draft, frames=made)
+    return replace(draft, frames=pieces)
 
 
 def _reply(draft: Draft, number: int, faults: tuple[PlacedFault, ...]) -> Reply:
     headers = {"content-type": wire(draft.api).stream_type if draft.streams else frames.JSON, **draft.headers}
-    made = Reply(
+    reply = Reply(
         draft.status, headers, draft.frames, draft.sending, place=draft.place, segment=number,
         end=draft.play.moment if draft.play else None, tokens=draft.play.cut.tokens if draft.play else 0,
         faults=tuple(fault.name for fault in faults),
     )
     if draft.refusal is None:
-        return made
+        return reply
     refused = refusal(draft.api, draft.refusal["status"], "Too many requests.", draft.refusal["retry_after"])
-    return replace(made, refusals=draft.refusal["times"], refusal=refused)
+    return replace(reply, refusals=draft.refusal["times"], refusal=refused)
 
 
 # -- errors ----------------------------------------------------------------------------------------------------------
@@ -297,8 +298,8 @@ def kind_of_error(api: str, status: int) -> str:
 
 def error_body(api: str, status: int, message: str, code: str | None = None, param: str | None = None) -> bytes:
     """The body of an error in this format."""
-    said = RequestRefusal(status, message, kind_of_error(api, status), code, param)
-    return compact(wire(api).serving.error_body(said)).encode()
+    request_refusal = RequestRefusal(status, message, kind_of_error(api, status), code, param)
+    return compact(wire(api).serving.error_body(request_refusal)).encode()
 
 
 # -- ids of requests -------------------------------------------------------------------------------------------------

@@ -45,8 +45,8 @@ class Intent:
     def parts(self) -> tuple[ResponsePart, ...]:
         """The answer as parts of a response."""
         thinking = (ReasoningPart(self.reasoning),) if self.reasoning else ()
-        said = (TextPart(self.text),) if self.text else ()
-        return (*thinking, *said, *self.calls)
+        text_parts = (TextPart(self.text),) if self.text else ()
+        return (*thinking, *text_parts, *self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def cost(part: ResponsePart) -> int:
 
 def cut(parts: Sequence[ResponsePart], budget: int | None, free_thinking: bool = False) -> CutAnswer:
     """The parts that fit into `budget` tokens; None is no bound. With `free_thinking`, thinking is not counted."""
-    kept: list[ResponsePart] = []
+    kept_parts: list[ResponsePart] = []
     spent = thinking = 0
     for part in parts:
         size = cost(part)
@@ -148,11 +148,11 @@ def cut(parts: Sequence[ResponsePart], budget: int | None, free_thinking: bool =
         spent += count
         thinking += count if isinstance(part, ReasoningPart) else 0
         if last is not None:
-            kept.append(last)
+            kept_parts.append(last)
         if last is not part:
             inside = part if isinstance(part, ToolCall) and last is not None else None
-            return CutAnswer(tuple(kept), False, inside, spent, thinking)
-    return CutAnswer(tuple(kept), True, None, spent, thinking)
+            return CutAnswer(tuple(kept_parts), False, inside, spent, thinking)
+    return CutAnswer(tuple(kept_parts), True, None, spent, thinking)
 
 
 def _text(part: ResponsePart) -> str:

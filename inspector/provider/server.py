@@ -86,7 +86,8 @@ def serve(
         CallerError: the address cannot be listened on.
     """
     host, port = address(listen)
-    app = application(stories, profile=profile, pace=pace, observer=lambda seen: say(request_line(seen)), cors=cors)
+    app = application(stories, profile=profile, pace=pace,
+                      observer=lambda request: say(request_line(request)), cors=cors)
 
     trouble = ProblemLog(lambda line: say(one_line(line)))
 
@@ -175,8 +176,8 @@ def serving(
         LoopError: a scenario or the profile cannot be used, the port is taken, or the server cannot run.
     """
     stories = story_of(scenarios)
-    seen: list[AnsweredRequest] = []
-    app = application(stories, profile=profile, pace=pace, observer=seen.append, cors=cors)
+    requests: list[AnsweredRequest] = []
+    app = application(stories, profile=profile, pace=pace, observer=requests.append, cors=cors)
     trouble = ProblemLog(logging.getLogger(__name__).warning)
     began: Future[tuple[int, Callable[[], object]]] = Future()
 
@@ -202,7 +203,7 @@ def serving(
     thread.start()
     bound, end = began.result()
     try:
-        yield Provider(f"http://127.0.0.1:{bound}", stories, seen)
+        yield Provider(f"http://127.0.0.1:{bound}", stories, requests)
     finally:
         end()
         thread.join()

@@ -252,8 +252,8 @@ def join_runs(
 ) -> Replay:
     """The runs of all turns, in order."""
     turns = tuple(turns)
-    made = any(isinstance(turn.made, StepMaker) for turn in turns)
-    steps = StepsOfTurns(turns) if made else tuple(chain.from_iterable([turn.steps for turn in turns]))
+    has_makers = any(isinstance(turn.made, StepMaker) for turn in turns)
+    steps = StepsOfTurns(turns) if has_makers else tuple(chain.from_iterable([turn.steps for turn in turns]))
     return Replay(case, settings, Trace(steps), turns, since, earlier)
 
 
@@ -266,14 +266,14 @@ def place_steps(record: TurnRecord, steps: tuple[Step, ...], first: int) -> Turn
 
 def play_runs(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int = 0) -> list[Step]:
     """The steps of all runs that are needed to examine every response of `links`; `number` is that of the first run."""
-    made: list[Step] = []
+    steps: list[Step] = []
     while links:
         ran = run(case, record, links, settings, number)
-        made.extend(ran)
+        steps.extend(ran)
         if len(links) == 1 or stops_at_edit(ran):
             break  # a run uses at least one answer; answers to other requests do not belong to an edited turn
         links, number = links[count_answers(case, record, links, settings, ran) :], number + 1
-    return made
+    return steps
 
 
 def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[Step]:
@@ -368,11 +368,12 @@ def resume_step(step: Step, request: Request, plan: Plan) -> Step:
     ability = plan.ability or turn.ability
     turn = turn._replace(request=request, limits=plan.limits, policy=plan.policy, ability=ability,
                          provider=plan.provider, bound_by=plan.bound_by)
-    seen = turn.evaluation
-    if turn.state is State.EVALUATE_STOP and seen is not None:
+    evaluation = turn.evaluation
+    if turn.state is State.EVALUATE_STOP and evaluation is not None:
         # The spend is computed again from before the answer: whether it counts as truncated depends on the policy's
         # word.
-        again = seen._replace(word=word_of(plan.policy, seen.response, seen.judgement, plan.provider))
+        again = evaluation._replace(
+            word=word_of(plan.policy, evaluation.response, evaluation.judgement, plan.provider))
         spent = costs.spend_after(turn._replace(spend=step.before.spend),
                                   again) if step.before is not None else turn.spend
         turn = turn._replace(evaluation=again, spend=spent)

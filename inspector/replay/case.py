@@ -103,20 +103,20 @@ _NOTHING = Recording((), (), ())
 
 def open_case(recording: Recording, before: Case | None = None, long_from: int = LONG_RECORDING) -> Case:
     """Judges every response once; those that `before` has at the same position are reused."""
-    acts = [(given.path, act) for given in recording.inputs for act in given.acts]
+    acts = [(source.path, act) for source in recording.inputs for act in source.acts]
     brought: dict[str, dict[str, int]] = {}
     for path, act in acts:
         if act.kind == "limits":
             brought.setdefault(path, {}).update(act.value)
     cancels = {(path, act.entry): act.value for path, act in acts if act.kind == "cancel"}
     # A cancellation changes the judgement of an answer that is already read, so nothing is reused then.
-    known = (before if before is not None and _cancelled_requests(before.cancels) == _cancelled_requests(cancels)
-             else Case(_NOTHING, (), ()))
-    same = common_beginning(known.recording.exchanges, recording.exchanges)
+    reused_case = (before if before is not None and _cancelled_requests(before.cancels) == _cancelled_requests(cancels)
+                   else Case(_NOTHING, (), ()))
+    same = common_beginning(reused_case.recording.exchanges, recording.exchanges)
     read = (shared(_judge(each, cancels)) for each in recording.exchanges[same:])  # answers that end alike are alike
-    judged = (*known.judgements[:same], *read)
-    verdicts = (*known.verdicts[:same], *map(gate_exchange, recording.exchanges[same:], judged[same:]))
-    unasked = {given.path: why for given in recording.inputs if (why := _why_not_sent(given))}
+    judged = (*reused_case.judgements[:same], *read)
+    verdicts = (*reused_case.verdicts[:same], *map(gate_exchange, recording.exchanges[same:], judged[same:]))
+    unasked = {source.path: why for source in recording.inputs if (why := _why_not_sent(source))}
     return Case(recording, judged, verdicts, brought, end_causes=unasked, cancels=cancels,
                 long=len(recording.exchanges) >= long_from, may_follow=_may_follow(recording))
 
@@ -151,8 +151,8 @@ def _judge(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -
 def cancelled_answer(judgement: Judgement) -> Judgement:
     """The judgement of an answer that the operator cancelled: CANCELLED, so none of its calls runs and the turn
     ends."""
-    seen = (*judgement.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
-    return judgement._replace(stop=StopReason(Stop.CANCELLED, judgement.stop.raw, None, seen), promoted=False)
+    evidence = (*judgement.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
+    return judgement._replace(stop=StopReason(Stop.CANCELLED, judgement.stop.raw, None, evidence), promoted=False)
 
 
 def limits_for(case: Case, path: str, settings: Settings) -> Limits:
@@ -203,16 +203,16 @@ def case_as_profile(case: Case, profile: str | None) -> Case:
     root = case.root or case
     if profile is None:
         return root
-    made = root.by_profile.get(profile)
-    if made is None:
+    decoded_case = root.by_profile.get(profile)
+    if decoded_case is None:
         exchanges = tuple(decode_as(exchange, profile) for exchange in root.recording.exchanges)
         judged, verdicts = list(root.judgements), list(root.verdicts)
         for index, (old, new) in enumerate(zip(root.recording.exchanges, exchanges, strict=True)):
             if old is not new:  # the same object means that its profile is this one
                 judged[index] = _judge(new, root.cancels)
                 verdicts[index] = gate_exchange(new, judged[index])
-        made = root.by_profile[profile] = case_beside(root, exchanges, tuple(judged), tuple(verdicts))
-    return made
+        decoded_case = root.by_profile[profile] = case_beside(root, exchanges, tuple(judged), tuple(verdicts))
+    return decoded_case
 
 
 def case_beside(
@@ -354,8 +354,8 @@ def recorded_method(case: Case, link: Link) -> tuple[Method, str]:
     if last.role is not Role.ASSISTANT or link.parent is None:
         return Method.HINT, ""
     before = case.recording.exchanges[link.parent].response.text or ""
-    kept = before[len(before.rstrip()) :]
-    return Method.PREFILL, kept if last.text == last.text.rstrip() else ""
+    trailing_space = before[len(before.rstrip()) :]
+    return Method.PREFILL, trailing_space if last.text == last.text.rstrip() else ""
 
 
 def _last_message(case: Case, link: Link) -> Message:
@@ -365,13 +365,13 @@ def _last_message(case: Case, link: Link) -> Message:
     last = messages[-1] if messages else Message(Role.USER, ())
     if link.parent is None or wire(exchange.api).history != "prompt":
         return last
-    said = (case.recording.exchanges[link.parent].response.text or "").rstrip()
-    if not said or said not in last.text:
+    answer_text = (case.recording.exchanges[link.parent].response.text or "").rstrip()
+    if not answer_text or answer_text not in last.text:
         return last
     # Our own message is looked for first: the words that it quotes may hold all of a short answer.
     ours = (last.text.rpartition(begin) for begin in (HINT_POINTS[0], EMPTY))
-    hint = next((begin + more for before, begin, more in ours if begin and before.rstrip().endswith(said)), "")
-    behind = hint or last.text.rpartition(said)[2].strip()
+    hint = next((begin + more for before, begin, more in ours if begin and before.rstrip().endswith(answer_text)), "")
+    behind = hint or last.text.rpartition(answer_text)[2].strip()
     return Message(Role.USER, (TextPart(behind),)) if behind else last._replace(role=Role.ASSISTANT)
 
 

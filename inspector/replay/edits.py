@@ -96,13 +96,14 @@ def edited_request(request: Request, edits: Sequence[tuple[TurnInput, str]]) -> 
     """The request with the new texts in place of the recorded ones, as far as it has the recorded texts at the recorded
     places."""
     messages = list(request.messages)
-    for given, text in edits:
-        if given.message < len(messages) and messages[given.message].parts[given.place : given.place + 1] == (
-                given.part,):
+    for turn_input, text in edits:
+        if turn_input.message < len(messages) and (
+                messages[turn_input.message].parts[turn_input.place : turn_input.place + 1] == (turn_input.part,)):
             # Compared by value, not only by place: an agent that rewrote its history has other parts at this place.
-            part, parts = given.part, list(messages[given.message].parts)
-            parts[given.place] = TextPart(text) if isinstance(part, TextPart) else part._replace(text=text, json=None)
-            messages[given.message] = messages[given.message]._replace(parts=tuple(parts))
+            part, parts = turn_input.part, list(messages[turn_input.message].parts)
+            parts[turn_input.place] = (
+                TextPart(text) if isinstance(part, TextPart) else part._replace(text=text, json=None))
+            messages[turn_input.message] = messages[turn_input.message]._replace(parts=tuple(parts))
     return replace(request, messages=tuple(messages))
 
 
@@ -138,11 +139,11 @@ def edited_source(
 ) -> TurnSource:
     """The source of a run over these links, with the edits applied."""
     results: dict[int, dict[int, str]] = {}
-    rounds = [0] if any(given.exchange == links[0].index for given, _ in edits) else []
-    for given, text in edits:
-        number = round_of(links, given.exchange)
+    rounds = [0] if any(turn_input.exchange == links[0].index for turn_input, _ in edits) else []
+    for turn_input, text in edits:
+        number = round_of(links, turn_input.exchange)
         if number is not None:
-            results.setdefault(number, {})[_among_results(case, given)] = text
+            results.setdefault(number, {})[_among_results(case, turn_input)] = text
             rounds.append(number + 1)
     return EditedSource(source, results, min(rounds)) if rounds else source
 

@@ -255,27 +255,27 @@ def _length(stretches: Sequence[TokenStretch]) -> int:
 
 def _stretches_until(stretches: Sequence[TokenStretch], at: int) -> list[TokenStretch]:
     """The stretches whose text ends at character `at`."""
-    kept: list[TokenStretch] = []
+    kept_stretches: list[TokenStretch] = []
     for stretch in stretches:
         if type(stretch.part) is TextPart:
             text, at = stretch.part.text[:at], max(0, at - len(stretch.part.text))
             if text != stretch.part.text:
                 ends = [end for end in stretch.ends if end < len(text)]
                 stretch = TokenStretch(TextPart(text), [*ends, len(text)] if text else ())
-        kept.append(stretch)
-    return kept
+        kept_stretches.append(stretch)
+    return kept_stretches
 
 
 def _stretches_from(stretches: Sequence[TokenStretch], cut: int) -> list[TokenStretch]:
     """The stretches without the first `cut` characters of their text."""
-    kept: list[TokenStretch] = []
+    kept_stretches: list[TokenStretch] = []
     for stretch in stretches:
         if cut and type(stretch.part) is TextPart:
             size = len(stretch.part.text)
             stretch = TokenStretch(TextPart(stretch.part.text[cut:]), [end - cut for end in stretch.ends if end > cut])
             cut = max(0, cut - size)
-        kept.append(stretch)
-    return kept
+        kept_stretches.append(stretch)
+    return kept_stretches
 
 
 def _piece(part: ResponsePart | None, begin: int, end: int | None, started: bool) -> list[ResponsePart]:
@@ -295,10 +295,10 @@ def _piece(part: ResponsePart | None, begin: int, end: int | None, started: bool
 
 def _join_texts(parts: Sequence[ResponsePart]) -> tuple[ResponsePart, ...]:
     """The parts with consecutive texts of several segments joined into one."""
-    made: list[ResponsePart] = []
+    joined_parts: list[ResponsePart] = []
     for part in parts:
-        if type(part) is TextPart and made and type(before := made[-1]) is TextPart:
-            made[-1] = TextPart(before.text + part.text)
+        if type(part) is TextPart and joined_parts and type(before := joined_parts[-1]) is TextPart:
+            joined_parts[-1] = TextPart(before.text + part.text)
         else:
-            made.append(part)
-    return tuple(made)
+            joined_parts.append(part)
+    return tuple(joined_parts)

@@ -72,8 +72,8 @@ class BranchStart(NamedTuple):
     def step(self, request: Request, plan: Plan, cap: int | None) -> Step:
         """The step to resume from under this plan; its request is sent with this cap, if given."""
         if self.before and self.before[-1].run == self.number:
-            made = resume_step(self.before[-1], request, plan)
-            return made if cap is None else _with_cap(made, cap)
+            start_step = resume_step(self.before[-1], request, plan)
+            return start_step if cap is None else _with_cap(start_step, cap)
         return opening_step(self.turn.record.id, request, plan._replace(fidelity=Fidelity.RECORDED))
 
 
@@ -86,8 +86,8 @@ def start_of(replay: Replay, since: int) -> BranchStart:
     turn = replay.turns[replay.turn_at(since)]
     before = turn.steps[: since - turn.first]
     number = turn.steps[since - turn.first].run
-    given = [step.event for step in before if step.run == number and isinstance(step.event, ProviderResponse)]
-    if any(answer.recut is not None or answer.synthetic for answer in given):
+    responses = [step.event for step in before if step.run == number and isinstance(step.event, ProviderResponse)]
+    if any(answer.recut is not None or answer.synthetic for answer in responses):
         raise CallerError(f"step {since + 1}: what came before it is SIMULATED; a live run goes on from what was heard")
     runs = _runs_of(replay.case, turn, turn.record.links, replay.settings)
     links = next(links for of_run, _, _, links in runs if of_run == number)
@@ -155,9 +155,9 @@ def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -
     offset = len(case.recording.exchanges)
     links = (*start.prefix, *_links(live_run, offset, start))
     record = start.turn.record
-    kept = (*start.earlier, *start.prefix)
+    kept_links = (*start.earlier, *start.prefix)
     # The replaced exchanges stay in the record as its remainder: bytes that were recorded never disappear from a view.
-    left = tuple(link for link in record.links if link not in kept)
+    left = tuple(link for link in record.links if link not in kept_links)
     record = record._replace(links=(*start.earlier, *links), live_run=live_run.name,
                              remainder=(*record.remainder, *left))
     case = _case_with(case, live_run, record, settings.profile)
@@ -246,10 +246,10 @@ def case_since(parent: Replay, profile: str | None, since: int) -> Case:
         return parent.case
     old = parent.case
     earlier = {step.response for step in parent.trace.steps[:since]}
-    kept = [index in earlier for index in range(len(case.judgements))]
+    earlier_flags = [index in earlier for index in range(len(case.judgements))]
     return case_beside(
-        case, _choose(kept, old.recording.exchanges, case.recording.exchanges),
-        _choose(kept, old.judgements, case.judgements), _choose(kept, old.verdicts, case.verdicts))
+        case, _choose(earlier_flags, old.recording.exchanges, case.recording.exchanges),
+        _choose(earlier_flags, old.judgements, case.judgements), _choose(earlier_flags, old.verdicts, case.verdicts))
 
 
 def _choose(keeps: Sequence[bool], old: Sequence[T], new: Sequence[T]) -> tuple[T, ...]:
@@ -281,15 +281,15 @@ def edit_step(replay: Replay, edit: TurnEdit) -> int:
     turn = next((each for each in replay.turns if each.record.id == edit.id), None)
     if turn is None:
         raise CallerError(f"turn {edit.turn}: this run has the turns 1 to {len(replay.turns):,}")
-    given = input_of(replay.case, turn.record, str(edit.input))
+    turn_input = input_of(replay.case, turn.record, str(edit.input))
     for _, first, end, links in _runs_of(replay.case, turn, links_of_loop(replay.case, turn.record), replay.settings):
-        if links[0].index == given.exchange:
+        if links[0].index == turn_input.exchange:
             return turn.first + first
-        number = round_of(links, given.exchange)
+        number = round_of(links, turn_input.exchange)
         for at, step in enumerate(turn.steps[first:end], turn.first + first):
             if isinstance(step.event, ToolResults) and step.before and step.before.spend.tool_steps == number:
                 return at
-    raise CallerError(f"input {edit.input} of turn {edit.turn}, {given.what}: this run ends before it is given")
+    raise CallerError(f"input {edit.input} of turn {edit.turn}, {turn_input.what}: this run ends before it is given")
 
 
 def _changed_steps(old: tuple[Step, ...], new: tuple[Step, ...]) -> tuple[Step, ...] | None:

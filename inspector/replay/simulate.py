@@ -68,7 +68,7 @@ class SimulatedTurn:
     """The output cap of the request of each recorded answer; None if the request had none."""
     budget_changed: bool
     """Whether the initial max_tokens differs from the recorded one; if not, recorded answers are used unchanged."""
-    _known: dict[int, KnownOutput] = field(default_factory=dict)
+    _outputs: dict[int, KnownOutput] = field(default_factory=dict)
 
     @property
     def word_at_cap(self) -> str | None:
@@ -97,11 +97,11 @@ class SimulatedTurn:
         first = self._position_of_round(turn)
         if first is None:
             return answer
-        known = self._output_of(first)
+        output = self._output_of(first)
         # Under the recorded budget an answer that is known in part ends where its recording ends.
-        if not known.whole and not self.budget_changed:
+        if not output.whole and not self.budget_changed:
             return answer
-        return self._simulate(send, turn, known)
+        return self._simulate(send, turn, output)
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The recorded results of this round, because its calls are those of the recording."""
@@ -135,11 +135,11 @@ class SimulatedTurn:
         return keys.index(key) if key in keys else None
 
     def _output_of(self, first: int) -> KnownOutput:
-        if first not in self._known:
-            known = known_output(self.source.answers, first, self.measure)
-            last = first + len(known.after) - 1
-            self._known[first] = replace(known, whole=known.whole and not self._is_surely_cut(last))
-        return self._known[first]
+        if first not in self._outputs:
+            output = known_output(self.source.answers, first, self.measure)
+            last = first + len(output.after) - 1
+            self._outputs[first] = replace(output, whole=output.whole and not self._is_surely_cut(last))
+        return self._outputs[first]
 
     def _is_unchanged(self, position: int, cap: int | None) -> bool:
         """Whether an answer stays as it was recorded under this cap."""
@@ -157,40 +157,40 @@ class SimulatedTurn:
     def _known_length(self, turn: Turn, output: KnownOutput) -> int:
         """The number of characters of the known text that this turn has received already."""
         positions = {answer[2].number: place for place, answer in enumerate(self.source.answers)}
-        text, said = output.text, 0
+        text, length = output.text, 0
         for segment in _round(turn):
             if segment.response is None:
-                said += len(segment.text) - len(_repetition(text, said, segment))
+                length += len(segment.text) - len(_repetition(text, length, segment))
                 continue
             place = positions.get(segment.response, -1) - output.first
-            said = output.after[place] if 0 <= place < len(output.after) else said
-        return said
+            length = output.after[place] if 0 <= place < len(output.after) else length
+        return length
 
     # -- the answer ----------------------------------------------------------------------------------------------
 
     def _simulate(self, send: Send, turn: Turn, output: KnownOutput) -> Event:
         fresh = send.place in OPENING_PLACES
-        said = 0 if fresh else self._known_length(turn, output)
+        length = 0 if fresh else self._known_length(turn, output)
         repair = send.place is RequestPlace.REPAIR
-        share = None if repair and not output.calls else take(output, said, send.max_tokens, repair)
+        share = None if repair and not output.calls else take(output, length, send.max_tokens, repair)
         if share is None:
             return NotRecorded()
-        parts = _with_prefix(share.parts, _prefix(output.text, said, send), quotes=bool(send.anchor) and share.ended)
+        parts = _with_prefix(share.parts, _prefix(output.text, length, send), quotes=bool(send.anchor) and share.ended)
         usage = _usage(output, share, self.source.answers[output.first][2].response if fresh else None)
-        made = self._encode(output.last, parts, share.ended, usage)
-        if made is None:
+        encoding = self._encode(output.last, parts, share.ended, usage)
+        if encoding is None:
             return NotRecorded()
-        body, lost = made
+        body, lost = encoding
         recut = Recut(output.basis.value, output.note, send.max_tokens, share.tokens, body, lost, share.apart,
                       not share.ended)
         response = decode(output.last.api, body, http_status=output.last.http_status, words=self.profile.words)
         stop = response.stop_reason
-        seen = Evidence(RULE, None, _note(recut, output, stop.raw if stop.normalized in FINISHED else None))
+        evidence = Evidence(RULE, None, _note(recut, output, stop.raw if stop.normalized in FINISHED else None))
         # A word in place of an unrecorded one is not the provider's: the evidence names what showed the end instead.
         recorded = output.last.stop_reason
         stands = share.ended and ended_reason(output.last) is not recorded
         origin = tuple(each._replace(at=None) for each in recorded.evidence) if stands else ()
-        stop = stop._replace(raw=None if stands else stop.raw, evidence=(*origin, *stop.evidence, seen))
+        stop = stop._replace(raw=None if stands else stop.raw, evidence=(*origin, *stop.evidence, evidence))
         response = replace(response, stop_reason=stop)
         # Judged with the cap of this request: "usage equals the cap" is evidence of a cut.
         judged = judge_response(response, replace(turn.request, max_tokens=send.max_tokens), self.profile)
@@ -207,9 +207,9 @@ class SimulatedTurn:
         A cut call is tried closed by the stop reason, then left open; a format that can express neither leaves it out.
         """
         stop = ended_reason(last) if ended else self._cut(last.api)
-        for given, lost in _spellings(parts, ended):
+        for spelling, lost in _spellings(parts, ended):
             response = ChatResponse(
-                last.api, given, stop, usage, model=last.model, streaming=last.streaming,
+                last.api, spelling, stop, usage, model=last.model, streaming=last.streaming,
                 refusal=last.refusal if ended and lost != PLAIN_LOSS else None,
                 native=last.native if ended and lost != PLAIN_LOSS else {},
                 saw_stop_reason=stop.raw is not None, saw_done=True,

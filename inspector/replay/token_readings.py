@@ -134,12 +134,12 @@ def layout_by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bo
     ends: list[list[int]] = []
     own: list[list[TokenMark]] = []
     for text, of_frame in zip(texts, framed, strict=True):
-        made = [0] * of_frame
+        text_ends = [0] * of_frame
         for start, to in pairwise([0, *text.ends]):
-            made += [start] * next(hidden_shares) + [to]  # a token that ends inside a character brings nothing
+            text_ends += [start] * next(hidden_shares) + [to]  # a token that ends inside a character brings nothing
         own.append(found[: len(text.ends) + 1])
         found = found[len(text.ends) + 1 :]
-        ends.append(made)
+        ends.append(text_ends)
     rest = beyond + sum(len(text.ends) for text in texts) - end - sum(map(len, ends))
     if cut and ends:
         ends[-1] += [len(texts[-1].text)] * rest

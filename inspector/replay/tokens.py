@@ -121,23 +121,23 @@ def measure(
     thought = usage.reasoning_tokens if usage is not None and usage.visible_tokens is not None else None
     spoken = total - (thought or 0) if total is not None else None
     texts = [(_kind(part), text_of(part)) for part in response.parts]
-    said = [kind for kind, text in texts if text and (kind != "thinking" or thought is None)]
+    counted_kinds = [kind for kind, text in texts if text and (kind != "thinking" or thought is None)]
     calls = sum(kind == "call" for kind, _ in texts)
-    ends, basis, note = _ends_of_texts(texts, said, chunks, split, spoken, calls)
-    own = [i for i, (kind, _) in enumerate(texts) if kind in said]
+    ends, basis, note = _ends_of_texts(texts, counted_kinds, chunks, split, spoken, calls)
+    own = [i for i, (kind, _) in enumerate(texts) if kind in counted_kinds]
     cut = not ends_whole(response)
     laid = _lay_out([TokenCut(texts[i][1], ends[i], texts[i][0] == "call") for i in own], basis, spoken, cut,
                  blind=any(not kind for kind, _ in texts))
-    for i, given in zip(own, laid.ends, strict=True):
-        ends[i] = given
+    for i, token_ends in zip(own, laid.ends, strict=True):
+        ends[i] = token_ends
     stretches = _stretches(response, texts, ends, thought, thinking_counts)
     if thought and not thinking_counts:
         note += "; thinking is not counted under the cap"
-    if not said and spoken and not any(stretch.ends for stretch in stretches if stretch.counted):
+    if not counted_kinds and spoken and not any(stretch.ends for stretch in stretches if stretch.counted):
         stretches.append(TokenStretch(None, (0,) * spoken))  # counted, and nothing of it was sent
-    made = TokenMeasure(tuple(stretches), basis, note + laid.note, laid.end)
-    marks = _place_marks(made, texts, dict(zip(own, laid.marks, strict=True)))
-    return made._replace(bounds=position_bounds(marks, made.tokens))
+    token_measure = TokenMeasure(tuple(stretches), basis, note + laid.note, laid.end)
+    marks = _place_marks(token_measure, texts, dict(zip(own, laid.marks, strict=True)))
+    return token_measure._replace(bounds=position_bounds(marks, token_measure.tokens))
 
 
 def _lay_out(texts: Sequence[TokenCut], basis: TokenBasis, visible: int | None, cut: bool, blind: bool) -> TokenLayout:
@@ -251,13 +251,13 @@ def _stretches(
     response: ChatResponse, texts: Sequence[tuple[str, str]], ends: Ends, thinking_tokens: int | None,
     thinking_counts: bool,
 ) -> list[TokenStretch]:
-    shown = [text if kind == "thinking" else "" for kind, text in texts]
-    for i, spread in enumerate(_spread(shown, thinking_tokens) if thinking_tokens is not None else ()):
-        if shown[i] and len(ends[i]) != len(spread):
+    thinking_texts = [text if kind == "thinking" else "" for kind, text in texts]
+    for i, spread in enumerate(_spread(thinking_texts, thinking_tokens) if thinking_tokens is not None else ()):
+        if thinking_texts[i] and len(ends[i]) != len(spread):
             ends[i] = spread  # thinking may be shown as a summary: its own chunks say nothing of its tokens
     stretches = [TokenStretch(part, ends[i], thinking_counts or texts[i][0] != "thinking")
                  for i, part in enumerate(response.parts)]
-    if thinking_tokens and not any(shown):
+    if thinking_tokens and not any(thinking_texts):
         # Thinking that was not shown comes first: with the block that stands for it, or with nothing.
         hidden = (0,) * thinking_tokens
         place = next((i for i, part in enumerate(response.parts) if type(part) is ReasoningPart), None)

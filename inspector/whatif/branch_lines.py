@@ -141,7 +141,7 @@ def end_line(turn: TurnFacts) -> Line:
 def _turn_lines(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
     """One turn in both runs: its verdict, its end, its segments and its spend."""
     lines: list[Line] = [(Span(f"turn {branch.view.number(new)}", Tone.TITLE),)]
-    words = [Span(f"{seen.glyph} {seen.count_word}", role_of(seen)) for seen in (old.verdict, new.verdict)]
+    words = [Span(f"{verdict.glyph} {verdict.count_word}", role_of(verdict)) for verdict in (old.verdict, new.verdict)]
     # Both may end in the same state: the recording ends after a cut call, and after a whole one.
     lines.append(field("verdict", words[0], *((Span(" → ", Tone.DIM), words[1]) if words[0] != words[1] else ())))
     lines.append(field("ends in", *end_line(old), Span(" → ", Tone.DIM), *end_line(new),

@@ -223,9 +223,9 @@ BRANCHES_SCHEMA = "loop-inspector/branches/1"
 def restore_tree(original: View, store: Store) -> tuple[Tree, list[str]]:
     """The tree of the saved runs, and a line for each run that cannot be made again, which stays saved."""
     tree, notices = Tree(original), list(store.notices)
-    known = {ORIGINAL: tree.original}
+    nodes = {ORIGINAL: tree.original}
     for key, act in store.kept.branches.items():
-        parent = known.get(act["parent"])
+        parent = nodes.get(act["parent"])
         if parent is None:
             notices.append(f"branch {key}: the run that it was made from is missing")
             continue
@@ -233,7 +233,7 @@ def restore_tree(original: View, store: Store) -> tuple[Tree, list[str]]:
             problems = load_live_runs(original, live_run_in(act["settings"]), store.folder)
             notices += [f"branch {key}: {line}" for line in problems]
             settings = replace(from_record(act["settings"]), prices=original.prices)
-            known[key], _ = tree.add(parent, settings, act["from_step"] - 1, key)
+            nodes[key], _ = tree.add(parent, settings, act["from_step"] - 1, key)
         except CallerError as why:
             notices.append(f"branch {key}: {why}")
     return tree, notices
@@ -282,15 +282,15 @@ def branches_text(tree: Tree, store: Store) -> str:
     width = max(len(one_line(title)) for title, _ in rows)
     lines = []
     for title, node in rows:
-        said, made = one_line(node.view.headline()), node.branch
-        if made is not None:
-            parts = "" if made.difference is None else f"; differs at step {made.difference + 1}"
-            said = f"{node.key}  {summary(made)}{parts}"
-        lines.append(f"{one_line(title):<{width}}  {said}")
-    kept = store.kept
-    lines += [f"mark  {_place(tree, run, step)}" for run, step in sorted(kept.marks)]
-    lines += [f"note  {_place(tree, run, step)}: {one_line(note)}" for (run, step), note in kept.notes.items()]
-    lines += [f"breakpoint  {one_line(each)}{'' if on else ' (off)'}" for each, on in kept.breakpoints.items()]
+        description, branch = one_line(node.view.headline()), node.branch
+        if branch is not None:
+            parts = "" if branch.difference is None else f"; differs at step {branch.difference + 1}"
+            description = f"{node.key}  {summary(branch)}{parts}"
+        lines.append(f"{one_line(title):<{width}}  {description}")
+    acts = store.kept
+    lines += [f"mark  {_place(tree, run, step)}" for run, step in sorted(acts.marks)]
+    lines += [f"note  {_place(tree, run, step)}: {one_line(note)}" for (run, step), note in acts.notes.items()]
+    lines += [f"breakpoint  {one_line(each)}{'' if on else ' (off)'}" for each, on in acts.breakpoints.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -302,21 +302,21 @@ def _place(tree: Tree, run: str, step: int | None) -> str:
 
 def branches_values(tree: Tree, store: Store, paths: Sequence[str]) -> dict[str, Any]:
     """The saved runs as one JSON document."""
-    kept = store.kept
+    acts = store.kept
     return {
         "schema": BRANCHES_SCHEMA,
         "session": store.path.stem,
         "file": str(store.path),
         "branches": [_value(node, paths) for node in tree.every if node.parent is not None],
-        "marks": [{"run": run, "step": step + 1} for run, step in sorted(kept.marks)],
+        "marks": [{"run": run, "step": step + 1} for run, step in sorted(acts.marks)],
         "notes": [{"run": run, "step": None if step is None else step + 1, "text": note}
-                  for (run, step), note in kept.notes.items()],
-        "breakpoints": [{"text": each, "on": on} for each, on in kept.breakpoints.items()],
+                  for (run, step), note in acts.notes.items()],
+        "breakpoints": [{"text": each, "on": on} for each, on in acts.breakpoints.items()],
     }
 
 
 def _value(node: Node, paths: Sequence[str]) -> dict[str, Any]:
-    replay, made = node.view.replay, node.branch
+    replay, branch = node.view.replay, node.branch
     return {
         "key": node.key,
         "name": node.name,
@@ -324,8 +324,8 @@ def _value(node: Node, paths: Sequence[str]) -> dict[str, Any]:
         "parent": node.parent.key if node.parent else None,
         "from_step": replay.since + 1,
         "settings": record_of(replay.settings),
-        "first_difference": None if made is None or made.difference is None else made.difference + 1,
-        "summary": "" if made is None else summary(made),
+        "first_difference": None if branch is None or branch.difference is None else branch.difference + 1,
+        "summary": "" if branch is None else summary(branch),
         "turns": [{"id": turn.id, "final_state": turn.final_state.value, "terminal_reason": turn.terminal}
                   for turn in node.view.turns],
         "command": command_of(node, paths),

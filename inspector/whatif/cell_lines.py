@@ -21,9 +21,9 @@ GUESS = "a guess"
 
 def cell_name(tuning: TunedGrid, cell: int, budget: int | None = None) -> str:
     """A cell in an operator's words: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
-    shown = {INITIAL: budget} if budget is not None else {}
+    overrides = {INITIAL: budget} if budget is not None else {}
     values = zip(tuning.grid.axes, tuning.grid.values(cell), strict=True)
-    return ", ".join(f"{axis.short}={axis.value_text(shown.get(axis.name, value))}" for axis, value in values)
+    return ", ".join(f"{axis.short}={axis.value_text(overrides.get(axis.name, value))}" for axis, value in values)
 
 
 def completes(turn: TurnGrid) -> bool:
@@ -89,9 +89,9 @@ def _cell_of_all(tuning: TunedGrid, cell: int) -> Iterator[Line]:
 
 
 def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
-    seen = tuning.turns[turn]
+    turn_grid = tuning.turns[turn]
     yield field(f"turn {turn + 1}", safe(turn_name(tuning, turn), width=80))
-    end = seen.end(cell)
+    end = turn_grid.end(cell)
     if end is None:
         yield field("ends in", Span("not run", Tone.WARN))
         return
@@ -113,5 +113,5 @@ def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
     yield field("requests", Span(f"{spent.requests:,}"),
                 Span(f"  {count_of(spent.continuations, 'continuation')}, "
                      f"{count_of(spent.repairs, 'repair')}", Tone.DIM))
-    made = Span(f": {GUESS}, made up from the recorded text", Tone.DIM)
-    yield field("fidelity", Span(end.fidelity), *((made,) if end.simulated else ()))
+    guess = Span(f": {GUESS}, made up from the recorded text", Tone.DIM)
+    yield field("fidelity", Span(end.fidelity), *((guess,) if end.simulated else ()))

@@ -48,10 +48,10 @@ def edit_of(replay: Replay, text: str) -> TurnEdit:
         raise CallerError(f"--edit {one_line(place)}: expected TURN.INPUT=TEXT, such as 2.user=@prompt.txt, and a turn "
                           f"from 1 to {len(replay.turns):,}")
     try:
-        given = input_of(replay.case, record, wanted)
+        turn_input = input_of(replay.case, record, wanted)
     except CallerError as why:
         raise CallerError(f"--edit {one_line(place)}: {why}; its inputs are {inputs_line(replay, record)}") from None
-    return TurnEdit(int(number), given.number, _text(value))
+    return TurnEdit(int(number), turn_input.number, _text(value))
 
 
 def _text(value: str) -> str:
@@ -91,9 +91,9 @@ def edited_inputs(branch: Branch) -> list[EditedInput]:
     """The edited inputs of a run, with their recorded texts."""
     original = branch.original.replay
     records = {turn.record.id: turn.record for turn in original.turns}
-    return [EditedInput(edit.turn, given, edit.text) for edit in branch.view.replay.settings.edits
-            if edit.id in records for given in turn_inputs(original.case, records[edit.id])
-            if given.number == edit.input]
+    return [EditedInput(edit.turn, turn_input, edit.text) for edit in branch.view.replay.settings.edits
+            if edit.id in records for turn_input in turn_inputs(original.case, records[edit.id])
+            if turn_input.number == edit.input]
 
 
 def stop_steps(replay: Replay) -> list[int]:

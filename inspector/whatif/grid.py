@@ -297,8 +297,8 @@ class Grid:
     def settings_with(self, values: Mapping[str, Value]) -> Settings:
         """The base with these limits set."""
         typed = {name: "none" if value is None else str(value) for name, value in values.items() if name != INITIAL}
-        made = settings_of(typed, self.base)
-        return replace(made, max_tokens=values[INITIAL]) if INITIAL in values else made
+        settings = settings_of(typed, self.base)
+        return replace(settings, max_tokens=values[INITIAL]) if INITIAL in values else settings
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

@@ -89,12 +89,12 @@ def headline(tuning: TunedGrid) -> Line:
         return (Span(word, Tone.WARN), Span(f"  {why}{of}"), *whole)
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
     cap = smallest_cap_of_all(tuning)
-    made = bool(tuning.simulated[best.cell]) or any(end.simulated for end in best.ends)
+    is_simulated = bool(tuning.simulated[best.cell]) or any(end.simulated for end in best.ends)
     unknown = tuning.unrecorded[bend.enough.cell]
     most = f", {unknown:,} unknown  " if unknown else " at most  "
     return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span(most),
             *least_cap_line(tuning, cap, tuning.single_turn(None) if every == 1 else None),
-            *fewest_line(tuning, best, None, f"{best.tokens:,}", made))
+            *fewest_line(tuning, best, None, f"{best.tokens:,}", is_simulated))
 
 
 def turn_headline(tuning: TunedGrid, found: SmallestLimits) -> Line:
@@ -240,8 +240,8 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     who = safe(f"  ({turn_name(tuning, limits.turn)})", Tone.DIM, 60)
     if limits.cell is None:
         yield field(name, Span(f"{glyph} ", role), Span(why_incomplete(tuning, limits.end)), who)
-        known = spent_line(limits.end) if limits.end.segments else (Span("no answer to its first request is known"),)
-        yield more(Span("in the largest cell: ", Tone.DIM), *known)
+        spending = spent_line(limits.end) if limits.end.segments else (Span("no answer to its first request is known"),)
+        yield more(Span("in the largest cell: ", Tone.DIM), *spending)
         whole = whole_cap(tuning, limits.turn)
         if whole is not None:
             yield more(Span(f"▷ {whole.ends[0].verdict}, not complete: ", Tone.DIM),
@@ -336,8 +336,8 @@ def _knee_lines(tuning: TunedGrid) -> Iterator[Line]:
     if cap is not None:
         yield (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values), Span("  "),
                *_point_words(tuning, completed, cost(cap.ends)[0]))
-        made = sum(end.complete and end.simulated for end in cap.ends)
-        yield more(Span(f"{GUESS} (SIMULATED) in {count_of(made, 'turn')}" if made else
+        simulated_count = sum(end.complete and end.simulated for end in cap.ends)
+        yield more(Span(f"{GUESS} (SIMULATED) in {count_of(simulated_count, 'turn')}" if simulated_count else
                         "each of these answers was recorded", Tone.DIM))
         if cap.below:
             done = sum(end.complete for end in cap.below)

@@ -152,7 +152,8 @@ def check(
     try:
         if not target.is_file():
             return
-        if any(given != "-" and os.path.exists(given) and target.samefile(given) for given in paths):
+        if any(session_path != "-" and os.path.exists(session_path) and target.samefile(session_path)
+               for session_path in paths):
             raise CallerError(f"{option} {one_line(path)}: this session was read; expected another path")
     except OSError as why:
         raise CallerError(f"{option} {one_line(path)}: cannot be written: {why.strerror}") from why
@@ -325,10 +326,10 @@ def _page_cell(tuning: TunedGrid, cell: int, best: bool) -> str:
         return "<td>not run</td>"
     done, every = tuning.completed[cell], max(1, tuning.most_run)
     single = tuning.turns[0].end(cell) if len(tuning.turns) == 1 else None
-    shown = end_word(single) if single is not None else f"{done:,} of {every:,}"
+    label = end_word(single) if single is not None else f"{done:,} of {every:,}"
     mark = "~" if tuning.simulated[cell] else ""
     green = 0.12 + 0.55 * done / every if done else 0
     colour = f"rgba(47,133,90,{green:.2f})" if done else "rgba(197,48,48,.16)"
     frame = " class=best" if best else ""
     return (f'<td{frame} style="background:{colour}" title="{tuning.tokens[cell]:,} output tokens">'
-            f"{escape(shown)}{mark}</td>")
+            f"{escape(label)}{mark}</td>")

@@ -172,8 +172,8 @@ def cost(ends: Sequence[End]) -> tuple[int, int]:
 
 def is_as_good(candidate: Sequence[End], ends: Sequence[End]) -> bool:
     """Whether turns do as well as in `ends`: each that completes there completes, at no higher total cost."""
-    kept = all(now.complete for now, end in zip(candidate, ends, strict=True) if end.complete)
-    return kept and cost(candidate) <= cost(ends)
+    all_complete = all(now.complete for now, end in zip(candidate, ends, strict=True) if end.complete)
+    return all_complete and cost(candidate) <= cost(ends)
 
 
 @dataclass(frozen=True)
@@ -294,10 +294,10 @@ def tune(
             progress(done, parts)
     alike: dict[bytes, tuple[list[int], array[int]]] = {}  # turns that go alike share their codes
     found: list[TurnGrid] = []
-    for record, ended, kept in zip(records, places, codes, strict=True):
-        key = kept.tobytes()
+    for record, ended, turn_codes in zip(records, places, codes, strict=True):
+        key = turn_codes.tobytes()
         if key not in alike:
-            alike[key] = _reorder(kept)
+            alike[key] = _reorder(turn_codes)
         path, ends, (first, cells_ends) = case.recording.exchanges[record.links[0].index].path, tuple(ended), alike[key]
         found.append(TurnGrid(record.id, path, tuple([ends[code] for code in first]), cells_ends))
     return TunedGrid(grid, tuple(found), done, parts, case, findings)

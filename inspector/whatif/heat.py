@@ -290,14 +290,14 @@ def cell_marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: 
     return [mark(cell) if tuning.is_comparable(cell) else NOT_RUN for cell in range(len(values))]
 
 
-def _turn_marks(show: str, seen: TurnGrid) -> list[Span]:
-    values = [MEASURES[show].single(end) for end in seen.ends]
+def _turn_marks(show: str, turn_grid: TurnGrid) -> list[Span]:
+    values = [MEASURES[show].single(end) for end in turn_grid.ends]
     most, by_code = max(values, default=0), {UNDONE_CODE: NOT_RUN}
-    for code, (end, value) in enumerate(zip(seen.ends, values, strict=True)):
+    for code, (end, value) in enumerate(zip(turn_grid.ends, values, strict=True)):
         glyph, role = mark_of(end)
         sign = Span(f"{glyph} {end_word(end)}", role) if show == "outcome" else _shade(value, most)
         by_code[code] = _with_sign(sign, end.simulated)
-    return [by_code[code] for code in seen.codes]
+    return [by_code[code] for code in turn_grid.codes]
 
 
 def _with_sign(mark: Span, simulated: bool) -> Span:
@@ -325,5 +325,5 @@ def heat(tuning: TunedGrid, show: str) -> list[Line]:
     spans = cell_marks(tuning, show)
     if plane(tuning.grid.axes, spans, None).width > WIDTH:
         spans = cell_marks(tuning, show, short=True)
-    made = plane(tuning.grid.axes, spans, WIDTH)
-    return [made.line(y, spans) for y in range(made.height)]
+    map_plane = plane(tuning.grid.axes, spans, WIDTH)
+    return [map_plane.line(y, spans) for y in range(map_plane.height)]

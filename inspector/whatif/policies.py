@@ -60,19 +60,20 @@ class PolicyRun:
     def unrun_calls(self) -> list[Verdict]:
         """The held calls that the loop did not run."""
         ran = {id(verdict.call) for _, verdict in self.run_calls}
-        return [v for seen in self.evaluations for v in held_calls(seen.verdicts) if id(v.call) not in ran]
+        return [v for evaluation in self.evaluations for v in held_calls(evaluation.verdicts) if id(v.call) not in ran]
 
     @cached_property
     def lost_calls(self) -> list[Verdict]:
         """The calls that could have run and that the loop never ran."""
         ran = {id(v.call) for step in self.steps if _begins_batch(step) for v in step.turn.would_run}
-        ready = [v for seen in self.evaluations for v in seen.verdicts if v.admission is not Admission.HELD]
+        ready = [v for evaluation in self.evaluations for v in evaluation.verdicts if v.admission is not Admission.HELD]
         return [verdict for verdict in ready if id(verdict.call) not in ran]
 
     @property
     def cut(self) -> tuple[Evaluation, Verdict] | None:
         """The first call that the loop ran although a cut shows; arguments may be broken without a cut."""
-        return next(((seen, verdict) for seen, verdict in self.run_calls if shows_cut(seen.judgement, verdict)), None)
+        return next(((evaluation, verdict) for evaluation, verdict in self.run_calls
+                     if shows_cut(evaluation.judgement, verdict)), None)
 
     @property
     def last(self) -> Stop | None:
@@ -113,10 +114,10 @@ def _name(verdict: Verdict) -> str:
 
 
 def _run_text(pair: tuple[Evaluation, Verdict]) -> str:
-    seen, verdict = pair
+    evaluation, verdict = pair
     size = len(verdict.call.arguments or "")
-    word = seen.judgement.stop.normalized
-    taken = "" if seen.word is word else f", which it takes for {seen.word.value}"
+    word = evaluation.judgement.stop.normalized
+    taken = "" if evaluation.word is word else f", which it takes for {evaluation.word.value}"
     return f"{_name(verdict)} runs with the {size:,} characters that came, under {word.value}{taken}"
 
 
@@ -128,9 +129,9 @@ def _describe_failure(look: PolicyRun) -> str:
     response = look.failed_response
     error = response.error if response is not None else None
     words = " ".join((error.message or error.type or error.code or "").split()) if error is not None else ""
-    said = with_status(response, words[:MESSAGE_CHARS]) if response is not None else ""
+    problem = with_status(response, words[:MESSAGE_CHARS]) if response is not None else ""
     which = f"the request for {look.last_request}" if len(look.evaluations) > 1 else "the request"
-    return f"{which} failed ({said or 'nothing came back'}); no part of an answer came that could be lost"
+    return f"{which} failed ({problem or 'nothing came back'}); no part of an answer came that could be lost"
 
 
 def _describe_end(look: PolicyRun) -> str:
@@ -264,7 +265,7 @@ class Matrix:
     @property
     def policies(self) -> tuple[Policy, ...]:
         """The policies, in the order of the columns."""
-        return tuple(made.settings.policy for made in self.replays)
+        return tuple(run.settings.policy for run in self.replays)
 
     @property
     def turns(self) -> Sequence[TurnRun]:
@@ -308,8 +309,8 @@ class Matrix:
     def fidelity(self) -> Fidelity:
         """The lowest fidelity of the matrix's cells."""
         first = self.replays[0]
-        made = any(exchange.simulated for exchange in first.case.recording.exchanges)
-        return Fidelity.SIMULATED if made or first.settings.simulate else Fidelity.RECORDED
+        has_simulated = any(exchange.simulated for exchange in first.case.recording.exchanges)
+        return Fidelity.SIMULATED if has_simulated or first.settings.simulate else Fidelity.RECORDED
 
 
 def matrix(case: Case, settings: Settings, policies: Sequence[Policy] = ()) -> Matrix:

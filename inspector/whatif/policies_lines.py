@@ -316,8 +316,8 @@ def _lines(matrix: Matrix) -> Iterator[str]:
         yield f"turn {turn + 1} ({file}{one_line(matrix.turns[turn].record.id)})"
         for who, cell in cells_by_decision(matrix, matrix.rows[turn], by_step=True):
             parts = "" if cell.step is None else f" (differs from strict from its step {cell.step + 1} on)"
-            said = f"{who}: {cell.decision.word} · {one_line(cell.why)}{parts}"
-            yield from wrap(said, WIDTH, initial_indent="  ", subsequent_indent="    ")
+            summary = f"{who}: {cell.decision.word} · {one_line(cell.why)}{parts}"
+            yield from wrap(summary, WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 CELLS: Table[Cell] = Table((

@@ -63,8 +63,8 @@ def _edge(tuning: TunedGrid, turns: tuple[int, ...], cell: int) -> Edge | None:
     for value in grid.axes[grid.names.index(INITIAL)].values:
         if value is None or value >= high:
             break
-        made = tuning.ends(turns, grid.cell(with_cap(grid, values, value)))
-        if len(made) == len(turns) and not is_as_good(made, ends):
+        smaller_ends = tuning.ends(turns, grid.cell(with_cap(grid, values, value)))
+        if len(smaller_ends) == len(turns) and not is_as_good(smaller_ends, ends):
             worse = value
     runs = Runs(tuning, tuning.case, turns, values)
 
@@ -194,16 +194,17 @@ def limits_of(budget: int | None, end: End) -> dict[str, int]:
 @search_once
 def smallest_limits(tuning: TunedGrid, turn: int) -> SmallestLimits | None:
     """The smallest budget of one turn; None if no cell of it was run."""
-    seen = tuning.turns[turn]
-    if not seen.ends:
+    turn_grid = tuning.turns[turn]
+    if not turn_grid.ends:
         return None
-    spent = {code: cost([end]) for code, end in enumerate(seen.ends) if end.complete}
+    spent = {code: cost([end]) for code, end in enumerate(turn_grid.ends) if end.complete}
     if not spent:
-        last = next(code for code in reversed(seen.codes) if code != UNDONE_CODE)
-        return SmallestLimits(turn, None, seen.ends[last], ())
-    _, cell = min((spent[code], cell) for cell, code in enumerate(seen.codes) if code in spent)
-    end = seen.ends[seen.codes[cell]]
-    return SmallestLimits(turn, cell, end, _axis_values(tuning, seen, frozenset(spent)), _edge(tuning, (turn,), cell))
+        last = next(code for code in reversed(turn_grid.codes) if code != UNDONE_CODE)
+        return SmallestLimits(turn, None, turn_grid.ends[last], ())
+    _, cell = min((spent[code], cell) for cell, code in enumerate(turn_grid.codes) if code in spent)
+    end = turn_grid.ends[turn_grid.codes[cell]]
+    return SmallestLimits(turn, cell, end, _axis_values(tuning, turn_grid, frozenset(spent)),
+                          _edge(tuning, (turn,), cell))
 
 
 def _axis_values(tuning: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tuple[Value, ...]:

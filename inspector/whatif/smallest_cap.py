@@ -40,8 +40,8 @@ def whole_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
 
 def is_call_never_whole(tuning: TunedGrid, turn: int) -> bool:
     """Whether a turn whose call is held ends in no cell with a whole one, and its recording ends first in some cell."""
-    known = {end.verdict for end in tuning.turns[turn].ends}
-    held = "CALL HELD" in known and known.isdisjoint(WHOLE_SO_FAR)
+    verdicts = {end.verdict for end in tuning.turns[turn].ends}
+    held = "CALL HELD" in verdicts and verdicts.isdisjoint(WHOLE_SO_FAR)
     return held and is_end_unknown(tuning, turn) and not tuning.cancelled
 
 
@@ -57,16 +57,18 @@ def smallest_cap_of_all(tuning: TunedGrid) -> SmallestCap | None:
 
 def run_turns(tuning: TunedGrid) -> tuple[int, ...]:
     """The turns that were run in any cell."""
-    return tuple(turn for turn, seen in enumerate(tuning.turns) if any(code != UNDONE_CODE for code in seen.codes))
+    return tuple(turn for turn, turn_grid in enumerate(tuning.turns)
+                 if any(code != UNDONE_CODE for code in turn_grid.codes))
 
 
 @search_once
 def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
     """The cell with the smallest max_tokens of the grid that completes a turn by recorded answers alone, and the end of
     the turn in it; None if none does."""
-    seen = tuning.turns[turn]
-    found = _first_cell(tuning.grid, _cells_of(seen, lambda end: end.complete and end.fidelity == Fidelity.RECORDED))
-    return None if found is None else (found[1], seen.ends[seen.codes[found[1]]])
+    turn_grid = tuning.turns[turn]
+    found = _first_cell(tuning.grid, _cells_of(
+        turn_grid, lambda end: end.complete and end.fidelity == Fidelity.RECORDED))
+    return None if found is None else (found[1], turn_grid.ends[turn_grid.codes[found[1]]])
 
 
 class Fewest(NamedTuple):
@@ -137,10 +139,10 @@ _Cells = Iterable[tuple[tuple[int, int, int], int]]
 """Pairs of a cell's cost and the cell."""
 
 
-def _cells_of(seen: TurnGrid, counts: Callable[[End], bool]) -> _Cells:
+def _cells_of(turn_grid: TurnGrid, counts: Callable[[End], bool]) -> _Cells:
     """The cells in which a turn ends in a way that counts."""
-    ranks = {code: cost([end]) for code, end in enumerate(seen.ends) if counts(end)}
-    return (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes) if code in ranks)
+    ranks = {code: cost([end]) for code, end in enumerate(turn_grid.ends) if counts(end)}
+    return (((*ranks[code], cell), cell) for cell, code in enumerate(turn_grid.codes) if code in ranks)
 
 
 def _cap_of(
@@ -179,8 +181,8 @@ def _search_cap(
         largest = values
     runs = Runs(tuning, tuning.case, turns, largest)
 
-    def completes(runs: Runs, asked: Sequence[int], budget: int) -> bool:
-        return all(counts(runs.at(each, budget)) for each in asked)
+    def completes(runs: Runs, places: Sequence[int], budget: int) -> bool:
+        return all(counts(runs.at(each, budget)) for each in places)
 
     few = [each for each in wanted if not low or not counts(runs.at(each, low))]
     budget = smallest_value(low, high, few, wanted, partial(completes, runs))

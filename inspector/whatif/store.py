@@ -142,12 +142,12 @@ def session_hash(recording: Recording, stdin: bytes | None) -> str:
     from hashlib import sha256
 
     whole = sha256()
-    for given in recording.inputs:
-        if given.format == "folder" or (given.error and not given.responses):
+    for source in recording.inputs:
+        if source.format == "folder" or (source.error and not source.responses):
             continue
-        if given.path != "-" and not stat.S_ISREG(os.stat(given.path).st_mode):
-            raise OSError(errno.ESPIPE, "what came through it is gone", given.path)
-        data = stdin or b"" if given.path == "-" else Path(given.path).read_bytes()
+        if source.path != "-" and not stat.S_ISREG(os.stat(source.path).st_mode):
+            raise OSError(errno.ESPIPE, "what came through it is gone", source.path)
+        data = stdin or b"" if source.path == "-" else Path(source.path).read_bytes()
         whole.update(sha256(data).digest())
     return whole.hexdigest()
 

@@ -254,16 +254,16 @@ class Sweep:
         ends: dict[End, int] = {}
         codes = array("I")
         along: dict[int, list[Sequence[int]]] = {}
-        met: dict[tuple[int, int], int] = {}
+        known_codes: dict[tuple[int, int], int] = {}
         stems = self._stems(groups)
-        for group, made in zip(groups, stems, strict=True):
-            if id(made) not in along:
-                along[id(made)] = [stop_ranks(made, axis.name, axis.values) for axis in self.grid.axes
-                                   if axis.name not in SEPARATE_AXES]
-            for rank in self._ranks(group, made, along[id(made)]):
-                if (id(made), rank) not in met:
-                    met[id(made), rank] = ends.setdefault(self._end(made, rank), len(ends))
-                codes.append(met[id(made), rank])
+        for group, group_stem in zip(groups, stems, strict=True):
+            if id(group_stem) not in along:
+                along[id(group_stem)] = [stop_ranks(group_stem, axis.name, axis.values) for axis in self.grid.axes
+                                         if axis.name not in SEPARATE_AXES]
+            for rank in self._ranks(group, group_stem, along[id(group_stem)]):
+                if (id(group_stem), rank) not in known_codes:
+                    known_codes[id(group_stem), rank] = ends.setdefault(self._end(group_stem, rank), len(ends))
+                codes.append(known_codes[id(group_stem), rank])
         return tuple(ends), codes
 
     def _end(self, stem: Stem, rank: int) -> End:
@@ -330,9 +330,9 @@ class Sweep:
         for group in groups:
             alike.setdefault(group.fixed.get("min_progress_chars"), []).append(group)
         shared = {value: self._run_stem(members) for value, members in alike.items()}
-        made = [shared[group.fixed.get("min_progress_chars")] for group in groups]
+        stems = [shared[group.fixed.get("min_progress_chars")] for group in groups]
         return [each if each.largest is not None and not self._leaves_no_room(group, each) else self._run_stem([group])
-                for each, group in zip(made, groups, strict=True)]
+                for each, group in zip(stems, groups, strict=True)]
 
     def _leaves_no_room(self, group: Group, stem: Stem) -> bool:
         """Whether the total of a group is set, and leaves no room for a recorded answer of the stem."""
@@ -354,13 +354,13 @@ class Sweep:
             return self._run_stem([group])
         if self._uncut_turn is not None and size_of(initial) >= self._uncut_turn[0]:
             return self._uncut_turn[1]
-        for least, made in self.enough:
+        for least, group_stem in self.enough:
             if size_of(initial) >= least:
-                return made
-        made = self._run_stem([group])
-        if made.is_enough and initial is not None and (made.is_recorded or initial >= self._largest_count):
-            self.enough.append((initial, made))
-        return made
+                return group_stem
+        group_stem = self._run_stem([group])
+        if group_stem.is_enough and initial is not None and (group_stem.is_recorded or initial >= self._largest_count):
+            self.enough.append((initial, group_stem))
+        return group_stem
 
     @cached_property
     def _recorded_budgets(self) -> frozenset[Value]:
@@ -380,8 +380,10 @@ class Sweep:
     @cached_property
     def _uncut_turn(self) -> tuple[int, Stem] | None:
         """The turn as it was recorded, and its largest answer, if no budget cut any answer."""
-        made = self._run_stem([Group({INITIAL: None}, array("I"))])
-        return (made.largest, made) if made.is_enough and made.is_recorded and made.largest is not None else None
+        recorded_stem = self._run_stem([Group({INITIAL: None}, array("I"))])
+        return ((recorded_stem.largest, recorded_stem)
+                if recorded_stem.is_enough and recorded_stem.is_recorded and recorded_stem.largest is not None
+                else None)
 
     # -- cells -------------------------------------------------------------------------------------------------------
 

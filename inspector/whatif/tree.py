@@ -61,9 +61,9 @@ def branch(parent: View, settings: Settings, since: int = 0, beside: str = ORIGI
     """
     from inspector.replay.rerun import rerun  # imported here, which saves 2 ms of the first frame
 
-    made = rerun(parent.replay, settings, since)
+    new_run = rerun(parent.replay, settings, since)
     name = name_of(parent.replay.settings, settings) + (f" from step {since + 1}" if since else "")
-    return compare(parent, view(made, parent), name, beside)
+    return compare(parent, view(new_run, parent), name, beside)
 
 
 def compare(left: View, right: View, name: str = "", beside: str = ORIGINAL) -> Branch:
@@ -98,9 +98,9 @@ def preview(run: Replay, settings: Settings, since: int) -> Preview:
     """
     from inspector.replay.rerun import rerun
 
-    made = rerun(run, settings, since)
+    new_run = rerun(run, settings, since)
     steps, turns = 0, []
-    for index, (old, new) in enumerate(zip(run.turns, made.turns, strict=True)):
+    for index, (old, new) in enumerate(zip(run.turns, new_run.turns, strict=True)):
         if old.same_steps(new):
             continue
         steps += sum(not row.same for row in step_pairs(old, new))
@@ -108,7 +108,7 @@ def preview(run: Replay, settings: Settings, since: int) -> Preview:
         ends = [(turn.outcome or turn.state, turn.terminal, turn.joined_answer().text) for turn in (then, now)]
         if ends[0] != ends[1]:
             turns.append(index)
-    return Preview(first_difference(run.trace, made.trace), steps, tuple(turns))
+    return Preview(first_difference(run.trace, new_run.trace), steps, tuple(turns))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -171,8 +171,8 @@ class Tree:
         found = next((node for node in self.every if node.view.replay.stretches == stretches), None)
         if found is not None:
             return found, False
-        made = branch(parent.view, settings, since, parent.path)
-        node = Node(key or key_of(parent.key, settings, since), made.name, made.view, parent, made)
+        new_branch = branch(parent.view, settings, since, parent.path)
+        node = Node(key or key_of(parent.key, settings, since), new_branch.name, new_branch.view, parent, new_branch)
         self.every.append(node)
         return node, True
 
@@ -230,8 +230,8 @@ class Tree:
             if fits:
                 raise CallerError(f"run {name!r}: {len(fits)} have that name; their keys are "
                                   + ", ".join(each.key for each in fits))
-        known = ", ".join(each.path for each in self.every)
-        raise CallerError(f"run {name!r}: there is none; the runs are {known}")
+        paths = ", ".join(each.path for each in self.every)
+        raise CallerError(f"run {name!r}: there is none; the runs are {paths}")
 
 
 def tree_prefix(follows: tuple[bool, ...]) -> str:
@@ -283,8 +283,8 @@ def move_key(step: Step) -> tuple[Any, ...]:
 
     The number of the response and the spend are left out, because they differ in every turn.
     """
-    turn, seen = step.turn, step.turn.evaluation
-    word = seen.word if seen is not None and step.state is State.EVALUATE_STOP else None
+    turn, evaluation = step.turn, step.turn.evaluation
+    word = evaluation.word if evaluation is not None and step.state is State.EVALUATE_STOP else None
     sends = tuple((each.place, each.ordinal, each.method) for each in step.effects if isinstance(each, Send))
     calls = tuple(tuple((verdict.call.name, verdict.admission) for verdict in each.batch)
                   for each in step.effects if isinstance(each, RunTools))

@@ -320,8 +320,8 @@ def _end(side: TurnSide) -> Line:
     trust = fidelity_of(side.view, side.turn)
     turn = side.turn  # the reason comes first, because the state follows from it and may be cut
     reason = reason_of_end(turn.final_state, turn.terminal)
-    said = f"{reason} ({turn.final_state.value})" if reason else turn.final_state.value
-    return (Span(said, ending_role(turn)),
+    end_text = f"{reason} ({turn.final_state.value})" if reason else turn.final_state.value
+    return (Span(end_text, ending_role(turn)),
             *(() if trust is Fidelity.RECORDED else (Span(f"  {trust.value}", Tone.DIM),)))
 
 

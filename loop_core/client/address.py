@@ -102,13 +102,13 @@ class Server:
         pairs = [pair.partition("=") for pair in parts.query.split("&")]
         # The value as the address spells it, and as a server shows it.
         query = [form for name, _, value in pairs if name not in _HARMLESS for form in (value, unquote_plus(value))]
-        known = [value for name, value in self.headers if SECRET_NAME.search(name)]
+        header_values = [value for name, value in self.headers if SECRET_NAME.search(name)]
         users = [form for word in (parts.username, parts.password) if word for form in (word, unquote(word))]
         if parts.username or parts.password:  # as they are sent: HTTP's basic authentication
             pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
             users.append(b64encode(pair.encode()).decode())
         signed = self.sign.secrets if self.sign is not None else ()
-        return tuple(dict.fromkeys(word for word in (self.key, *users, *query, *known, *signed) if word))
+        return tuple(dict.fromkeys(word for word in (self.key, *users, *query, *header_values, *signed) if word))
 
 
 def _is_pair(pair: object) -> bool:
@@ -195,11 +195,11 @@ def headers_of(server: Server, stream: bool) -> tuple[tuple[str, str], ...]:
     """The headers as they are sent, without the key."""
     form = wire(server.api)
     accept = form.stream_type if stream else "application/json"
-    given = {name.lower() for name, _ in server.headers}
+    overrides = {name.lower() for name, _ in server.headers}
     # Nothing compressed: what is recorded is then what was sent.
     own = (("content-type", "application/json"), ("accept", accept), ("accept-encoding", "identity"),
            ("user-agent", "loop-inspector"), *form.home.headers)
-    return (*((name, value) for name, value in own if name not in given), *server.headers)
+    return (*((name, value) for name, value in own if name not in overrides), *server.headers)
 
 
 def key_header(server: Server, profile: str) -> tuple[tuple[str, str], ...]:

@@ -253,24 +253,24 @@ class AsyncStream:
 # caller drops both.
 async def _text_pieces(chat: _Chat, number: int, request: Request, answers: list[Answer]) -> AsyncGenerator[str, None]:
     """The text of a turn in pieces; its answer is added to `answers`."""
-    came = asyncio.Queue[str | None]()
-    shown = ShownText(chat.server.api, chat.server.secrets, chat.plan.policy, came.put_nowait)
+    queue = asyncio.Queue[str | None]()
+    shown_text = ShownText(chat.server.api, chat.server.secrets, chat.plan.policy, queue.put_nowait)
     steps: list[Step] = []
 
     async def drive() -> None:
         try:
-            async with chat.alive(shown) as live:
-                async for step in asteps(f"t{number}", request, ShowingSource(live, shown), chat.plan):
+            async with chat.alive(shown_text) as live:
+                async for step in asteps(f"t{number}", request, ShowingSource(live, shown_text), chat.plan):
                     steps.append(step)
             answer = Answer(Trace(tuple(steps)), chat, number)
             answers.append(answer)
-            shown.finish(answer.turn, answer.silent)
+            shown_text.finish(answer.turn, answer.silent)
         finally:
-            came.put_nowait(None)  # after an error too, or the reader would wait for ever
+            queue.put_nowait(None)  # after an error too, or the reader would wait for ever
 
     task = asyncio.ensure_future(drive())
     try:
-        while (piece := await came.get()) is not None:
+        while (piece := await queue.get()) is not None:
             yield piece
         await task
     finally:
@@ -365,12 +365,12 @@ class _Chat:
         Raises:
             CallerError: the prompt makes no request, or one of another API.
         """
-        given = prompt if isinstance(prompt, Request) else Request(self.server.api, messages_of(prompt), stream=True)
-        if given.api != self.server.api:
-            raise CallerError(f"a request of {given.api} was given for a server of {self.server.api}")
+        request = prompt if isinstance(prompt, Request) else Request(self.server.api, messages_of(prompt), stream=True)
+        if request.api != self.server.api:
+            raise CallerError(f"a request of {request.api} was given for a server of {self.server.api}")
         return replace(
-            given, model=given.model or self.server.model, tools=(*given.tools, *self.tools),
-            max_tokens=given.max_tokens if self.max_tokens is None else self.max_tokens,
+            request, model=request.model or self.server.model, tools=(*request.tools, *self.tools),
+            max_tokens=request.max_tokens if self.max_tokens is None else self.max_tokens,
         )
 
     def ask(self, number: int, request: Request) -> Answer:
@@ -394,6 +394,6 @@ class _Chat:
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    known_counts = [count for count in counts if count is not None]
+    return sum(known_counts) if known_counts else None
 

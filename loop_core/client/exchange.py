@@ -215,10 +215,10 @@ class ResponseReader:
             broken = Finding(f"transport.{end.value}", Severity.WARNING, problem)
             response = replace(response, findings=(*response.findings, broken))
         judged = judge(response, request, chosen.profile, native_reading(response, chosen.profile))
-        heard = LiveResponse(self.ask, response, judged, chosen, self._status, self._headers, body, tuple(self._chunks),
-                             ms, problem, may_have_left)
-        self._observer.on_end(heard)
-        return heard
+        answer = LiveResponse(self.ask, response, judged, chosen, self._status, self._headers, body,
+                              tuple(self._chunks), ms, problem, may_have_left)
+        self._observer.on_end(answer)
+        return answer
 
     def _take(self, data: bytes, ms: float) -> None:
         if not data:
@@ -231,11 +231,11 @@ class ResponseReader:
             self._on_data(self.ask.number, self._mask.mask_credentials(data, self._shown), ms)
             self._shown = (self._shown + data)[-CONTEXT:]
         if not self._ending:
-            seen = self._last + data if self._last else data
+            window = self._last + data if self._last else data
             # A mark may come in two pieces, but holds no line break.
-            self._last = b"" if data[-1] == LINE_END else seen[-LONGEST_MARK:]
+            self._last = b"" if data[-1] == LINE_END else window[-LONGEST_MARK:]
             for mark in self._decoder.closing:
-                if mark in seen:
+                if mark in window:
                     self._ending = True
         if self._ending or self._unread >= DECODE_SIZE:
             self._decode()
@@ -255,12 +255,12 @@ class ResponseReader:
                 self._problem = why
 
     def _new_decoder(self) -> Any:
-        asked = self.ask.request
-        return decoder(self._server.api, http_status=self._status, headers=self._headers, n=asked.n,
-                       background=asked.background, words=self._speaker.profile.words)
+        request = self.ask.request
+        return decoder(self._server.api, http_status=self._status, headers=self._headers, n=request.n,
+                       background=request.background, words=self._speaker.profile.words)
 
     def _close_decoder(self, choice: ProfileChoice, body: bytes, end: TransportEnd) -> ChatResponse:
-        asked = self.ask.request
+        request = self.ask.request
         try:
             if self._problem is not None:
                 raise self._problem
@@ -268,8 +268,8 @@ class ResponseReader:
             if choice.profile.words == self._speaker.profile.words:
                 response: ChatResponse = self._decoder.close(end)
                 return response
-            return decode_response(self._server.api, body, http_status=self._status, headers=self._headers, n=asked.n,
-                          background=asked.background, words=choice.profile.words, end=end)
+            return decode_response(self._server.api, body, http_status=self._status, headers=self._headers, n=request.n,
+                          background=request.background, words=choice.profile.words, end=end)
         except DecodeError as why:
             error = ProviderError(f"not a response of {self._server.api}: {why.message}", UNREADABLE)
             stop = StopReason(Stop.ERROR, None, "fatal")
@@ -303,8 +303,8 @@ class Retries:
         attempt = answer.ask.attempt
         if attempt >= self.most or not retryable(answer):
             return None
-        asked = retry_after(answer.headers)
-        wait = min(self.first * 2**attempt, self.longest) if asked is None else asked
+        server_wait = retry_after(answer.headers)
+        wait = min(self.first * 2**attempt, self.longest) if server_wait is None else server_wait
         return wait if wait <= self.longest else None
 
 

@@ -170,11 +170,11 @@ def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
     """
     if not isinstance(prompt, (str, Iterable)):
         raise CallerError(f"expected a text, or messages, not {type(prompt).__name__}")
-    given = [Message(Role.USER, (TextPart(prompt),))] if isinstance(prompt, str) else list(prompt)
-    found = tuple(each if isinstance(each, Message) else _message(each) for each in given)
-    if not found or not all(message.parts for message in found) or prompt == "":
+    raw_messages = [Message(Role.USER, (TextPart(prompt),))] if isinstance(prompt, str) else list(prompt)
+    messages = tuple(each if isinstance(each, Message) else _message(each) for each in raw_messages)
+    if not messages or not all(message.parts for message in messages) or prompt == "":
         raise CallerError("there is nothing to send: expected a text, or messages that have content")
-    return found
+    return messages
 
 
 def _message(value: Any) -> Message:
@@ -296,8 +296,8 @@ def _content(request: LiveRequest) -> bytes:
         if b"NaN" in content or b"Infinity" in content:  # in a text, or a number that a provider would refuse
             json.loads(content, parse_constant=_refused_constant)
     except (TypeError, ValueError, RecursionError) as why:
-        said = "it is nested too deeply or holds itself" if isinstance(why, RecursionError) else str(why)
-        raise EncodeError(f"the request cannot be written as JSON: {said}", api=request.request.api) from None
+        reason = "it is nested too deeply or holds itself" if isinstance(why, RecursionError) else str(why)
+        raise EncodeError(f"the request cannot be written as JSON: {reason}", api=request.request.api) from None
     return content
 
 

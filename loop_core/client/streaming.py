@@ -189,21 +189,21 @@ class ShownText(Observer):
     def _grow(self, text: str) -> bool:
         """Shows the part of this text that is new, since the answer is sure to begin with it; False if it has to
         wait."""
-        given, text = self._joined_parts(), split_half(text)[0]
-        if not text.startswith(given):
+        shown_text, text = self._joined_parts(), split_half(text)[0]
+        if not text.startswith(shown_text):
             return False  # settled when the answer is over
-        said = text.strip()
-        if not given and (not said or any(word.startswith(said) for word in self._policy.silent_endings)):
+        start = text.strip()
+        if not shown_text and (not start or any(word.startswith(start) for word in self._policy.silent_endings)):
             return False  # a retry would begin so once more; a silent word asks that nothing be shown
-        self._give(text[len(given) :])
+        self._give(text[len(shown_text) :])
         return True
 
     def _settle(self, text: str) -> None:
         """Shows the rest of the finished answer."""
-        given = self._joined_parts()
-        if text.startswith(given):
-            self._give(text[len(given) :])
-        elif not given.endswith(text):
+        shown_text = self._joined_parts()
+        if text.startswith(shown_text):
+            self._give(text[len(shown_text) :])
+        elif not shown_text.endswith(text):
             self._show(APART + text)
             self._shown_parts = [text]
 

@@ -38,7 +38,7 @@ RequestRewrite = Callable[[LiveRequest], LiveRequest]
 
 
 def _client(line: Connection, kind: type[_Client], transport: type[Any], server: Server,
-            given: _Client | None) -> _Client:
+            client: _Client | None) -> _Client:
     """The client that the caller passed in, else one of httpx for this server.
 
     Raises:
@@ -46,15 +46,15 @@ def _client(line: Connection, kind: type[_Client], transport: type[Any], server:
             is replaced), or the client that was passed in would send credentials of its own, which could neither be
             masked nor kept from plain http.
     """
-    if given is not None and (given.auth is not None or any(SECRET_NAME.search(name) for name in given.headers)):
+    if client is not None and (client.auth is not None or any(SECRET_NAME.search(name) for name in client.headers)):
         raise CallerError("the client holds credentials of its own (auth, headers): expected them with the Server")
-    if given is not None:
-        return given
+    if client is not None:
+        return client
     try:
         return kind(**_options(line, transport, server.base or wire(server.api).home.base))
     except OSError as why:
-        said = f"the certificates cannot be read (SSL_CERT_FILE, SSL_CERT_DIR): {why.strerror or 'no certificate'}"
-        raise CallerError(said) from None
+        problem = f"the certificates cannot be read (SSL_CERT_FILE, SSL_CERT_DIR): {why.strerror or 'no certificate'}"
+        raise CallerError(problem) from None
     except ImportError:
         raise CallerError("a SOCKS proxy needs another package: pip install 'httpx[socks]'") from None
     except (httpx.InvalidURL, ValueError):
@@ -104,12 +104,12 @@ class _Source:
             LoopError: the first request cannot be sent.
         """
         try:
-            asked = live_request_for(self.server, send, turn, self.request_count)
+            request = live_request_for(self.server, send, turn, self.request_count)
         except LoopError as why:
             if not self.request_count or turn.evaluation is None:
                 raise
             return NotRecorded(f"This could not be asked: {why}.")
-        return asked if self._rewrite is None else self._rewrite(asked)
+        return request if self._rewrite is None else self._rewrite(request)
 
     @contextmanager
     def _reading(self, request: LiveRequest) -> Iterator[_Reading]:
@@ -212,8 +212,8 @@ class _Reading:
         if self.late and left:
             why = WholeTimeoutError()  # a connection that `Cutter` has shut down breaks
         end, words = next((end, words) for kind, end, words in FAILURES if isinstance(why, kind))
-        said = words.format(host=host, times=self.timeouts, silent=self.hearing.silence_until(self.ms), why=why)
-        self.close(end, said, left)
+        problem = words.format(host=host, times=self.timeouts, silent=self.hearing.silence_until(self.ms), why=why)
+        self.close(end, problem, left)
 
 
 # The particular first: a ConnectTimeout is a TimeoutException too, a ProxyError and a ConnectError are TransportErrors.
@@ -258,19 +258,19 @@ class Live(_Source):
         Raises:
             LoopError: the first request cannot be sent in this format.
         """
-        asked = self._next_request(send, turn)
-        if isinstance(asked, NotRecorded):
-            return asked
+        request = self._next_request(send, turn)
+        if isinstance(request, NotRecorded):
+            return request
         before = self.request_count
         try:
             if send.method is Method.POLL:
                 time.sleep(self.line.timeouts.poll)
             while True:
-                heard = self._exchange(asked)
-                again = self._retry(heard)
+                answer = self._exchange(request)
+                again = self._retry(answer)
                 if again is None:
-                    return heard.event
-                asked, seconds = again
+                    return answer.event
+                request, seconds = again
                 time.sleep(seconds)
         except KeyboardInterrupt:
             # Nothing has left since: the answer before it was read.
@@ -368,10 +368,10 @@ class AsyncLive(_Source):
         if send.method is Method.POLL:
             await asyncio.sleep(self.line.timeouts.poll)
         while True:
-            heard = await self._exchange(request)
-            again = self._retry(heard)
+            answer = await self._exchange(request)
+            again = self._retry(answer)
             if again is None:
-                return heard.event
+                return answer.event
             request, seconds = again
             await asyncio.sleep(seconds)
 

@@ -27,17 +27,17 @@ def check_seconds(value: object, names: Iterable[str]) -> None:
 def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
     """The seconds that a server asks the client to wait; None if it does not say. A date counts from the answer's
     own date."""
-    seen = {name.lower(): value.strip() for name, value in headers}
+    fields = {name.lower(): value.strip() for name, value in headers}
     # The finer one first, as the openai SDK reads them.
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
-            seconds = float(seen[name]) / unit
+            seconds = float(fields[name]) / unit
         except (KeyError, ValueError):
             continue
         if 0 <= seconds < float("inf"):  # also false for `nan`, which float() reads
             return seconds
     try:
-        until = parsedate_to_datetime(seen["retry-after"]) - parsedate_to_datetime(seen["date"])
+        until = parsedate_to_datetime(fields["retry-after"]) - parsedate_to_datetime(fields["date"])
     except (KeyError, ValueError, TypeError, OverflowError):  # the last of a year or an hour of twenty digits
         return None
     return max(0.0, until.total_seconds())

@@ -94,17 +94,17 @@ def echo_message(response: ChatResponse, text: str | None = None) -> Message | N
 def _message(parts: Sequence[MessagePart]) -> Message | None:
     """The parts as a message that strict backends accept: a blank text block joins the text before it, or is left
     out."""
-    kept: list[MessagePart] = []
+    kept_parts: list[MessagePart] = []
     for part in parts:
         # Anthropic refuses a text block that is empty or all white space. Joined to the text before it, the white space
         # is not lost.
         if type(part) is not TextPart or part.text.strip():
-            kept.append(part)
-        elif kept and type(before := kept[-1]) is TextPart:
-            kept[-1] = TextPart(before.text + part.text)
+            kept_parts.append(part)
+        elif kept_parts and type(before := kept_parts[-1]) is TextPart:
+            kept_parts[-1] = TextPart(before.text + part.text)
     # Thinking alone is no message: several backends refuse an assistant message without content (hermes-agent #99622).
-    has_content = any(type(part) is not ReasoningPart for part in kept)
-    return Message(Role.ASSISTANT, tuple(kept)) if has_content else None
+    has_content = any(type(part) is not ReasoningPart for part in kept_parts)
+    return Message(Role.ASSISTANT, tuple(kept_parts)) if has_content else None
 
 
 def _with_text(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:

@@ -79,11 +79,11 @@ class Limits:
         """
         from dataclasses import fields
 
-        known = {field.name for field in fields(self)}
+        known_names = {field.name for field in fields(self)}
         values: dict[str, Any] = {}
         for name, value in assignments.items():
-            if name not in known:
-                raise CallerError(f"unknown limit {name!r}; expected one of {', '.join(sorted(known))}")
+            if name not in known_names:
+                raise CallerError(f"unknown limit {name!r}; expected one of {', '.join(sorted(known_names))}")
             values[name] = _number(name, value)
         return replace(self, **values)
 

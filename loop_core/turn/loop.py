@@ -131,8 +131,8 @@ class ScriptedSource:
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The next results of the list; without one, `ok` for every released call."""
         self.batches.append(effect)
-        made = ToolResults(tuple(ToolResultPart(v.call.id, v.call.name, "ok") for v in effect.released))
-        return next(self._results, made)
+        ok_results = ToolResults(tuple(ToolResultPart(v.call.id, v.call.name, "ok") for v in effect.released))
+        return next(self._results, ok_results)
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """The next list of messages."""

@@ -109,16 +109,16 @@ def _behind_other_text(text: str, segment: str, start: int, anchor: str) -> tupl
     for place in pattern.finditer(segment, start, start + OPENING_CHARS):
         begin, end = place.span()
         wrappers, before = _around(segment[start:begin])
-        known = not before or find_opening(before) is not None
+        is_opening = not before or find_opening(before) is not None
         # A few characters occur by chance, so they count only if a wrapper closes right after them.
         if len(core) < SHORT_QUOTATION:
-            shut = bool(wrappers) and known and _closing_marks(text, segment, end, anchor, wrappers, "")[1] == []
+            shut = bool(wrappers) and is_opening and _closing_marks(text, segment, end, anchor, wrappers, "")[1] == []
             if shut and segment[begin:end] == core:
                 return begin, end
         # Behind other words the words may as well be those of the next row, if the text repeats its rows.
-        elif not wrappers and _is_next_row(text, segment, (start, begin, end), anchor, known):
+        elif not wrappers and _is_next_row(text, segment, (start, begin, end), anchor, is_opening):
             continue
-        elif known and (wrappers or before or len(core) >= LONG_QUOTATION):
+        elif is_opening and (wrappers or before or len(core) >= LONG_QUOTATION):
             return begin, end
         elif len(core) >= LONG_QUOTATION:
             if once is None:
@@ -128,12 +128,12 @@ def _behind_other_text(text: str, segment: str, start: int, anchor: str) -> tupl
     return None
 
 
-def _is_next_row(text: str, segment: str, at: tuple[int, int, int], anchor: str, known: bool) -> bool:
+def _is_next_row(text: str, segment: str, at: tuple[int, int, int], anchor: str, is_opening: bool) -> bool:
     """Whether the segment and the end of the text are alike beyond the words. Then a row of the text comes again, and
     nothing was quoted."""
     start, begin, end = at
     own, before = text[: len(text) - len(anchor)].rstrip(), segment[start:begin].rstrip()
-    if _folded_end(own, before) or (known and own and before.endswith(own)):
+    if _folded_end(own, before) or (is_opening and own and before.endswith(own)):
         return False  # more of the text was quoted than was asked for
     first, after = segment[start:].lstrip()[:COMPARED_CHARS], segment[end:].lstrip()
     last = own[len(own) - shared_length(own[: -COMPARED_CHARS - 1 : -1], before[::-1]) :]

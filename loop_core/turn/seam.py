@@ -46,8 +46,8 @@ def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> Join
     """Joins segments: the text of the answer, and the decision at every seam."""
     if len(segments) < 2:
         return JoinedText(segments[0].text if segments else "", ())
-    made = _join(tuple(segments), rule)
-    return JoinedText(made.text, made.seams)
+    joined_segments = _join(tuple(segments), rule)
+    return JoinedText(joined_segments.text, joined_segments.seams)
 
 
 class _JoinedSegments(NamedTuple):
@@ -71,10 +71,10 @@ def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _JoinedSegments:
     done = len(segments) - 1
     if done >= _MOST_NESTED:
         done -= done % _STRIDE
-    made = _join(segments[:done], rule)
+    joined_segments = _join(segments[:done], rule)
     for last, segment in pairwise(segments[done - 1 :]):
-        made = _add(made, last, segment, rule)
-    return made
+        joined_segments = _add(joined_segments, last, segment, rule)
+    return joined_segments
 
 
 _MOST_NESTED = 100
@@ -88,13 +88,13 @@ def _add(before: _JoinedSegments, last: Segment, segment: Segment, rule: SeamRul
     """The join with a further segment; `last` is the one before it."""
     text, seams, base = before
     if segment.method is Method.AGAIN and rule is SeamRule.CAREFUL and seams and not seams[-1].sure:
-        made, stands = _repeated_cut(base, text, last, seams[-1], segment)
+        join_cut, stands = _repeated_cut(base, text, last, seams[-1], segment)
         # The repeated request won: it takes the place of the doubted segment, whose seam becomes LEFT_OUT.
-        if made.decision is not SeamDecision.LEFT_OUT:
+        if join_cut.decision is not SeamDecision.LEFT_OUT:
             text, seams = base, (*seams[:-1], stands)
     else:
-        base, made = text, RULES[rule](text, segment)
-    text, seam, rest = _joint(text, segment.text, made, len(seams) + 1)
+        base, join_cut = text, RULES[rule](text, segment)
+    text, seam, rest = _joint(text, segment.text, join_cut, len(seams) + 1)
     return _JoinedSegments(text + rest, (*seams, seam), base)
 
 
@@ -235,9 +235,9 @@ def _repeated_cut(base: str, text: str, doubted: Segment, seam: Seam, segment: S
     seam before it."""
     out = seam._replace(at=len(base), decision=SeamDecision.LEFT_OUT, cut=doubted.text, sure=True, removals=(),
                   why="it did not begin with the words that were to be repeated, and was asked for once more")
-    made = _careful(base, segment._replace(method=Method.ANCHOR))
-    if made.sure and segment.text:
-        return made, out
+    join_cut = _careful(base, segment._replace(method=Method.ANCHOR))
+    if join_cut.sure and segment.text:
+        return join_cut, out
     # Neither begins with the words: one without chatter is kept rather than one with it, else the longer one is.
     bare = find_opening(segment.text) is None and bool(segment.text.strip())
     clean = find_opening(doubted.text) is None
@@ -245,8 +245,8 @@ def _repeated_cut(base: str, text: str, doubted: Segment, seam: Seam, segment: S
         stands = len(segment.text) > len(doubted.text)
     else:
         stands = bare
-    if stands and made.cut < len(segment.text):
-        return made, out
+    if stands and join_cut.cut < len(segment.text):
+        return join_cut, out
     why = "asked for once more, it did not begin with the words either; what came before stands"
     return _Cut(SeamDecision.LEFT_OUT, len(text), len(segment.text), why), seam
 

@@ -43,8 +43,8 @@ def move_records(before: Turn, event: Event, after: Turn, effects: Sequence[Effe
     if isinstance(event, ProviderResponse):
         records.append(_stop_reason_observed(after, event))
     # `repairing` is also set by a pause that held a call back; no repair was requested then, so none is recorded.
-    asked = before.repairing and before.spend.repairs > 0
-    if before.state is State.EVALUATE_STOP and asked and after.state is not State.RESUME:
+    repair_requested = before.repairing and before.spend.repairs > 0
+    if before.state is State.EVALUATE_STOP and repair_requested and after.state is not State.RESUME:
         records.append(_repair(before, attempted=True, success=after.state is State.EXECUTE_TOOLS))
     # No repair is allowed at all; the failed payload is recorded nevertheless.
     if before.state is State.REPAIR_PENDING and after.signal is Signal.REPAIR_FAILED and before.spend.repairs == 0:
