@@ -54,8 +54,8 @@ TRIED: Mapping[Basis, str] = {
 
 def tested_advice(settings: Mapping[str, str], basis: Basis) -> Advice:
     """The advice to use settings under which the turn completed when tried."""
-    said = " and ".join(f"{name} to {int(value):,}" for name, value in settings.items())
-    return Advice(f"raise {said}: {TRIED[basis]}", basis, dict(settings))
+    changes = " and ".join(f"{name} to {int(value):,}" for name, value in settings.items())
+    return Advice(f"raise {changes}: {TRIED[basis]}", basis, dict(settings))
 
 
 COUNTS: Mapping[str, Callable[[Spend], int]] = {
@@ -78,8 +78,8 @@ def limit_at_work(look: JudgedTurn) -> tuple[str, int] | None:
     """The limit that ended the turn, and its value; None if the limit did not affect the deciding answer, because that
     answer comes after the end of the engine's run, where a higher limit changes nothing, or because the context is
     full."""
-    seen = look.final_turn.evaluation.response if look.final_turn.evaluation is not None else None
-    at = next((place for place, answer in enumerate(look.answers) if answer.exchange.response is seen), look.worst)
+    response = look.final_turn.evaluation.response if look.final_turn.evaluation is not None else None
+    at = next((place for place, answer in enumerate(look.answers) if answer.exchange.response is response), look.worst)
     if look.limit is None or at >= look.worst:
         return look.limit
     ends_in_it = look.worst == len(look.answers) - 1 and not look.cut
@@ -241,7 +241,7 @@ SITUATIONS: tuple[Situation, ...] = (
               _says("change the prompt or the filter; a continuation will not help")),
     # Gemini's OTHER; Ollama's load and unload, which answer a request without messages (ollama llm/server.go).
     Situation("word without a reason", lambda look: _word(Stop.UNKNOWN)(look) and any(
-        seen.rule.endswith(".stop_reasons") for seen in look.judgement.mapped.evidence), _says(
+        evidence.rule.endswith(".stop_reasons") for evidence in look.judgement.mapped.evidence), _says(
         "send the request again: the word is known, and says nothing about the answer; run no call from it")),
     Situation("unknown word", _word(Stop.UNKNOWN), _says("name the server with --profile, or report the word")),
 )
@@ -370,8 +370,8 @@ def about_rejected(verdict: Verdict) -> str:
 
 def is_redirect(look: JudgedTurn) -> bool:
     """Whether the response only redirects to another address."""
-    seen = [each.at for each in look.judgement.stop.evidence if each.rule == "error.redirect"]
-    return any(at is not None and at.pointer == "location" for at in seen)
+    places = [each.at for each in look.judgement.stop.evidence if each.rule == "error.redirect"]
+    return any(at is not None and at.pointer == "location" for at in places)
 
 
 def about_error(look: JudgedTurn) -> str:
@@ -380,13 +380,13 @@ def about_error(look: JudgedTurn) -> str:
         return "send the request to the address that the answer names"
     response = look.exchange.response
     error, status = response.error, response.http_status
-    said = " ".join(filter(None, (error.code, error.type, error.message))) if error is not None else ""
+    error_text = " ".join(filter(None, (error.code, error.type, error.message))) if error is not None else ""
     passing = "retryable" in (look.judgement.stop.detail or "")
     for row in FAILURES:
         # If there is a status, the server has answered, and a timeout in its message concerns a server behind it.
         if row.unanswered and status is not None:
             continue
-        known = row.words and re.search(row.words, said, re.IGNORECASE)
-        if known or status in row.statuses or (row.retryable and passing):
+        match = row.words and re.search(row.words, error_text, re.IGNORECASE)
+        if match or status in row.statuses or (row.retryable and passing):
             return row.advice
     return "change the request"

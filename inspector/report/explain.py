@@ -50,7 +50,7 @@ def text(
 
 def sessions_in(view: View) -> int:
     """The number of files with responses in a view."""
-    return sum(given.responses > 0 for given in view.inputs)
+    return sum(input_file.responses > 0 for input_file in view.inputs)
 
 
 def _rows(view: View, only: Set[int] | None) -> list[TurnRow]:
@@ -72,17 +72,18 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
     verdict, *others = (column._replace(name="--turn") if column.name == "turn" else column
                         for column in table.columns(0) if column.name not in ("age", "message"))
     listed = [rows[at] for at in table.sorted_rows(rows, verdict)]
-    shown = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
+    visible_rows = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
     counts = count_rows(rows)
     turns_in_sessions = f"{counts.simulated_words} in {count_of(counts.sessions, 'session')}"
     yield f"{count_of(counts.turns, 'turn')}{turns_in_sessions}{counts.unread_words}"
-    if shown:
+    if visible_rows:
         every = (verdict, table.FILE, *others)
-        laid = table.layout(every, WIDE, table.widest_cells(every, shown))
-        yield plain([table.heading(laid), *(table.cells_of(row, laid) for row in shown)])
-    if len(shown) < len(listed):
-        yield f"not listed: {count_of(len(listed) - len(shown), 'turn')} (no attention needed; --all lists them)"
-    yield "by verdict: " + ", ".join(f"{count:,} {seen.count_word.lower()}" for seen, count in counts.verdicts)
+        laid = table.layout(every, WIDE, table.widest_cells(every, visible_rows))
+        yield plain([table.heading(laid), *(table.cells_of(row, laid) for row in visible_rows)])
+    if len(visible_rows) < len(listed):
+        yield f"not listed: {count_of(len(listed) - len(visible_rows), 'turn')} (no attention needed; --all lists them)"
+    yield "by verdict: " + ", ".join(
+        f"{count:,} {turn_verdict.count_word.lower()}" for turn_verdict, count in counts.verdicts)
     turns = Counter(row.model or "model not recorded" for row in rows if row.verdict is not None)
     attention = Counter(row.model or "model not recorded" for row in rows if row.verdict and not row.verdict.clean)
     yield "by model: " + ", ".join(
@@ -213,8 +214,8 @@ def _turn(
         yield f"  cost {one_line(cost_text(cost, view.prices))}"
     live = view.steps[turn.run.first].fidelity is Fidelity.LIVE
     # A filter names responses by their indices, which simulated ones have none of.
-    made = recut_responses(view, turn) if len(indices) == len(turn.responses) else []
-    for facts in (*made, *(view.responses[index] for index in indices)):
+    simulated = recut_responses(view, turn) if len(indices) == len(turn.responses) else []
+    for facts in (*simulated, *(view.responses[index] for index in indices)):
         index = facts.index
         yield from _response(facts, findings.get(index, []), ran_calls(turn.findings, index), live)
     for index in indices:
@@ -266,7 +267,8 @@ def _response(facts: ResponseFacts, findings: list[str], ran: Sequence[Verdict],
     part = entry_name("", exchange.entry)
     where = f"{one_line(exchange.path)} {part}" if facts.recut is None else f"in no file: {facts.why}"
     yield f"  {facts.name} ({where}): {exchange.api}, raw {raw} > {way}{detail}"
-    yield f"    evidence: {'; '.join(f'{seen.rule} at {place(seen.at)}' for seen in facts.evidence) or 'none'}"
+    yield ("    evidence: "
+           f"{'; '.join(f'{evidence.rule} at {place(evidence.at)}' for evidence in facts.evidence) or 'none'}")
     times = time_phrases(exchange)
     if times:
         yield f"    times: {one_line(', '.join(times))}"
@@ -288,8 +290,8 @@ def _response(facts: ResponseFacts, findings: list[str], ran: Sequence[Verdict],
         if verdict.admission is not Admission.READY:
             yield f"      received: {received}"
             every_stance = every_stance or stances(facts.exchange, facts.judgement, facts.verdicts)
-            said = names_by_fate(opinions_of(every_stance, verdict))
-            yield "      policies: " + "; ".join(f"{SAYS[fate]}: {', '.join(names)}" for fate, names in said)
+            fates = names_by_fate(opinions_of(every_stance, verdict))
+            yield "      policies: " + "; ".join(f"{SAYS[fate]}: {', '.join(names)}" for fate, names in fates)
     state = facts.state.value if facts.state else "not reached"
     # In a live run, and for a simulated answer, no recorded agent has received the answer.
     yield f"    our machine then: {state}" + (

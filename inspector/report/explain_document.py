@@ -38,15 +38,15 @@ def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> di
         "schema": SCHEMA,
         "inputs": [
             {
-                "path": given.path,
-                "format": given.format,
-                "responses": given.responses,
-                "skipped": [{"entry": skipped.entry, "why": skipped.why} for skipped in given.skipped],
-                **({"notices": list(given.notices)} if given.notices else {}),
-                **({"masked": dict(given.masked)} if given.masked else {}),
-                **({"error": given.error} if given.error else {}),
+                "path": input_file.path,
+                "format": input_file.format,
+                "responses": input_file.responses,
+                "skipped": [{"entry": skipped.entry, "why": skipped.why} for skipped in input_file.skipped],
+                **({"notices": list(input_file.notices)} if input_file.notices else {}),
+                **({"masked": dict(input_file.masked)} if input_file.masked else {}),
+                **({"error": input_file.error} if input_file.error else {}),
             }
-            for given in view.inputs
+            for input_file in view.inputs
         ],
         "responses": (_response_values(facts, view.prices) for facts in view.responses),
         **({"simulated": [_simulated_answer(facts) for facts in simulated]} if simulated else {}),
@@ -83,8 +83,8 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
         "mapped_stop_reason": facts.judgement.mapped.normalized.value,
         "stop_reason": stop.normalized.value,
         "stop_detail": stop.detail,
-        "evidence": [{"rule": seen.rule, "at": place_of(seen.at)}
-                     for seen in (*exchange.profile_evidence, *facts.evidence)],
+        "evidence": [{"rule": evidence.rule, "at": place_of(evidence.at)}
+                     for evidence in (*exchange.profile_evidence, *facts.evidence)],
         "text": _copy_texts(response.text),
         "reasoning": _copy_texts(response.reasoning_content),
         "tool_calls": [_call(verdict) for verdict in facts.verdicts],
@@ -129,8 +129,8 @@ def _times(exchange: Exchange) -> dict[str, Any]:
     if times is None:
         return {}
     gap = times.largest_gap
-    known = {**times._asdict(), "clock": times.clock.value, "largest_gap": None if gap is None else gap._asdict()}
-    return {"times": {name: value for name, value in known.items() if value is not None}}
+    time_values = {**times._asdict(), "clock": times.clock.value, "largest_gap": None if gap is None else gap._asdict()}
+    return {"times": {name: value for name, value in time_values.items() if value is not None}}
 
 
 def provider(facts: ResponseFacts) -> str | None:
@@ -158,7 +158,7 @@ def _call(verdict: Verdict) -> dict[str, Any]:
 
 def _turn_values(view: View, turn: TurnFacts) -> dict[str, Any]:
     times = turn_times(view, turn)
-    known = {} if times is None else {**times._asdict(), "clock": times.clock.value}
+    time_values = {} if times is None else {**times._asdict(), "clock": times.clock.value}
     return {
         "id": turn.id,
         "conversation": turn.conversation,
@@ -172,7 +172,7 @@ def _turn_values(view: View, turn: TurnFacts) -> dict[str, Any]:
         "continuation_tokens": turn.spend.continuation_tokens,
         "notice": turn.notice,
         "verdict": _verdict(turn.verdict),
-        **({"times": {name: value for name, value in known.items() if value is not None}} if known else {}),
+        **({"times": {name: value for name, value in time_values.items() if value is not None}} if time_values else {}),
         **_cost_of(turn_cost(view, turn), view.prices),
     }
 
@@ -251,10 +251,10 @@ def indent_value(value: Any, level: int = 0) -> str:
     from pydantic_core import to_json
 
     try:
-        said = to_json(value, indent=1, ensure_ascii=True)
+        json_bytes = to_json(value, indent=1, ensure_ascii=True)
     except ValueError:
-        said = None  # pydantic_core refuses a lone surrogate, which JSON text may escape (RFC 8259, section 8.2)
-    text = json.dumps(value, indent=1) if said is None or _differs(said) else said.decode()
+        json_bytes = None  # pydantic_core refuses a lone surrogate, which JSON text may escape (RFC 8259, section 8.2)
+    text = json.dumps(value, indent=1) if json_bytes is None or _differs(json_bytes) else json_bytes.decode()
     return text.replace("\n", f"\n{' ' * level}") if level else text
 
 

@@ -186,11 +186,11 @@ class View:
         """The first line of every view: the worst verdict, its turn, and the advice."""
         worst = self.worst
         if worst is None:
-            errors = [given.error for given in self.inputs if given.error]
+            errors = [input_file.error for input_file in self.inputs if input_file.error]
             return f"NOTHING READ  {errors[0]}" if errors else "NOTHING READ  no LLM traffic was found"
         place = f"turn {self.number(worst)} of {len(self.turns)}"
-        said = [worst.verdict.sentence, *([worst.verdict.advice.text] if worst.verdict.advice else [])]
-        return f"{worst.verdict.word}  {place} · {' · '.join(said)}"
+        sentences = [worst.verdict.sentence, *([worst.verdict.advice.text] if worst.verdict.advice else [])]
+        return f"{worst.verdict.word}  {place} · {' · '.join(sentences)}"
 
     def counts(self) -> tuple[tuple[str, int], ...]:
         """How many turns have each verdict, worst first; simulated turns after the recorded ones."""

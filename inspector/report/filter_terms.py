@@ -178,14 +178,14 @@ def searched_text(
     words = (word for each in answers for word in (
         each.exchange.model or "", each.agent, each.judgement.stop.raw or "", each.judgement.stop.normalized.value))
     advice = turn.verdict.advice.text if turn.verdict.advice else ""
-    said = (turn.run.record.user_text, text, *(call.arguments or "" for call in calls))
+    contents = (turn.run.record.user_text, text, *(call.arguments or "" for call in calls))
     about = (*names, *dict.fromkeys((*(call.name or "" for call in calls), *words)), turn.verdict.word, turn.terminal,
              advice)
-    return "\n".join(said).casefold(), "\n".join(about).casefold()
+    return "\n".join(contents).casefold(), "\n".join(about).casefold()
 
 
 def _titles(view: View, path: str) -> list[str | None]:
-    return [given.about.title for given in view.inputs if given.path == path and given.about is not None]
+    return [source.about.title for source in view.inputs if source.path == path and source.about is not None]
 
 
 WORDS: Mapping[str, Word] = {
@@ -202,7 +202,7 @@ WORDS: Mapping[str, Word] = {
     "ending": Word("how an answer ended that only looks finished: ending:empty_answer",
                    lambda view, facts: _present(facts.judgement.ending.value if facts.judgement.ending else None)),
     "rule": Word("a rule that read the reason: rule:judge.*",
-                 lambda view, facts: (seen.rule for seen in facts.judgement.stop.evidence)),
+                 lambda view, facts: (evidence.rule for evidence in facts.judgement.stop.evidence)),
     "tool": Word("the name of a call: tool:write_file",
                  lambda view, facts: _present(*(verdict.call.name for verdict in facts.verdicts))),
     "provider": Word("who answered: the profile's name",

@@ -115,10 +115,10 @@ def parse(text: str) -> Filter:
     test, rest = _either(tokens, 0, len(text) + 1)
     if rest < len(tokens):
         raise FilterError(tokens[rest].at, f"{tokens[rest].mark!r} closes no bracket")
-    seen = list(_TOKEN.finditer(text))
-    patterns = frozenset(each["pattern"] for each in seen if each["pattern"])
-    values = ((each["name"], _value(each["value"])) for each in seen if each["name"] in WORDS and each["value"])
-    return Filter(text.strip(), test, patterns, tuple(each for each in map(_searched_word, seen) if each),
+    matches = list(_TOKEN.finditer(text))
+    patterns = frozenset(each["pattern"] for each in matches if each["pattern"])
+    values = ((each["name"], _value(each["value"])) for each in matches if each["name"] in WORDS and each["value"])
+    return Filter(text.strip(), test, patterns, tuple(each for each in map(_searched_word, matches) if each),
                   tuple(pair for pair in values if not set(pair[1]) & set(WILDCARDS)))
 
 
@@ -166,17 +166,17 @@ def _tokens(text: str) -> list[_Token]:
     found: list[_Token] = []
     terms = at = 0
     while at < len(text):
-        seen = _TOKEN.match(text, at)
-        if seen is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             raise FilterError(at + 1, _unreadable(text[at:]))
-        if seen["mark"]:
-            found.append(_Token(at + 1, seen["mark"]))
-        elif not seen["space"]:
+        if match["mark"]:
+            found.append(_Token(at + 1, match["mark"]))
+        elif not match["space"]:
             terms += 1
             if terms > MOST_TERMS:
                 raise FilterError(at + 1, f"more than {MOST_TERMS:,} terms")
-            found.append(_Token(at + 1, "", _term(seen, at + 1)))
-        at = seen.end()
+            found.append(_Token(at + 1, "", _term(match, at + 1)))
+        at = match.end()
     return found
 
 
@@ -233,9 +233,9 @@ def _text(word: str, column: int) -> Test:
 def _flag(name: str, column: int) -> Test:
     row = FLAGS.get(name)
     if row is None:
-        known = name in WORDS or name in NUMBERS
+        takes_value = name in WORDS or name in NUMBERS
         raise FilterError(column, f"{name} needs a value, such as {name}:…; {QUOTED_TEXT}") if (
-            known) else UnknownTermError(column, name)
+            takes_value) else UnknownTermError(column, name)
     return _once(lambda look: look.flag(name)) if row.of_response is not None else lambda look: look.flag(name)
 
 
@@ -288,7 +288,7 @@ def _pattern(name: str, regex: str, column: int, regex_column: int) -> Test:
 
 def _once(test: Test) -> Test:
     """A test of the current answer that runs once for each answer; False before the first answer."""
-    known: dict[int, bool] = {}
+    outcomes: dict[int, bool] = {}
     of: list[object] = []
 
     def look_up(look: FilterPlace) -> bool:
@@ -299,11 +299,11 @@ def _once(test: Test) -> Test:
             return test(look)
         # Answers are numbered within their session, so results are dropped when another session is tested.
         if not of or of[0] is not source:
-            known.clear()
+            outcomes.clear()
             of[:] = [source]
-        if at not in known:
-            known[at] = test(look)
-        return known[at]
+        if at not in outcomes:
+            outcomes[at] = test(look)
+        return outcomes[at]
 
     return look_up
 
@@ -332,17 +332,17 @@ def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:
     values of terms occur only as a part of longer values, with the term that finds those."""
     if not found.searched and not found.values:
         return ""
-    known = values if isinstance(values, Mapping) else dict.fromkeys(values)
-    terms = {word: term_of_value(word, known) for word in found.searched}
+    pairs = values if isinstance(values, Mapping) else dict.fromkeys(values)
+    terms = {word: term_of_value(word, pairs) for word in found.searched}
     notes = [f"{in_quotes(word)} as text{f' ({term} for that value alone)' if term else ''}"
              for word, term in terms.items()]
-    return ", ".join([*notes, *filter(None, (_part_note(name, value, known) for name, value in found.values))])
+    return ", ".join([*notes, *filter(None, (_part_note(name, value, pairs) for name, value in found.values))])
 
 
-def _part_note(name: str, value: str, known: Iterable[tuple[str, str]]) -> str:
+def _part_note(name: str, value: str, pairs: Iterable[tuple[str, str]]) -> str:
     """The note about a value that occurs only as a part of longer values; empty if it occurs itself, or nowhere."""
     wanted = value.casefold()
-    longer = [each for term, each in known if term == name and wanted in each.casefold()]
+    longer = [each for term, each in pairs if term == name and wanted in each.casefold()]
     if not longer or wanted in map(str.casefold, longer):
         return ""
     wider = f"{value}*" if longer[0].casefold().startswith(wanted) else f"*{value}*"

@@ -167,9 +167,9 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
 def late_answers(recording: Recording) -> dict[tuple[str, int | None], list[ToolResultPart]]:
     """Exchange -> the tool results that were recorded as rows of their own, not within a request."""
     found: dict[tuple[str, int | None], list[ToolResultPart]] = {}
-    for given in recording.inputs:
-        for answer in given.answers:
-            found.setdefault((given.path, answer.entry), []).append(answer.result)
+    for input_file in recording.inputs:
+        for answer in input_file.answers:
+            found.setdefault((input_file.path, answer.entry), []).append(answer.result)
     return found
 
 
@@ -195,8 +195,8 @@ def _findings_on_held_calls(
             message = f"{ran} ({where}), which this engine holds: {verdict.why}; nothing shows a cut"
             finding = Finding(RAN_UNPROVEN, Severity.WARNING, message, At(ExchangePart.REQUEST))
         else:
-            said = answer.text if len(answer.text) <= 60 else f"{answer.text[:57]}…"
-            message = f"{ran}, which this engine holds: the {where} has its result {said!r}"
+            excerpt = answer.text if len(answer.text) <= 60 else f"{answer.text[:57]}…"
+            message = f"{ran}, which this engine holds: the {where} has its result {excerpt!r}"
             finding = Finding(RAN_CUT, Severity.ERROR, message, At(ExchangePart.REQUEST))
         yield ReportedFinding(finding, index, turn, verdict)
 
@@ -261,8 +261,8 @@ def _refuses(answer: ToolResultPart) -> bool:
     tool that ran may have failed. Nor is a truncated result: the words must be about the call, and come first."""
     if refusal(answer) is not None:
         return True
-    said = answer.text[:_SEARCHED_CHARACTERS]
-    return cut_result(said) is not None and re.search(_OF_THE_CALL, said) is not None
+    beginning = answer.text[:_SEARCHED_CHARACTERS]
+    return cut_result(beginning) is not None and re.search(_OF_THE_CALL, beginning) is not None
 
 
 def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPart]) -> ToolResultPart | None:
@@ -295,8 +295,8 @@ rest."""
 def _asks_again(case: Case, child: Link) -> bool:
     """Whether a new message may ask, in any words, for the rest of the answer or for the whole answer again."""
     request = case.recording.exchanges[child.index].request
-    said = request.messages[-1].text[:_SEARCHED_CHARACTERS] if request is not None and request.messages else ""
-    return known_hint(said) is not None or re.search(_ASKS_FOR_REST, said) is not None
+    message_text = request.messages[-1].text[:_SEARCHED_CHARACTERS] if request is not None and request.messages else ""
+    return known_hint(message_text) is not None or re.search(_ASKS_FOR_REST, message_text) is not None
 
 
 ANOTHER_WAY = "agent.went_another_way"

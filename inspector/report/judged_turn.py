@@ -147,8 +147,8 @@ class JudgedTurn(NamedTuple):
     @property
     def over(self) -> bool:
         """Whether the engine has evaluated the turn's last response."""
-        seen = self.final_turn.evaluation
-        return seen is not None and seen.response is self.answers[-1].exchange.response
+        evaluation = self.final_turn.evaluation
+        return evaluation is not None and evaluation.response is self.answers[-1].exchange.response
 
     @property
     def at_cap(self) -> bool:
@@ -286,8 +286,8 @@ def all_reasoning(look: JudgedTurn) -> bool:
 def nothing_read(look: JudgedTurn) -> bool:
     """Whether the deciding response has bytes, but none that its format knows."""
     response = look.exchange.response
-    known = response.parts or response.raw_stop_reason or response.error or response.usage or response.id
-    return bool(response.size) and not known
+    content = response.parts or response.raw_stop_reason or response.error or response.usage or response.id
+    return bool(response.size) and not content
 
 
 _BY_LIMIT = frozenset(guard.terminal for guard in GUARDS)
@@ -317,12 +317,12 @@ def _answers_of_run(case: Case, record: TurnRecord, steps: Sequence[Step]) -> It
     """Every response that the engine received in these steps."""
     exchanges = case.recording.exchanges
     for step in steps:
-        event, seen = step.event, step.turn.evaluation
-        if isinstance(event, ProviderResponse) and seen is not None and step.before is not None:
+        event, evaluation = step.event, step.turn.evaluation
+        if isinstance(event, ProviderResponse) and evaluation is not None and step.before is not None:
             index = event.number
             opening = exchanges[record.links[0].index]
             exchange = exchange_of(opening, event, step.before) if index is None else exchanges[index]
-            yield TurnAnswer(exchange, event.judgement, seen.verdicts, place_of(step.before), event.cut_unseen,
+            yield TurnAnswer(exchange, event.judgement, evaluation.verdicts, place_of(step.before), event.cut_unseen,
                              event.recut is not None)
 
 

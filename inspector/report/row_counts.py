@@ -54,12 +54,12 @@ def count_rows(rows: Iterable[TurnRow]) -> RowCounts:
     """Counts rows."""
     every = list(rows)
     counted = _same_verdicts(every)
-    recorded = [(seen, count) for seen, count in counted if not seen.simulated]
+    recorded = [(verdict, count) for verdict, count in counted if not verdict.simulated]
     return RowCounts(
-        sum(count for _, count in recorded), sum(count for seen, count in counted if seen.simulated),
+        sum(count for _, count in recorded), sum(count for verdict, count in counted if verdict.simulated),
         len({row.session for row in every if row.verdict is not None}),
-        sum(count for seen, count in recorded if not seen.clean),
-        sum(count for seen, count in recorded if seen.complete),
+        sum(count for verdict, count in recorded if not verdict.clean),
+        sum(count for verdict, count in recorded if verdict.complete),
         Counter(row.unread for row in every if row.verdict is None),
         sum({row.file: row.copied for row in every if row.copied}.values()), _by_kind(counted))
 
@@ -67,9 +67,9 @@ def count_rows(rows: Iterable[TurnRow]) -> RowCounts:
 def _same_verdicts(rows: Sequence[TurnRow]) -> list[tuple[TurnVerdict, int]]:
     """Each verdict object with the number of its rows; equal verdicts may be several objects."""
     # By identity: most rows share a few objects, and comparing verdicts would take ten times as long.
-    seen = {id(row.verdict): row.verdict for row in rows if row.verdict is not None}
+    verdicts = {id(row.verdict): row.verdict for row in rows if row.verdict is not None}
     counted = Counter(id(row.verdict) for row in rows)
-    return [(verdict, counted[key]) for key, verdict in seen.items()]
+    return [(verdict, counted[key]) for key, verdict in verdicts.items()]
 
 
 def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
@@ -79,10 +79,10 @@ def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
 
 
 def _by_kind(verdicts: Sequence[tuple[TurnVerdict, int]]) -> list[tuple[TurnVerdict, int]]:
-    seen: dict[tuple[bool, int], TurnVerdict] = {}
+    first_verdicts: dict[tuple[bool, int], TurnVerdict] = {}
     counted: Counter[tuple[bool, int]] = Counter()
     for verdict, count in verdicts:
         kind = (verdict.simulated, verdict.rank)
-        seen.setdefault(kind, verdict)
+        first_verdicts.setdefault(kind, verdict)
         counted[kind] += count
-    return [(seen[kind], counted[kind]) for kind in sorted(counted)]
+    return [(first_verdicts[kind], counted[kind]) for kind in sorted(counted)]

@@ -56,9 +56,9 @@ def is_simulated(view: View, end: int) -> bool:
 
 def _simulated_facts(view: View, at: int) -> ResponseFacts:
     step = view.steps[at]
-    event, seen, before = step.event, step.turn.evaluation, step.before
+    event, evaluation, before = step.event, step.turn.evaluation, step.before
     assert isinstance(event, ProviderResponse)  # noqa: S101 - `answering_step` stops at one
-    assert seen is not None  # noqa: S101 - such a step has evaluated its answer
+    assert evaluation is not None  # noqa: S101 - such a step has evaluated its answer
     assert before is not None  # noqa: S101 - a request precedes every answer
     turn = view.turn_of(at)
     after = view.steps[at + 1] if at + 1 < turn.run.end else step
@@ -67,7 +67,7 @@ def _simulated_facts(view: View, at: int) -> ResponseFacts:
     opening = view.replay.case.recording.exchanges[turn.responses[0]]
     link = Link(UNRECORDED, place_of(before), before.last_send.ordinal if before.last_send else 0, why_of(event.recut))
     return ResponseFacts(
-        UNRECORDED, exchange_of(opening, event, before), seen.judgement, seen.verdicts, link, turn.id,
+        UNRECORDED, exchange_of(opening, event, before), evaluation.judgement, evaluation.verdicts, link, turn.id,
         len(step.turn.answers[-1]), after.state if after.previous_state is State.EVALUATE_STOP else None,
         "never saw this answer: it is in no recording", at, event.recut,
     )

@@ -240,5 +240,5 @@ class ExplainDocument(_Model):
 
 def explain_schema() -> dict[str, Any]:
     """The JSON Schema of the document."""
-    made = ExplainDocument.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": SCHEMA}
+    document_schema = ExplainDocument.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document_schema, "title": SCHEMA}

@@ -126,8 +126,9 @@ def notice(look: JudgedTurn) -> str:
 
 def cut_words(look: JudgedTurn) -> str:
     """Who cut the answer and how, and the limit that then ended the turn."""
-    known = look.word is Stop.MAX_TOKENS and not is_cut_below_cap(look)  # the words about such a cut name who made it
-    return _with_limit(f"{'the provider cut the answer: ' if known else ''}{ending_words(look)}", look)
+    # The words about a cut below the cap name who made it.
+    is_provider_cut = look.word is Stop.MAX_TOKENS and not is_cut_below_cap(look)
+    return _with_limit(f"{'the provider cut the answer: ' if is_provider_cut else ''}{ending_words(look)}", look)
 
 
 def cut_call(look: JudgedTurn) -> str:
@@ -141,8 +142,8 @@ def cut_call_held(look: JudgedTurn) -> str:
     runs = call is not None and any(
         call in each.verdicts and is_runnable(policy, each.verdicts) and dispatched_calls(policy, (call,))
         for each in look.answers)
-    said = f"; policy {policy.name} runs such a call, here it was not run" if runs else ""
-    return _with_limit(f"{call_cut(look)}{said}", look)
+    policy_words = f"; policy {policy.name} runs such a call, here it was not run" if runs else ""
+    return _with_limit(f"{call_cut(look)}{policy_words}", look)
 
 
 def _with_limit(text: str, look: JudgedTurn) -> str:
@@ -162,25 +163,25 @@ def call_cut(look: JudgedTurn) -> str:
     if verdict.rule == "gate.contradiction":
         return f"{exchange.api} sent {name} twice, with arguments that differ; nothing shows which of the two is meant"
     if shape is ArgumentShape.CUT:
-        said = f"cut {name} at character {size:,} of its arguments"
+        clause = f"cut {name} at character {size:,} of its arguments"
     elif shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
-        said = f"cut {name} before its arguments" if word in CUT_WORDS else f"sent {name} without arguments"
+        clause = f"cut {name} before its arguments" if word in CUT_WORDS else f"sent {name} without arguments"
     elif shape is not ArgumentShape.COMPLETE:
-        said = f"sent {name} with invalid arguments"
+        clause = f"sent {name} with invalid arguments"
     elif word not in CUT_WORDS:
-        said = f"sent {name} under a reason that releases no call"
+        clause = f"sent {name} under a reason that releases no call"
     # Gemini, Ollama, and Anthropic without streaming send parsed arguments, so what a cut has removed leaves no trace
     # in them.
     elif verdict.call.form is ArgsForm.OBJECT and size <= len("{}"):
-        said = f"cut {name} before its arguments"
+        clause = f"cut {name} before its arguments"
     # Calls arrive one after another, so a cut of the last call leaves the earlier calls whole.
     elif verdict.call.form is ArgsForm.OBJECT and not (verdict.call.closed and _is_before_last(look, verdict)):
-        said = f"cut {name}, sent as a whole object in which a cut cannot be seen"
+        clause = f"cut {name}, sent as a whole object in which a cut cannot be seen"
     elif not verdict.call.closed:
-        said = f"never closed {name}, whose arguments parse as they stand"
+        clause = f"never closed {name}, whose arguments parse as they stand"
     else:
-        said = f"cut the batch of {name}, whose own arguments parse"
-    return f"{exchange.api} {said} ({budget(look)})"
+        clause = f"cut the batch of {name}, whose own arguments parse"
+    return f"{exchange.api} {clause} ({budget(look)})"
 
 
 def _is_before_last(look: JudgedTurn, verdict: Verdict) -> bool:
@@ -212,10 +213,10 @@ def limit_reached(look: JudgedTurn) -> str:
     if look.last_word is Stop.TOOL_CALL and look.over:
         return f"{limit}: {who(look)} asked for tools"
     cuts = sum(answer.cut_unseen or answer.word in CUT_WORDS for answer in look.answers)
-    said = f"{who(look)} was cut {count_of(cuts, 'time')}"
+    clause = f"{who(look)} was cut {count_of(cuts, 'time')}"
     if look.simulated:
-        return f"{limit}: {f'{said} ({budget(look)})' if cuts else ending_words(look)}"
-    return f"{limit}: {said}, and the recorded agent finished it with {count_of(continuations(look), 'continuation')}"
+        return f"{limit}: {f'{clause} ({budget(look)})' if cuts else ending_words(look)}"
+    return f"{limit}: {clause}, and the recorded agent finished it with {count_of(continuations(look), 'continuation')}"
 
 
 def continuations(look: JudgedTurn) -> int:
@@ -308,8 +309,8 @@ def failure(look: JudgedTurn) -> str:
 def _failure_word(look: JudgedTurn) -> str:
     """A failure that was reported only as a stop word: the word and its meaning."""
     stop = look.judgement.stop
-    kind, _, said = (stop.detail or "").partition(": ")
-    return ", ".join(word for word in (f'"{short(stop.raw)}"' if stop.raw else "", said or kind) if word) or "error"
+    kind, _, meaning = (stop.detail or "").partition(": ")
+    return ", ".join(word for word in (f'"{short(stop.raw)}"' if stop.raw else "", meaning or kind) if word) or "error"
 
 
 EXPLANATIONS = ("finishMessage", "blockReasonMessage")
@@ -322,8 +323,8 @@ def filter_explanation(look: JudgedTurn) -> str:
     response = look.exchange.response
     texts = (response.refusal, *(response.native.get(name) for name in EXPLANATIONS),
              response.error.message if response.error else None)
-    said = " ".join(next((text for text in texts if text), "").split())
-    return f": {said if len(said) <= 200 else said[:199] + '…'}" if said else ""
+    explanation = " ".join(next((text for text in texts if text), "").split())
+    return f": {explanation if len(explanation) <= 200 else explanation[:199] + '…'}" if explanation else ""
 
 
 def detail(look: JudgedTurn) -> str:

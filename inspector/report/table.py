@@ -75,8 +75,8 @@ def side_by_side(row: Sequence[Line], sizes: Sequence[int], measure: Measure = c
     """The cells of a row, each cut to its width."""
     spans: list[Span] = []
     for cell, size in zip(row, sizes, strict=True):
-        kept = clip(cell, size, measure, mark)
-        spans += [*kept, Span(" " * (size + GAP - width_of(kept, measure)))]
+        clipped_cell = clip(cell, size, measure, mark)
+        spans += [*clipped_cell, Span(" " * (size + GAP - width_of(clipped_cell, measure)))]
     return tuple(spans[:-1])
 
 

@@ -247,16 +247,16 @@ def input_tokens(exchange: Exchange) -> InputTokens | None:
     usage = exchange.response.usage
     if usage is None or usage.input_tokens is None:
         return None
-    given, cached = usage.input_tokens, usage.cached_tokens or 0
+    input_count, cached = usage.input_tokens, usage.cached_tokens or 0
     # Anthropic's `input_tokens` leaves out cached tokens
     # (https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching); OpenAI's `prompt_tokens` includes them
     # (https://platform.openai.com/docs/guides/prompt-caching).
     if wire(exchange.api).cached_apart:
         # The last count: a stream repeats the usage, and the later figures are running totals.
         counts = re.findall(_WRITTEN, exchange.body)
-        found = InputTokens(given, cached, int(counts[-1]) if counts else 0)
+        found = InputTokens(input_count, cached, int(counts[-1]) if counts else 0)
     else:
-        found = InputTokens(given - cached, cached)
+        found = InputTokens(input_count - cached, cached)
     # More cached than input tokens contradicts the format's way of counting; a guess would give a wrong cost.
     return found if min(found) >= 0 else None
 
@@ -294,10 +294,10 @@ def response_cost(facts: ResponseFacts, table: PriceTable) -> ResponseCost:
     found = [price for name in names if (price := table.of(name)) is not None]
     if not found:
         return ResponseCost(None, f"the table has no price for {names[0] or names[1] or 'a model that is not named'}")
-    usage, given = exchange.response.usage, input_tokens(exchange)
-    if usage is None or given is None or usage.output_tokens is None:
+    usage, tokens = exchange.response.usage, input_tokens(exchange)
+    if usage is None or tokens is None or usage.output_tokens is None:
         return ResponseCost(None, "its tokens were not reported")
-    return _cost(found[0], given, usage, usage.output_tokens)
+    return _cost(found[0], tokens, usage, usage.output_tokens)
 
 
 def _cost(price: Price, count: InputTokens, usage: Usage, output: int) -> ResponseCost:
@@ -331,8 +331,8 @@ def _sum(responses: Iterable[ResponseFacts], table: PriceTable) -> CostSum | Non
     if not table.models:
         return None
     costs = [response_cost(facts, table).amount for facts in responses]
-    known = [amount for amount in costs if amount is not None]
-    return CostSum(sum(known), len(known), len(costs)) if known else None
+    amounts = [amount for amount in costs if amount is not None]
+    return CostSum(sum(amounts), len(amounts), len(costs)) if amounts else None
 
 
 def cost_text(cost: CostSum, table: PriceTable) -> str:

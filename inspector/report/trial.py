@@ -80,8 +80,8 @@ class Trial(NamedTuple):
             return None
         # The replay has only this turn, so a live run that answers another turn is left out.
         own = turn.record.live_run is not None
-        starts = [(max(0, first - turn.first), given if own else replace(given, live=None))
-                  for first, given in replay.stretches]
+        starts = [(max(0, first - turn.first), stretch_settings if own else replace(stretch_settings, live=None))
+                  for first, stretch_settings in replay.stretches]
         since, settings = starts[-1]
         earlier = tuple(Stretch(*start) for start in starts[:-1] if start[0] < since)
         # The turn alone: a replay of the whole session for each tried value would take as long as all its turns
@@ -94,14 +94,14 @@ class Trial(NamedTuple):
         from inspector.replay.rerun import rerun  # the import takes 1 ms, which a turn with nothing to try saves
 
         try:
-            made = rerun(self.alone, settings_of(settings, self.alone.settings), self.alone.since)
+            replay = rerun(self.alone, settings_of(settings, self.alone.settings), self.alone.since)
         except LoopError:
             return None, Basis.ESTIMATED
-        if any(type(step.event) is ProviderResponse and step.event.cut_unseen for step in made.trace.steps):
+        if any(type(step.event) is ProviderResponse and step.event.cut_unseen for step in replay.trace.steps):
             return None, Basis.ESTIMATED  # it ends cleanly only because this server reports cut answers as finished
-        turn = made.turns[0]
-        simulated = made.trace.steps[turn.deciding_step].fidelity is Fidelity.SIMULATED
-        return judged_turn_of(made, turn, self.findings), Basis.SIMULATED if simulated else Basis.RECORDED
+        turn = replay.turns[0]
+        simulated = replay.trace.steps[turn.deciding_step].fidelity is Fidelity.SIMULATED
+        return judged_turn_of(replay, turn, self.findings), Basis.SIMULATED if simulated else Basis.RECORDED
 
     def _completing(self, others: Set, name: str, value: int) -> CompletingSettings | None:
         """The settings, if a run under exactly these settings completes the turn; else None."""

@@ -80,16 +80,16 @@ class TurnIndex:
     @without_collector
     def rows(self, paths: Iterable[str]) -> dict[str, list[TurnRow]]:
         """The rows of the unchanged files among these."""
-        wanted, known = set(paths), dict[str, list[TurnRow]]()
+        wanted, rows_by_path = set(paths), dict[str, list[TurnRow]]()
         for path, state, digest, rows in self._answer(
                 "SELECT path, state, hash, rows FROM file WHERE reading = ?", self.reading):
             if path in wanted and _is_unchanged(path, from_json(state.encode()), digest):
                 with suppress(ValueError, TypeError, IndexError):  # a row that cannot be restored is read from its file
-                    known[path] = _restore(rows)
+                    rows_by_path[path] = _restore(rows)
             elif not os.path.exists(path):
                 self._answer("DELETE FROM words WHERE path = ?", path)  # with any reading options
                 self._answer("DELETE FROM file WHERE path = ?", path)
-        return known
+        return rows_by_path
 
     def keep(self, path: str, state: FileState, rows: Sequence[TurnRow]) -> None:
         """Stores the rows of a file with the state that the file had before it was read."""
@@ -269,11 +269,11 @@ def read_rows(
     """
     index = TurnIndex(api, profile, settings) if indexed else None
     try:
-        known = index.rows([*paths, *unread]) if index is not None else {}
-        left = [path for path in paths if path not in known]
+        indexed_rows = index.rows([*paths, *unread]) if index is not None else {}
+        left = [path for path in paths if path not in indexed_rows]
         done, total = len(paths) - len(left), len(paths)
         if index is not None:
-            yield ReadRows(list(known.items()), done, total, index.note)
+            yield ReadRows(list(indexed_rows.items()), done, total, index.note)
         # Taken before reading: rows that are added meanwhile then change the state, and the file is read again next
         # time.
         states = {path: state_of(path) for path in left} if index is not None else {}

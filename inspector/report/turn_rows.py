@@ -147,7 +147,7 @@ def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
     firsts = {view.path_of(turn): turn.run.record.user_text for turn in reversed(view.turns)}
     file_at = cache(partial(_file, view, tuple(paths), firsts))
     turns = [_row(view, turn, number, file_at) for number, turn in enumerate(view.turns, start=1)]
-    unread = (row for given in view.inputs for row in unread_rows(given, tuple(paths) or (given.path,)))
+    unread = (row for input_file in view.inputs for row in unread_rows(input_file, tuple(paths) or (input_file.path,)))
     return [*turns, *unread]
 
 
@@ -183,9 +183,10 @@ class _File(NamedTuple):
 
 
 def _file(view: View, paths: tuple[str, ...], firsts: Mapping[str, str], path: str) -> _File:
-    about = next((given.about for given in view.inputs if given.path == path and given.about), SessionAbout())
+    about = next((input_file.about for input_file in view.inputs if input_file.path == path and input_file.about),
+                 SessionAbout())
     return _File(paths or (path,), name_of(path, view.inputs, firsts.get(path, "")), about, len(view.turns),
-                 any(given.path == path and may_copy(given) for given in view.inputs))
+                 any(input_file.path == path and may_copy(input_file) for input_file in view.inputs))
 
 
 def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _File]) -> TurnRow:
@@ -230,7 +231,7 @@ _OWN_LIVE = re.compile(r"\d{8}-(\d\d)(\d\d)(\d\d)-\d{6}-")
 def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
     """The name of a session: its title, else the name of its file, with the folder if that is a number. A file whose
     name every session of its agent has is named by its first message, if given."""
-    abouts = (given.about for given in inputs if given.path == path)
+    abouts = (input_file.about for input_file in inputs if input_file.path == path)
     title = next((each.title for each in abouts if each is not None and each.title), "")
     stem = os.path.basename(path).split(".")[0] or path
     if not title and first.strip() and _NAMELESS.match(stem):
@@ -356,12 +357,12 @@ def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:
 
 def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
     """The terms and the values that occur in rows; values that many answers share come once."""
-    known: set[tuple[str, tuple[str, ...]]] = set()
+    known_pairs: set[tuple[str, tuple[str, ...]]] = set()
     for row in rows:
         yield from ((name, own(row)) for name, own in OF_ROW.items() if own(row))
         for answer in row.answers:
-            fresh = [pair for pair in zip(WORDS, answer.shared.words, strict=True) if pair not in known]
-            known.update(fresh)
+            fresh = [pair for pair in zip(WORDS, answer.shared.words, strict=True) if pair not in known_pairs]
+            known_pairs.update(fresh)
             yield from ((name, value) for name, values in fresh for value in values)
 
 

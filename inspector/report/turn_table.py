@@ -42,10 +42,10 @@ NUMBER = 7
 
 
 def _verdict(row: TurnRow) -> Line:
-    if (seen := row.verdict) is None:
+    if (verdict := row.verdict) is None:
         return (Span(f"∅ {row.unread}", Tone.DIM),)
-    made = (Span(SIMULATED, Tone.WARN),) if seen.simulated else ()
-    return (Span(f"{seen.glyph} {seen.word}", role_of(seen)), *made)
+    mark = (Span(SIMULATED, Tone.WARN),) if verdict.simulated else ()
+    return (Span(f"{verdict.glyph} {verdict.word}", role_of(verdict)), *mark)
 
 
 def _reason(row: TurnRow) -> Line:
@@ -165,26 +165,26 @@ def layout(
     `widest` gets what its widest cell and its heading need at most, and none if all its cells are empty."""
     room = widest or {}
     every = [_narrow(column, room.get(column.name)) for column in every if room.get(column.name) != 0]
-    shown: list[TurnColumn] = []
+    shown_columns: list[TurnColumn] = []
     well = 0
     for at, column in enumerate(every):
         essential = [later for later in every[at + 1 :] if later.name in ESSENTIAL]
         needed = well + column.sizes[0] + sum(later.sizes[0] + GAP for later in essential)
         if column.name in ESSENTIAL or needed <= width:
-            shown.append(column)
+            shown_columns.append(column)
             well += column.sizes[1] + GAP
         elif not essential:
             break
-    left = width - sum(column.sizes[0] + GAP for column in shown) + GAP
-    sizes = [column.sizes[0] for column in shown]
+    left = width - sum(column.sizes[0] + GAP for column in shown_columns) + GAP
+    sizes = [column.sizes[0] for column in shown_columns]
     # Titles get their largest width first, since only one of thirty verdicts needs its largest.
     # Two rounds: all columns grow to their comfortable width before any grows to its largest.
-    for wanted, order in ((1, range(len(shown))), (2, (*range(1, len(shown)), 0))):
+    for wanted, order in ((1, range(len(shown_columns))), (2, (*range(1, len(shown_columns)), 0))):
         for at in order:
-            more = max(0, min(left, shown[at].sizes[wanted] - sizes[at]))
+            more = max(0, min(left, shown_columns[at].sizes[wanted] - sizes[at]))
             sizes[at] += more
             left -= more
-    return tuple(zip(shown, sizes, strict=True))
+    return tuple(zip(shown_columns, sizes, strict=True))
 
 
 def _narrow(column: TurnColumn, widest: int | None) -> TurnColumn:
@@ -198,10 +198,10 @@ def _narrow(column: TurnColumn, widest: int | None) -> TurnColumn:
 def sorted_rows(rows: Sequence[TurnRow], column: TurnColumn, reverse: bool = False) -> list[int]:
     """The rows in the order of a column, by index; rows without a value come last in either direction."""
     keys: list[Any] = [column.order(row) for row in rows]
-    known = [at for at, key in enumerate(keys) if key is not None]
+    indices = [at for at, key in enumerate(keys) if key is not None]
     # Sorted apart from the missing values, which a reversed sort would put first.
-    known.sort(key=keys.__getitem__, reverse=reverse)
-    return [*known, *(at for at, key in enumerate(keys) if key is None)]
+    indices.sort(key=keys.__getitem__, reverse=reverse)
+    return [*indices, *(at for at, key in enumerate(keys) if key is None)]
 
 
 def heading(columns: Sequence[tuple[TurnColumn, int]], by: str = "", reverse: bool = False) -> Line:
@@ -253,22 +253,22 @@ FILE = TurnColumn("file", _text("file", lambda row: row.file, lambda row: row.fi
 
 def about(row: TurnRow) -> list[Line]:
     """The details of a row, one field per line: the verdict's sentence, the advice, the message, the place."""
-    seen = row.verdict
-    if seen is None:
+    verdict = row.verdict
+    if verdict is None:
         return [(safe(row.unread, Tone.WARN), Span("  "), safe(row.why)), (safe(row.file, Tone.DIM),)]
-    lines: list[Line] = [(*_verdict(row), Span("  "), safe(seen.sentence))]
+    lines: list[Line] = [(*_verdict(row), Span("  "), safe(verdict.sentence))]
     if row.advice:
         lines.append((Span("change   ", Tone.KEY), safe(row.advice, Tone.STRONG), *key_line(row.advice)))
     if row.turns:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))
     folder, _, name = row.file.rpartition("/")  # the name is shown even if the folder is long
-    known = " · ".join(each for each in (row.model, row.agent, folder and f"{folder}/") if each)
+    source = " · ".join(each for each in (row.model, row.agent, folder and f"{folder}/") if each)
     # First the number: the line may be cut, and the name of the file stands in the border too.
     are = "is a copy" if row.copied == 1 else "are copies"
     copies = f" ({row.copied:,} before it {are}, listed with {row.origin.rpartition('/')[2]})" if row.copied else ""
     lines.append((Span("turn     ", Tone.KEY), Span(f"{row.number:,}{f' of {row.of:,}' if row.of else ''}"),
-                  safe(copies), Span(" · ", Tone.DIM), safe(name), safe(f" · {known}" if known else "", Tone.DIM)))
+                  safe(copies), Span(" · ", Tone.DIM), safe(name), safe(f" · {source}" if source else "", Tone.DIM)))
     if row.title:
         lines.append((Span("message  ", Tone.KEY), safe(row.title)))
     return lines
@@ -344,7 +344,7 @@ def worst_of_sessions(rows: Iterable[TurnRow]) -> list[TurnRow]:
 
 def _worst(group: Sequence[TurnRow]) -> TurnRow:
     worst = min(group, key=lambda row: row.severe)
-    counted = tuple((seen.count_word, count) for seen, count in by_verdict(group))
+    counted = tuple((verdict.count_word, count) for verdict, count in by_verdict(group))
     return worst._replace(turns=counted) if counted else worst
 
 

@@ -354,16 +354,16 @@ def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding
     """The verdict on a turn, by the findings of that turn; where a simulation answered the engine, on that outcome."""
     look = judged_turn_of(replay, turn, findings)
     rank, row = row_of(look)
-    said, advice = row.say(look), _advice(replay, turn, findings, look, row.advise(look))
+    sentence, advice = row.say(look), _advice(replay, turn, findings, look, row.advise(look))
     if look.simulated and not look.edited and not look.unanswered:
         open_end = look.final_turn.outcome is State.UNRECORDED and not look.awaits_result  # that row says so itself
         never = "what it asks for next was never recorded"
         end = f"; {look.final_turn.notice if is_requested_again(replay, turn) else never}" if open_end else ""
         live = replay.trace.steps[turn.deciding_step].fidelity is Fidelity.LIVE
-        said = f"{'LIVE' if live else 'SIMULATED'}: {said}{end}"
+        sentence = f"{'LIVE' if live else 'SIMULATED'}: {sentence}{end}"
     elif look.has_simulated_answer and not look.simulated:  # the recorded answers come from a stand-in
-        said = f"SIMULATED: {said}"
-    verdict = TurnVerdict(rank, row.word, row.glyph, row.ascii, row.severity, intern(said), advice, row.sure(look),
+        sentence = f"SIMULATED: {sentence}"
+    verdict = TurnVerdict(rank, row.word, row.glyph, row.ascii, row.severity, intern(sentence), advice, row.sure(look),
                           row.answer(look), look.has_simulated_answer)
     return shared(verdict) if advice is None else verdict  # a verdict with advice may hold settings, which have no hash
 

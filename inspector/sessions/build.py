@@ -50,8 +50,8 @@ def without_pieces(body: bytes, api: str, response: ChatResponse, counts: redact
     The body has been through `redact.body`. If the joined texts hold no further credential, as nearly always, the body
     is returned unchanged.
     """
-    said = _raw("\n".join(answer_texts(response)))
-    if not said or not detection.spans(said):
+    joined_text = _raw("\n".join(answer_texts(response)))
+    if not joined_text or not detection.spans(joined_text):
         return body
     found: list[detection.CredentialSpan] = []
     for pieces in fact_pieces(body, api, response).values():
@@ -77,13 +77,13 @@ def fact_pieces(body: bytes, api: str, response: ChatResponse) -> dict[str, list
         return {}
     found: dict[str, list[SpelledPiece]] = {}
     for fact in read.facts:
-        made, first = found.setdefault(fact, []), 0
+        pieces, first = found.setdefault(fact, []), 0
         for each in read.of(fact):
             # A piece of a JSON string is recorded with its quotes, a piece of another format without.
             quoted = body[each.start : each.start + 1] == b'"' and each.end - each.start >= 2
             start = each.start + quoted
             plain, at = redact.unescape(body[start : each.end - quoted])
-            made.append(SpelledPiece(first, plain, [start + place for place in at]))
+            pieces.append(SpelledPiece(first, plain, [start + place for place in at]))
             first += len(plain)
     return found
 
@@ -104,22 +104,22 @@ def mask_seams(
     A piece of such a credential is also masked in the requests, which repeat the answer so far. `counts` receives the
     number of masked credentials, by the path of the exchange's file.
     """
-    made, said = list(exchanges), dict[str, str]()
+    masked_exchanges, masks = list(exchanges), dict[str, str]()
     for turn in turns:
         for before, after in pairwise([link.index for link in turn.links]):
-            said |= _mask_seam(made, before, after, counts.get(made[before].path))
-    if not said:
-        return made
-    pieces = re.compile("|".join(re.escape(piece) for piece in sorted(said, key=len, reverse=True)))
-    return [_mask_in_request(exchange, pieces, said) for exchange in made]
+            masks |= _mask_seam(masked_exchanges, before, after, counts.get(masked_exchanges[before].path))
+    if not masks:
+        return masked_exchanges
+    pieces = re.compile("|".join(re.escape(piece) for piece in sorted(masks, key=len, reverse=True)))
+    return [_mask_in_request(exchange, pieces, masks) for exchange in masked_exchanges]
 
 
 def _mask_seam(exchanges: list[Exchange], before: int, after: int, counts: redact.Counts | None) -> dict[str, str]:
     """Masks credentials across one seam; returns each piece with its mask."""
-    said: dict[str, str] = {}
+    masks: dict[str, str] = {}
     first, second = _raw(exchanges[before].response.text or ""), _raw(exchanges[after].response.text or "")
     if not first or not second:
-        return said
+        return masks
     tail, head = first[-EDGE:], second[:EDGE]
     for start, end, name in detection.spans(tail + head):
         if end <= len(tail):
@@ -134,11 +134,11 @@ def _mask_seam(exchanges: list[Exchange], before: int, after: int, counts: redac
         exchanges[after] = _mask_in_text(exchanges[after], detection.CredentialSpan(since, until, name))
         # Requests repeat the answer so far. They get exactly the same masks, or threading could not match them with the
         # answer.
-        shown = (_raw(exchanges[before].response.text or "")[len(first) - len(halves[0]) :],
-                 _raw(exchanges[after].response.text or "")[since:until])
-        said |= {half.decode("utf-8", "replace"): mask.decode("utf-8", "replace")
-                 for half, mask in zip(halves, shown, strict=True) if len(half) >= LEAST_PIECE}
-    return said
+        masked_halves = (_raw(exchanges[before].response.text or "")[len(first) - len(halves[0]) :],
+                         _raw(exchanges[after].response.text or "")[since:until])
+        masks |= {half.decode("utf-8", "replace"): mask.decode("utf-8", "replace")
+                  for half, mask in zip(halves, masked_halves, strict=True) if len(half) >= LEAST_PIECE}
+    return masks
 
 
 def _mask_in_text(exchange: Exchange, span: detection.CredentialSpan) -> Exchange:
@@ -157,11 +157,12 @@ def _mask_in_request(exchange: Exchange, pieces: re.Pattern[str], names: Mapping
             return [clean(inner) for inner in value]
         return pieces.sub(lambda found: names[found[0]], value) if isinstance(value, str) else value
 
-    said = clean(exchange.request_json)
-    if said == exchange.request_json:
+    masked_request = clean(exchange.request_json)
+    if masked_request == exchange.request_json:
         return exchange
-    request = wire(exchange.api).read_request(said, exchange.url) if isinstance(said, dict) else exchange.request
-    return replace(exchange, stored_request=said, request=request)
+    request = wire(exchange.api).read_request(masked_request, exchange.url) if (
+        isinstance(masked_request, dict)) else exchange.request
+    return replace(exchange, stored_request=masked_request, request=request)
 
 
 def with_body(exchange: Exchange, body: bytes) -> Exchange:
@@ -244,7 +245,7 @@ def build(
         # The connection's end is not in the body, so the recorder's word is added to the decoded response.
         broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, raw.problem)
         response = replace(response, findings=(*response.findings, broke))
-    made = Exchange(
+    exchange = Exchange(
         path, raw.entry, api, url, chosen.profile, tuple(chosen.evidence), request, stored, response, body,
         headers, redact.headers(raw.request_headers, shapes=not raw.clean, counts=counts),
         raw.recorded, raw.started, raw.duration_ms, raw.chunks, raw.first_byte_ms,
@@ -253,7 +254,7 @@ def build(
     )
     # Last, since a credential in pieces is visible only in the decoded answer.
     read = raw.recorded and not is_unreadable(response)
-    return with_body(made, without_pieces(body, api, response, counts)) if read else made
+    return with_body(exchange, without_pieces(body, api, response, counts)) if read else exchange
 
 
 def _decode(

@@ -95,13 +95,13 @@ def _without_copies(one: OpenedFile, count: int, origin: str) -> OpenedFile:
         count -= 1  # a turn that continues in this file stays whole
     if not count or count == len(found):
         return one  # no new answer: the rows after the copied ones may still differ
-    kept = found[count:]
+    new_exchanges = found[count:]
     gone = {exchange.entry for exchange in found[:count]}
     notice = f"{source.path}: answers copied from another session, which are counted there ({origin}): {count:,}"
     return replace(
-        source, responses=len(kept), notices=(*source.notices, notice),
+        source, responses=len(new_exchanges), notices=(*source.notices, notice),
         acts=tuple(act for act in source.acts if act.entry not in gone),
-        answers=tuple(each for each in source.answers if each.entry not in gone)), kept
+        answers=tuple(each for each in source.answers if each.entry not in gone)), new_exchanges
 
 
 def _keys(one: OpenedFile) -> list[CopyKey]:

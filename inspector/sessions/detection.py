@@ -210,8 +210,8 @@ string."""
 
 def spans(data: bytes) -> list[CredentialSpan]:
     """The places of credentials in a UTF-8 text, in order, without overlaps."""
-    known = (*_of_forms(data), *_of_contexts(data)) if _hint_pattern().search(data) is not None else ()
-    found = [*known, *_of_this_machine(data)]
+    pattern_spans = (*_of_forms(data), *_of_contexts(data)) if _hint_pattern().search(data) is not None else ()
+    found = [*pattern_spans, *_of_this_machine(data)]
     if len(found) < 2:
         return found
     merged: list[CredentialSpan] = []
@@ -259,7 +259,7 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
     at = 0
     while (match := _context_pattern().search(data, at)) is not None:
         last = match.lastindex
-        said, test = TESTS[CONTEXTS[(last - 1) // 3][0]]  # each pattern has three groups
+        label, test = TESTS[CONTEXTS[(last - 1) // 3][0]]  # each pattern has three groups
         start, end = match.span(last)
         groups = (match.group(number) or b"" for number in (last - 2, last - 1, last))
         name, quote, value = (group.decode("utf-8", "replace") for group in groups)
@@ -267,12 +267,12 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
         stripped = value.rstrip(".,:;!?")
         end -= len(value.encode()) - len(stripped.encode())
         after = data[end] if end < len(data) else 32  # a blank stands for the end of the text
-        if said == "password" and random_looking(name):
+        if label == "password" and random_looking(name):
             # The user name in an address may be a key too.
             yield CredentialSpan(match.start(last - 2), match.end(last - 2), "user")
         if stripped and test(name, quote, stripped, after):
             bare = not quote and data[match.end(last - 2)] in b"\"\\" and NUMERAL.fullmatch(stripped)
-            yield CredentialSpan(start, end, NUMBER if bare else said or name.lower())
+            yield CredentialSpan(start, end, NUMBER if bare else label or name.lower())
             at = end
         else:
             # Continue after the name, since a credential of another kind may follow it.

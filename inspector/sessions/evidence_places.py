@@ -77,12 +77,13 @@ def _word(exchange: Exchange) -> At | None:
     the cost. Inside a JSON string quotes are escaped, so text of an answer cannot be mistaken for the member.
     """
     for name in exchange.profile.native_fields:
-        said = exchange.response.native.get(name)
+        native_word = exchange.response.native.get(name)
         # The last occurrence: a stream repeats the member in each event, null until the end.
-        found = [match for match in _member(name).finditer(exchange.body) if said and _value(match[1]) == said]
+        found = [match for match in _member(name).finditer(exchange.body)
+                 if native_word and _value(match[1]) == native_word]
         if found:
             # Routers put their own word into the object of the stop word, or into one inside it (LiteLLM).
-            places = (seen.at for seen in exchange.response.stop_reason.evidence if seen.at is not None)
+            places = (rule.at for rule in exchange.response.stop_reason.evidence if rule.at is not None)
             word = next((at.pointer for at in places), None)
             start = found[-1].start()
             inside = _OPEN_OBJECT.search(exchange.body, max(0, start - _SEARCHED_BYTES), start)

@@ -109,10 +109,10 @@ def _all_transcripts(environment: Mapping[str, str]) -> Iterator[Transcript]:
         left = [MOST_NAMES]  # a list, because all levels of `_files` count down the same number
         for entry in _files(root, place.parts, place.names, left) if root else ():
             try:
-                seen = entry.stat()
+                status = entry.stat()
             except OSError:
                 continue
-            yield Transcript(max(seen.st_mtime, _log_time(entry.path)), entry.path, seen.st_size, place.agent)
+            yield Transcript(max(status.st_mtime, _log_time(entry.path)), entry.path, status.st_size, place.agent)
 
 
 def _log_time(path: str) -> float:

@@ -56,15 +56,15 @@ def states_of(paths: Sequence[str]) -> dict[str, FileState]:
 
 def files_watched(paths: Sequence[str], inputs: Sequence[Input]) -> list[str]:
     """The files to watch: the named ones, and those that were read with them."""
-    return [*dict.fromkeys((*paths, *(given.path for given in inputs)))]
+    return [*dict.fromkeys((*paths, *(input_file.path for input_file in inputs)))]
 
 
 def _state(path: str) -> FileState:
     try:
-        seen = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return 0, 0, 0
-    return seen.st_size, seen.st_mtime_ns, seen.st_ino
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 class FollowedFile:
@@ -323,12 +323,12 @@ class TranscriptGrowth:
         if until <= closed:
             return
         shut = self.reader.answers[closed:until]
-        made: Sequence[Exchange] = reading.exchanges[closed:until]
-        entries = {exchange.entry for exchange in made}
-        self._closed.exchanges += made
+        exchanges: Sequence[Exchange] = reading.exchanges[closed:until]
+        entries = {exchange.entry for exchange in exchanges}
+        self._closed.exchanges += exchanges
         self._closed.acts += [act for act in reading.acts[len(self._closed.acts) :] if act.entry in entries]
         self._closed.answers += [row for row in reading.answers[len(self._closed.answers) :] if row.entry in entries]
-        for answer, exchange in zip(shut, made, strict=True):
+        for answer, exchange in zip(shut, exchanges, strict=True):
             answer.stop = exchange.response.stop_reason
             answer.rows.clear()
         self._marks += [_mark(answer) for answer in shut]
@@ -353,9 +353,9 @@ class RecordGrowth:
         pieces = rows.pieces()
         begun, hashes = _initial_state(reader), [*map(hash, pieces)]
         growth, self._growth = self._growth, None  # as in `FollowedFile._take`: a failure leaves no state
-        known = 0 if growth is None or begun != self._initial_state else growth.number
+        pieces_read = 0 if growth is None or begun != self._initial_state else growth.number
         self._same.append(common_beginning(self._hashes or hashes, hashes, eq))
-        reading = growth.records(pieces, min(self._same)) if growth and self._same[-1] >= known > 0 else None
+        reading = growth.records(pieces, min(self._same)) if growth and self._same[-1] >= pieces_read > 0 else None
         if reading is None:
             growth = TranscriptGrowth(reader, rows)
             reading = growth.records(pieces, min(self._same))
@@ -365,8 +365,9 @@ class RecordGrowth:
 
 def _initial_state(reader: TranscriptReader) -> dict[str, Any]:
     """The state of a reader before its first record."""
-    given = {name: getattr(reader.reading, name) for name in ("skipped", "notices", "error", "about", "masked")}
-    return {**_copies(vars(reader)), **_copies(given), "reading": None, "options": None}
+    reading_fields = {name: getattr(reader.reading, name)
+                      for name in ("skipped", "notices", "error", "about", "masked")}
+    return {**_copies(vars(reader)), **_copies(reading_fields), "reading": None, "options": None}
 
 
 def _end_of_lines(data: bytes, but: int) -> int:

@@ -118,8 +118,8 @@ class HistoryTree:
 
     def answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The number of an assistant's text and calls, equal to that of the item in a later history."""
-        said = tuple([(call.id, call.name, self.arguments(call)) for call in calls])
-        return self.key((ItemKind.ASSISTANT, self._squeeze(text), said))
+        call_keys = tuple([(call.id, call.name, self.arguments(call)) for call in calls])
+        return self.key((ItemKind.ASSISTANT, self._squeeze(text), call_keys))
 
     def loose_answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The number of an assistant's text and calls without call ids, which some clients drop or rename."""
@@ -274,8 +274,8 @@ def times_of(exchanges: Sequence[Exchange], group: Sequence[int]) -> tuple[dict[
     if len(stated) == 1:  # a converter's default value is no time
         return dict.fromkeys(group, 0.0), False
     moments = {index: moment_of(exchanges[index].started) for index in group}
-    known = None not in moments.values()  # an exchange without a time may be anywhere
-    return {index: moment or 0.0 for index, moment in moments.items()}, known
+    reliable = None not in moments.values()  # an exchange without a time may be anywhere
+    return {index: moment or 0.0 for index, moment in moments.items()}, reliable
 
 
 def moment_of(start: str | None) -> float | None:

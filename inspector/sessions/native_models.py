@@ -197,10 +197,10 @@ def clean(record: BaseModel | Mapping[str, Any]) -> str:
     Raises:
         ValueError: it is not a record of the format; the text says which field and what was expected.
     """
-    given = record.model_dump() if isinstance(record, BaseModel) else dict(record)
+    fields = record.model_dump() if isinstance(record, BaseModel) else dict(record)
     try:
-        header = "loop_inspector_session" in given
-        model = HeaderRecord.model_validate(given) if header else _TYPED.validate_python(given)
+        header = "loop_inspector_session" in fields
+        model = HeaderRecord.model_validate(fields) if header else _TYPED.validate_python(fields)
     except ValidationError as why:
         raise ValueError(_first(why)) from None
     written = model.model_dump(mode="json", exclude_defaults=True) | _marks(model)

@@ -165,7 +165,7 @@ def join_files(
         settle(exchanges, inputs)
     turns = thread(exchanges, list(groups.values()))
     _inherit(exchanges, turns)
-    clean = mask_seams(exchanges, turns, {given.path: given.masked for given in inputs})
+    clean = mask_seams(exchanges, turns, {input_file.path: input_file.masked for input_file in inputs})
     return Recording(tuple(inputs), tuple(clean), turns)
 
 
@@ -302,8 +302,8 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
         files.check_bounds(name)
         with open(name, "rb") as file:
             head = file.read(HEAD)
-        known = bool(head) and choose(plain_head(head), name) is not None
-        if not known:
+        is_session = bool(head) and choose(plain_head(head), name) is not None
+        if not is_session:
             from inspector.sessions.importers.known_formats import other_encoding
 
             return f"{name}: {other_encoding(head) or 'no session'}", []

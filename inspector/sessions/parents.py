@@ -180,9 +180,9 @@ class Index:
         found = [one for one in answers.get(self.tree.loose_answer_key(text, calls), ()) if _same_ids(one.calls, calls)]
         why = "the history repeats its request and its calls"
         if len(found) > 1 and calls:  # a client that shortened the text may have left the ids unchanged
-            said = self.tree.loose_answer_key("", calls)
+            calls_key = self.tree.loose_answer_key("", calls)
             named = [one for one in answers.get(self._named_key(calls), ())
-                     if all(call.id for call in calls) and self.tree.loose_answer_key("", one.calls) == said]
+                     if all(call.id for call in calls) and self.tree.loose_answer_key("", one.calls) == calls_key]
             if named:
                 return named, why
         if found:
@@ -200,8 +200,8 @@ class Index:
         names = tuple(call.id for call in item.calls)
         if not _are_distinctive(names):
             return None
-        said = self.tree.loose_answer_key("", item.calls)
-        found = [one for one in self._calls.get(names, ()) if self.tree.loose_answer_key("", one.calls) == said]
+        calls_key = self.tree.loose_answer_key("", item.calls)
+        found = [one for one in self._calls.get(names, ()) if self.tree.loose_answer_key("", one.calls) == calls_key]
         why = f"the id {names[0]} of its call names it, though the history before was edited"
         return (found, why) if found else None
 
@@ -210,26 +210,26 @@ class Index:
         not recorded."""
         if node in self._unrecorded:
             return self._unrecorded[node], "the history continues its request; what it answered was not recorded"
-        said = squeeze(item.text)
-        if len(said) < _IDENTIFYING or node not in self._answers:
+        item_text = squeeze(item.text)
+        if len(item_text) < _IDENTIFYING or node not in self._answers:
             return None
         for one in reversed(self._chains.get(node, [])):  # the client may have joined it without overlaps
             joined, last = squeeze(one.chain_text), squeeze(one.text)
-            if said.startswith(joined[:_IDENTIFYING]) and said.endswith(last[-_IDENTIFYING:]):
+            if item_text.startswith(joined[:_IDENTIFYING]) and item_text.endswith(last[-_IDENTIFYING:]):
                 return [one], "the history repeats its request, and the answers up to its own as one text"
-        for one in self._beginnings.get((node, said[:_IDENTIFYING]), ()):
+        for one in self._beginnings.get((node, item_text[:_IDENTIFYING]), ()):
             text = squeeze(one.text)
             # A client appends to an answer that was cut, and may shorten one that was whole.
-            if said.startswith(text) if one.cut else text.startswith(said):
+            if item_text.startswith(text) if one.cut else text.startswith(item_text):
                 return [one], "the history repeats its request and part of its answer"
-            same_ends = said[:_END] == text[:_END] and said[-_END:] == text[-_END:]
-            if len(said) > 2 * _END and same_ends and self._same_calls(one, item):
+            same_ends = item_text[:_END] == text[:_END] and item_text[-_END:] == text[-_END:]
+            if len(item_text) > 2 * _END and same_ends and self._same_calls(one, item):
                 return [one], "the history repeats its request and its answer, the middle of a long text left out"
         return None
 
     def _same_calls(self, one: SeatedExchange, item: HistoryItem) -> bool:
-        said = self.tree.loose_answer_key
-        return said("", one.calls) == said("", item.calls) and _same_ids(one.calls, item.calls)
+        answer_key = self.tree.loose_answer_key
+        return answer_key("", one.calls) == answer_key("", item.calls) and _same_ids(one.calls, item.calls)
 
 
 def _put(table: dict[Key, list[Value]], key: Key, value: Value) -> None:
@@ -335,13 +335,13 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
         return _prefill(parent) if parent is None or parent.exchange.recorder is None else _at_once(parent)
     if any(item.kind is ItemKind.RESULTS for item in tail):
         return _results(tail, parent)
-    said = "\n".join(item.text for item in tail)
-    if parent is not None and repeats_request(said):
+    text = "\n".join(item.text for item in tail)
+    if parent is not None and repeats_request(text):
         return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of ours that asks for the last words once more")
     if parent is not None and (parent.cut or parent.is_paused) and not parent.is_lost:
-        known = known_hint(said, parent.call_cut)
-        hint = (f"a known hint ({known})" if known is not None else
-                "it repeats the end of the cut text" if quotes_end(said, parent.chain_text) else
+        hint_name = known_hint(text, parent.call_cut)
+        hint = (f"a known hint ({hint_name})" if hint_name is not None else
+                "it repeats the end of the cut text" if quotes_end(text, parent.chain_text) else
                 "a system message alone" if all(item.kind is ItemKind.SYSTEM for item in tail) else "")
         if hint:
             return _after_cut(parent, hint)

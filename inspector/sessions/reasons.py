@@ -56,11 +56,11 @@ _WORD = 40
 
 def provider_reason(word: str, at: At, table: Mapping[str, StopRow], name: str) -> StopReason:
     """The provider's word, as the table of its wire format maps it."""
-    seen = Evidence(PROVIDER, at, word)
+    evidence = Evidence(PROVIDER, at, word)
     row = table.get(word)
     if row is None:
-        return StopReason(Stop.UNKNOWN, word, None, (seen, Evidence("unknown_word", at, word)))
-    return StopReason(row.stop, word, row.detail, (seen, Evidence(f"{name}.stop_reasons", at, word)))
+        return StopReason(Stop.UNKNOWN, word, None, (evidence, Evidence("unknown_word", at, word)))
+    return StopReason(row.stop, word, row.detail, (evidence, Evidence(f"{name}.stop_reasons", at, word)))
 
 
 def recorder_reason(stop: Stop, detail: str | None, at: At, word: str, rule: str) -> StopReason:
@@ -121,8 +121,8 @@ def missing_content_reason(stop: StopReason) -> StopReason:
 
 
 def _without(stop: StopReason, note: str) -> StopReason:
-    seen = Evidence(NO_ROW, stop.evidence[0].at, note)
-    return StopReason(Stop.UNKNOWN, stop.raw, NOT_RECORDED, (*stop.evidence, seen))
+    evidence = Evidence(NO_ROW, stop.evidence[0].at, note)
+    return StopReason(Stop.UNKNOWN, stop.raw, NOT_RECORDED, (*stop.evidence, evidence))
 
 
 def is_unrecorded(stop: StopReason) -> bool:
@@ -139,7 +139,7 @@ def is_recorders(stop: StopReason | None) -> bool:
 
 def inference_of(stop: StopReason) -> Evidence | None:
     """The rule that inferred a reason; None if a stop word gives it, or nothing does."""
-    return next((seen for seen in stop.evidence if seen.rule.startswith(INFERRED)), None)
+    return next((evidence for evidence in stop.evidence if evidence.rule.startswith(INFERRED)), None)
 
 
 def recorder_word(stop: StopReason) -> str | None:
@@ -171,13 +171,13 @@ def reason_finding(stop: StopReason, remark: str = "") -> Finding | None:
         return Finding("transcript.normalized", Severity.INFO, message, first.at)
     if first.rule != ABSENT:
         return None
-    seen = inference_of(stop)
-    if seen is None:
-        shown = f"; the file says: {remark}" if remark else ", and nothing in the file shows how the answer ended"
-        message = f"the stop reason was not recorded{shown}"
+    inference = inference_of(stop)
+    if inference is None:
+        clause = f"; the file says: {remark}" if remark else ", and nothing in the file shows how the answer ended"
+        message = f"the stop reason was not recorded{clause}"
         return Finding("transcript.not_recorded", Severity.INFO, message, first.at)
-    message = f"the stop reason was not recorded; {stop.normalized.value} is inferred: {seen.note}"
-    return Finding("transcript.inferred", Severity.INFO, message, seen.at)
+    message = f"the stop reason was not recorded; {stop.normalized.value} is inferred: {inference.note}"
+    return Finding("transcript.inferred", Severity.INFO, message, inference.at)
 
 
 # -- The response of an exchange whose body is missing or not of its format ------------------------------------------
@@ -187,14 +187,14 @@ def missing_response(
     raw: RawExchange, api: str, headers: tuple[tuple[str, str], ...], request: Request | None
 ) -> ChatResponse:
     """The response for an exchange whose body was not recorded, or before which the recording stopped."""
-    detail, rule, said = NOT_RECORDED, NOT_RECORDED, "the recording holds no body of this response"
+    detail, rule, note = NOT_RECORDED, NOT_RECORDED, "the recording holds no body of this response"
     if raw.unreadable:
-        rule, said = DAMAGED_RULE, raw.unreadable
+        rule, note = DAMAGED_RULE, raw.unreadable
     elif raw.end is TransportEnd.CUT:
-        detail, rule, said = RECORDING_CUT, RECORDING_CUT, "the recording stops before this response"
+        detail, rule, note = RECORDING_CUT, RECORDING_CUT, "the recording stops before this response"
     return ChatResponse(
         api,
-        stop_reason=StopReason(Stop.UNKNOWN, None, detail, (Evidence(rule, At(ExchangePart.BODY, 0, 0), said),)),
+        stop_reason=StopReason(Stop.UNKNOWN, None, detail, (Evidence(rule, At(ExchangePart.BODY, 0, 0), note),)),
         transport_end=raw.end,
         http_status=raw.status,
         streaming=request.stream if request else False,
@@ -204,7 +204,7 @@ def missing_response(
 
 def why_missing(stop: StopReason) -> str:
     """The reason why the body of a response is missing, as the beginning of a sentence."""
-    damaged = next((seen.note for seen in stop.evidence if seen.rule == DAMAGED_RULE), "")
+    damaged = next((evidence.note for evidence in stop.evidence if evidence.rule == DAMAGED_RULE), "")
     return damaged or "the body was not recorded"
 
 
@@ -220,9 +220,9 @@ def is_unreadable(response: ChatResponse) -> bool:
 def unreadable_response(raw: RawExchange, api: str, body: bytes, why: str) -> ChatResponse:
     """The failed answer of a request whose client received something else with a success status."""
     begins = " ".join(body[:FIRST_BYTES].decode("utf-8", "replace").split())
-    seen = Evidence(UNREADABLE, At(ExchangePart.BODY, 0, min(len(body), FIRST_BYTES)), why)
+    evidence = Evidence(UNREADABLE, At(ExchangePart.BODY, 0, min(len(body), FIRST_BYTES)), why)
     error = ProviderError(f"the body is not an answer: it begins with {begins!r}", UNREADABLE)
-    return ChatResponse(api, stop_reason=StopReason(Stop.ERROR, None, "fatal", (seen,)), http_status=raw.status,
+    return ChatResponse(api, stop_reason=StopReason(Stop.ERROR, None, "fatal", (evidence,)), http_status=raw.status,
                         error=error, transport_end=raw.end, size=len(body))
 
 

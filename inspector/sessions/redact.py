@@ -100,11 +100,11 @@ def headers(
 ) -> tuple[tuple[str, str], ...]:
     """The headers with credentials masked; `shapes` is false where the values are known to hold none of any form."""
     # The length is tested first, since that is enough for nearly every header.
-    shown = [(name, _named_mask(name, value, counts) if secret_name(name) else
-              url(value) if len(name) == 8 and name.lower() == "location" else value) for name, value in pairs]
-    if not shapes or not spans("\n".join([value for _, value in shown]).encode("utf-8", "surrogatepass")):
-        return tuple(shown)
-    return tuple([(name, text(value, counts)) for name, value in shown])
+    masked_pairs = [(name, _named_mask(name, value, counts) if secret_name(name) else
+                     url(value) if len(name) == 8 and name.lower() == "location" else value) for name, value in pairs]
+    if not shapes or not spans("\n".join([value for _, value in masked_pairs]).encode("utf-8", "surrogatepass")):
+        return tuple(masked_pairs)
+    return tuple([(name, text(value, counts)) for name, value in masked_pairs])
 
 
 def _named_mask(name: str, value: str, counts: Counts | None) -> str:
@@ -227,10 +227,10 @@ def escaped_spans(data: bytes) -> list[CredentialSpan]:
 def spelled_spans(data: bytes, start: int, end: int) -> list[CredentialSpan]:
     """The places of credentials inside one JSON string, found in its unescaped text."""
     try:
-        said = json.loads(b'"' + data[start:end] + b'"', strict=False).encode("utf-8", "surrogatepass")
+        unescaped_text = json.loads(b'"' + data[start:end] + b'"', strict=False).encode("utf-8", "surrogatepass")
     except ValueError:
-        said = None  # not a complete string, so it is unescaped piece by piece below
-    if said is not None and not spans(said):
+        unescaped_text = None  # not a complete string, so it is unescaped piece by piece below
+    if unescaped_text is not None and not spans(unescaped_text):
         return []  # the usual case, which avoids the far more costly search for the places of characters
     plain, places = unescape(data[start:end])
     return [CredentialSpan(start + places[a], start + places[b], name) for a, b, name in spans(plain)]
@@ -249,11 +249,11 @@ def unescape(inside: bytes) -> tuple[bytes, list[int]]:
         written = piece[0]
         size = len(written.encode("utf-8", "surrogateescape"))
         try:
-            said = json.loads(f'"{written}"') if written[0] == "\\" else written
+            plain_piece = json.loads(f'"{written}"') if written[0] == "\\" else written
         except ValueError:
-            said = written
+            plain_piece = written
         escape = written[0] == "\\"
-        raw = said.encode("utf-8", "surrogatepass" if escape else "surrogateescape")
+        raw = plain_piece.encode("utf-8", "surrogatepass" if escape else "surrogateescape")
         # All bytes of an escape have the offset of its beginning.
         places += [at] * len(raw) if escape else range(at, at + size)
         out += raw

@@ -154,14 +154,14 @@ class _Threader:
         when = {index: moment_of(exchange.started) for index, exchange in enumerate(exchanges[same:], start=same)}
         if stated == {None}:  # a file without any times is taken to be in order
             when = {index: float(index) if exchanges[index].started is None else None for index in when}
-        given = {exchange.response.id for exchange in exchanges[:same]}
+        earlier_ids = {exchange.response.id for exchange in exchanges[:same]}
         for exchange in exchanges[same:]:
             request = exchange.request
-            if request is None or request.previous_id is None or request.previous_id not in given:
+            if request is None or request.previous_id is None or request.previous_id not in earlier_ids:
                 return False
             if exchange.response.id in self.unknown:
                 return False
-            given.add(exchange.response.id)
+            earlier_ids.add(exchange.response.id)
         behind = len(self.group) - same
         last = [one.index for one in self.seats[same:]]
         if None in when.values() or last != [*range(same, same + behind)] or self.alone:
@@ -308,8 +308,8 @@ class _Threader:
             if each.opening >= 0:
                 self.by_opening.setdefault((id(each.conversation), each.opening), turn)
         self.opened = len(self.turns)
-        known = self.by_opening.get((id(conversation), history.nodes[number + 1]))
-        return self._open(history, conversation, new) if known is None or new else known
+        known_turn = self.by_opening.get((id(conversation), history.nodes[number + 1]))
+        return self._open(history, conversation, new) if known_turn is None or new else known_turn
 
     def _by_previous_id(self, waiting: list[int]) -> None:
         """Assigns the requests that name the response they continue, each after the exchange with that response."""

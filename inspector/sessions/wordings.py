@@ -216,10 +216,10 @@ def refusal(part: ToolResultPart) -> NotRun | None:
     """The wording in a result that reports that its call did not run; None if there is none."""
     if _is_stored(part):
         return None
-    said = " ".join(part.text[:_SEARCHED_CHARACTERS].split())
-    if re.match(_ANY, said) is None:
+    text = " ".join(part.text[:_SEARCHED_CHARACTERS].split())
+    if re.match(_ANY, text) is None:
         return None  # the case of nearly all results
-    return next((row for row in REFUSALS if re.match(_beginning(row.pattern), said)), None)
+    return next((row for row in REFUSALS if re.match(_beginning(row.pattern), text)), None)
 
 
 def why_refused(part: ToolResultPart, denied: bool) -> str | None:

@@ -186,10 +186,10 @@ def call(
 ) -> list[Line]:
     """All facts about one call; `every_stance` are the policies' stances on its response, if known already."""
     glyph, role = glyphs.ADMISSION[verdict.admission]
-    made = verdict.call
+    tool_call = verdict.call
     ran = verdict in ran_calls(view.findings, facts.index)
     title: Line = (
-        Span(f"{glyph} {verdict.admission.value.upper()} ", role), safe(made.name or "unnamed", Tone.STRONG),
+        Span(f"{glyph} {verdict.admission.value.upper()} ", role), safe(tool_call.name or "unnamed", Tone.STRONG),
         Span(f"  {short_why(verdict)}", role), *((Span(f"  {RAN_IT}", Tone.ERROR),) if ran else ()), *_where(facts),
         *((Span(f"  ▶{glyphs.UNBROKEN}here", Tone.HERE),) if here else ()),
     )
@@ -198,7 +198,7 @@ def call(
     lines.append(field("schema", *_schema(facts, verdict)))
     if verdict.admission is not Admission.READY:
         lines.append(field("why", safe(without_remedy(verdict.why))))
-    if made.kind is not CallKind.CUSTOM and parse(made.arguments).shape is not ArgumentShape.COMPLETE:
+    if tool_call.kind is not CallKind.CUSTOM and parse(tool_call.arguments).shape is not ArgumentShape.COMPLETE:
         lines.append(field("lenient", *_lenient(verdict)))
         lines.append(more(Span("what a forgiving parser would have run; shown only, never run", Tone.DIM)))
     lines += _policies(verdict, every_stance or stances(facts.exchange, facts.judgement, facts.verdicts))
@@ -238,8 +238,8 @@ def _arguments(verdict: Verdict) -> list[Line]:
         return [field("received", Span("no arguments", Tone.WARN))]
     if not raw:
         return [field("received", Span("empty arguments", Tone.WARN))]
-    shown, left = raw[:RECEIVED_SHOWN], len(raw) - RECEIVED_SHOWN
-    body = paragraphs(shown)
+    excerpt, left = raw[:RECEIVED_SHOWN], len(raw) - RECEIVED_SHOWN
+    body = paragraphs(excerpt)
     cut = verdict.admission is Admission.HELD and parse(raw).shape is not ArgumentShape.COMPLETE
     if left > 0:
         body[-1] = (*body[-1], Span(f" … {left:,} characters more", Tone.DIM))
@@ -291,8 +291,8 @@ def _lenient(verdict: Verdict) -> Line:
     name = safe(verdict.call.name or "unnamed")
     if not isinstance(value, dict):
         return (Span("nothing can be read", Tone.DIM),)
-    shown = ", ".join(f"{key}={json.dumps(item, ensure_ascii=False)}" for key, item in value.items())
-    return (name, Span("("), safe(shown, Tone.REMOVED, 600), Span(")"))
+    arguments_text = ", ".join(f"{key}={json.dumps(item, ensure_ascii=False)}" for key, item in value.items())
+    return (name, Span("("), safe(arguments_text, Tone.REMOVED, 600), Span(")"))
 
 
 def _policies(verdict: Verdict, stances: Sequence[Stance]) -> list[Line]:
@@ -300,8 +300,8 @@ def _policies(verdict: Verdict, stances: Sequence[Stance]) -> list[Line]:
     lines: list[Line] = []
     for fate, names in names_by_fate(opinions_of(stances, verdict)):
         role = Tone.ERROR if fate in unsafe else Tone.PLAIN
-        shown = (Span(f"{SAYS[fate]}: ", Tone.DIM), Span(", ".join(names), role))
-        lines.append(more(*shown) if lines else field("policies", *shown))
+        spans = (Span(f"{SAYS[fate]}: ", Tone.DIM), Span(", ".join(names), role))
+        lines.append(more(*spans) if lines else field("policies", *spans))
     return [*lines, more(Span("p ", Tone.PRESS), Span("says whose policies these are and what each does", Tone.DIM))]
 
 
@@ -354,13 +354,13 @@ def server_lines(facts: ResponseFacts) -> list[Line]:
     results = set(chain.from_iterable(map(_ids_in, response.parts)))
     fates = [_server_call(call, results) for call in response.server_calls]
     lines: list[Line] = [
-        (safe(call.name, Tone.STRONG), Span(f"  {said}; neither held nor run here", Tone.DIM if ran else Tone.WARN),
+        (safe(call.name, Tone.STRONG), Span(f"  {outcome}; neither held nor run here", Tone.DIM if ran else Tone.WARN),
          Span(f"  {facts.name}", Tone.DIM))
-        for call, (ran, said) in zip(response.server_calls, fates, strict=True)]
+        for call, (ran, outcome) in zip(response.server_calls, fates, strict=True)]
     count = sum(ran for ran, _ in fates)
     if len(lines) > 1:
-        known = f"{count_of(len(fates), 'call')} of the provider's own tools; the answer shows {count:,} of them run"
-        lines.insert(0, (Span(known, Tone.DIM),))
+        summary = f"{count_of(len(fates), 'call')} of the provider's own tools; the answer shows {count:,} of them run"
+        lines.insert(0, (Span(summary, Tone.DIM),))
     return lines
 
 

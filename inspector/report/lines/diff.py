@@ -159,8 +159,8 @@ def _text(step: Step, before: Step | None) -> list[Line]:
         return [field("text", Span("no visible text came" if not new else "unchanged", Tone.DIM))]
     lines.append(field("text", Span(f"+ {len(added):,} characters, {len(new):,} in all", Tone.ADDED)))
     if added:
-        shown = added if len(added) <= SHOWN else f"{added[: SHOWN // 2]} … {added[-SHOWN // 2 :]}"
-        lines += [more(*line) for line in paragraphs(shown, Tone.ADDED)]
+        excerpt = added if len(added) <= SHOWN else f"{added[: SHOWN // 2]} … {added[-SHOWN // 2 :]}"
+        lines += [more(*line) for line in paragraphs(excerpt, Tone.ADDED)]
     return lines
 
 
@@ -292,10 +292,10 @@ def _heading(place: int, facts: ResponseFacts) -> Line:
 def _around(segments: Sequence[Segment], whole: JoinedText, place: int) -> Iterator[Pair]:
     """Before the seam, what the two segments share or what was left out, and after it."""
     before, after = segments[place - 1].text, segments[place].text
-    cut, kept = len(whole.seams[place - 1].cut), kept_range(whole, place - 1)[1]
-    shared = cut if before[:kept].endswith(after[:cut]) else 0
-    yield from (Pair(_side(place, line), EMPTY) for line in _ending(before[: kept - shared]))
-    left = [*_mark_lines("", before[kept - shared : kept], Tone.SEAM), *_mark_lines("− ", before[kept:], Tone.REMOVED)]
+    cut, end = len(whole.seams[place - 1].cut), kept_range(whole, place - 1)[1]
+    shared = cut if before[:end].endswith(after[:cut]) else 0
+    yield from (Pair(_side(place, line), EMPTY) for line in _ending(before[: end - shared]))
+    left = [*_mark_lines("", before[end - shared : end], Tone.SEAM), *_mark_lines("− ", before[end:], Tone.REMOVED)]
     right = _mark_lines("− ", after[:cut], Tone.REMOVED)
     for one, other in zip_longest(left, right, fillvalue=EMPTY):
         yield Pair(_side(place, one), _side(place + 1, other))

@@ -83,11 +83,12 @@ def text_rows(rows: Sequence[ExcerptRow]) -> Iterator[str]:
 
 def _of_evidence(facts: ResponseFacts) -> Iterator[Excerpt]:
     places: dict[At, list[Evidence]] = {}
-    for seen in facts.evidence:
-        if seen.at is not None:
-            places.setdefault(seen.at, []).append(seen)
+    for evidence in facts.evidence:
+        if evidence.at is not None:
+            places.setdefault(evidence.at, []).append(evidence)
     for at, read in places.items():
-        title = "; ".join(f"{seen.rule}{f' ({one_line(seen.note, 120)})' if seen.note else ''}" for seen in read)
+        title = "; ".join(
+            f"{evidence.rule}{f' ({one_line(evidence.note, 120)})' if evidence.note else ''}" for evidence in read)
         rows = _rows(facts.exchange, at)
         if rows:
             yield Excerpt(redact.text(title), f"{facts.name}, {_where(facts.exchange, at)}", rows)

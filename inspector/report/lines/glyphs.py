@@ -130,8 +130,8 @@ def hint(text: str, role: Tone = Tone.DIM, *, sentence: bool = False) -> Line:
 
 def forms_line(forms: Sequence[str], here: str) -> Line:
     """The forms of a view, the current one in brackets as everywhere, and the key that switches them."""
-    shown = [Span(f"[{form}]", Tone.HERE) if form == here else Span(f" {form} ", Tone.DIM) for form in forms]
-    return (Span("shown as ", Tone.DIM), *shown, *hint(" v changes"))
+    form_spans = [Span(f"[{form}]", Tone.HERE) if form == here else Span(f" {form} ", Tone.DIM) for form in forms]
+    return (Span("shown as ", Tone.DIM), *form_spans, *hint(" v changes"))
 
 
 def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:

@@ -38,23 +38,23 @@ def verdict(view: View, turn: TurnFacts | None = None, room: int | None = None) 
     turn = turn or view.worst
     if turn is None:
         return (Span("NOTHING READ", Tone.ERROR), Span("  "), safe(problem(view) or "no LLM traffic was found"))
-    seen = turn.verdict
+    turn_verdict = turn.verdict
     head = head_of(view, turn)
     dot = Span(" · ", Tone.DIM)
-    sentence, advice = safe(seen.sentence), advice_of(turn)
+    sentence, advice = safe(turn_verdict.sentence), advice_of(turn)
     if room is not None:
         left = room - width_of(head)
         least = min(width_of((dot, *advice)), ADVICE_KEPT, left // 2) if advice else 0
-        kept = max(least, left - width_of((sentence,))) if advice else 0
-        sentence = safe(seen.sentence, width=max(1, left - kept))
-        advice = clip(advice, max(1, kept - width_of((dot,))))
+        advice_width = max(least, left - width_of((sentence,))) if advice else 0
+        sentence = safe(turn_verdict.sentence, width=max(1, left - advice_width))
+        advice = clip(advice, max(1, advice_width - width_of((dot,))))
     return (*head, sentence, dot, *advice) if advice else (*head, sentence)
 
 
 def head_of(view: View, turn: TurnFacts) -> Line:
     """The beginning of a verdict line: the word, and the turn's number."""
-    seen = turn.verdict
-    return (Span(f"{seen.glyph} {seen.word}", role_of(seen)), Span("  "),
+    turn_verdict = turn.verdict
+    return (Span(f"{turn_verdict.glyph} {turn_verdict.word}", role_of(turn_verdict)), Span("  "),
             Span(f"turn {view.number(turn):,} of {len(view.turns):,}", Tone.STRONG), Span(" · ", Tone.DIM))
 
 
@@ -86,7 +86,7 @@ def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, meas
 
 def problem(view: View) -> str | None:
     """The first problem of reading, if any."""
-    return next((given.error for given in view.inputs if given.error), None)
+    return next((input_file.error for input_file in view.inputs if input_file.error), None)
 
 
 def counts(view: View) -> Line:
@@ -98,7 +98,7 @@ def counts(view: View) -> Line:
         for word, number in view.counts()
     ]
     recorded = [turn.verdict for turn in view.turns if not turn.verdict.simulated]
-    complete = [seen.word for seen in recorded if seen.complete]
+    complete = [turn_verdict.word for turn_verdict in recorded if turn_verdict.complete]
     if len(set(complete)) > 1:
         each.append((Span(f"{len(complete):,} of {len(recorded):,} complete", Tone.DIM),))
     return join_groups(each)
@@ -112,9 +112,10 @@ a file better."""
 def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Line:
     """The current run, its file (`file`, if there are several), and the inputs that could not be read."""
     run = [safe(f"run {branch}", Tone.STRONG if branch != "original" else Tone.DIM)]
-    title = next((given.about.title for given in view.inputs if given.about and given.about.title), "")
-    shown = paths[0].rsplit("/", 1)[-1] if paths else "session"
-    parts: list[list[Span]] = [run, [safe(title or shown, Tone.DIM, 60)]]
+    title = next((input_file.about.title for input_file in view.inputs
+                  if input_file.about and input_file.about.title), "")
+    file_name = paths[0].rsplit("/", 1)[-1] if paths else "session"
+    parts: list[list[Span]] = [run, [safe(title or file_name, Tone.DIM, 60)]]
     if file:
         name = safe(file if len(file) <= FILE else f"…{file[1 - FILE :]}", Tone.STRONG)
         parts = [[name], *([run] if branch != "original" else [])]
@@ -127,7 +128,7 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
     if wrong is not None:
         parts.append([safe(wrong, Tone.ERROR)])
     else:
-        left = sum(len(given.skipped) for given in view.inputs)
+        left = sum(len(input_file.skipped) for input_file in view.inputs)
         if left:
             parts.append([Span(f"{left:,} {'entry' if left == 1 else 'entries'} skipped", Tone.WARN)])
     return join_groups(parts)
@@ -213,12 +214,12 @@ def limits_in_use(turn: Turn) -> list[Line]:
 def _limit_words(name: str, used: int, limit: int | None) -> Line:
     """A limit by its name, with the number that is spent of it, or with the share of a large one."""
     if limit is None:
-        shown = f"{used:,}"
+        amount = f"{used:,}"
     elif name in ("attempts", "repairs"):
-        shown = f"{used}/{limit}"
+        amount = f"{used}/{limit}"
     else:
-        shown = f"{min(999, used * 100 // limit)}%"
-    return Span(f"{LIMIT_WORDS[name]} ", Tone.DIM), Span(shown, _role(used, limit))
+        amount = f"{min(999, used * 100 // limit)}%"
+    return Span(f"{LIMIT_WORDS[name]} ", Tone.DIM), Span(amount, _role(used, limit))
 
 
 # -- The status line -------------------------------------------------------------------------------------------------
@@ -276,7 +277,7 @@ def fidelity(step: Step, live: bool = False) -> Span:
 
 def _word(step: Step) -> Line:
     """The stop reason of the current answer: the provider's word and the normalized one."""
-    seen = step.turn.evaluation
-    if seen is None:
+    evaluation = step.turn.evaluation
+    if evaluation is None:
         return (Span("no answer yet", Tone.DIM),)
-    return reason(seen.response.raw_stop_reason, seen.judgement.stop)
+    return reason(evaluation.response.raw_stop_reason, evaluation.judgement.stop)

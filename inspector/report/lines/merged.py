@@ -305,12 +305,12 @@ def segment_lines(
         yield from ((line, False) for line in seam_lines(whole.seams[place - 1], text.rule))
     yield from ((line, True) for each in own if not each.tail for line in change_lines(each, text.in_force))
     yield heading(text.segments, place, facts), False
-    kept = kept_text(text.segments, whole, place)
-    if kept:
-        lines = _with_handovers(kept.rstrip("\n") if text_between(whole, place) else kept, segment, facts.handovers)
+    words = kept_text(text.segments, whole, place)
+    if words:
+        lines = _with_handovers(words.rstrip("\n") if text_between(whole, place) else words, segment, facts.handovers)
     elif segment.text:
-        said_it = f"nothing of its {len(segment.text):,} characters stands: another segment stands for it"
-        lines = [(Span(said_it, Tone.WARN),)]
+        remark = f"nothing of its {len(segment.text):,} characters stands: another segment stands for it"
+        lines = [(Span(remark, Tone.WARN),)]
     else:
         lines = [(Span("no visible text", Tone.DIM),)]
     yield from ((line, False) for line in lines)
@@ -344,9 +344,9 @@ def reason(raw: str | None, stop: StopReason) -> tuple[Span, ...]:
     """The provider's stop word and the effective one; the recorder's word if the provider's was not recorded."""
     own_word = recorder_word(stop) if raw is None else None
     word = raw if own_word is None else own_word
-    seen = Span("absent", Tone.RAW) if word is None else quote(word, Tone.RAW, 40)
+    word_span = Span("absent", Tone.RAW) if word is None else quote(word, Tone.RAW, 40)
     whose = () if own_word is None else (Span(" (recorder)", Tone.DIM),)
-    return (seen, *whose, Span(" → ", Tone.DIM), Span(stop.normalized.value, Tone.NORMALIZED))
+    return (word_span, *whose, Span(" → ", Tone.DIM), Span(stop.normalized.value, Tone.NORMALIZED))
 
 
 def tokens(response: ChatResponse) -> str:

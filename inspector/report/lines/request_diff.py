@@ -209,8 +209,8 @@ def _message_list(messages: Sequence[Message], mark: str, role: Tone, before: Re
         yield (Span(mark, role), Span(f"{message.role.value} ", Tone.STRONG), Span(size),
                Span(f"{how} · {len(text):,} characters", Tone.DIM))
         for part in message.parts:
-            word, said = part_words(part)
-            yield (Span("│ ", Tone.RULE), *((safe(f"{word} ", Tone.DIM),) if word else ()), safe(said, width=SHOWN))
+            word, content = part_words(part)
+            yield (Span("│ ", Tone.RULE), *((safe(f"{word} ", Tone.DIM),) if word else ()), safe(content, width=SHOWN))
     if len(messages) > MOST:
         yield EMPTY
         yield (Span(f"{mark}… {count_of(len(messages) - MOST, 'message')} more", Tone.DIM),)

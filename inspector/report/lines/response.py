@@ -95,7 +95,7 @@ def _of_file(view: View, facts: ResponseFacts) -> list[Line]:
     exchange = facts.exchange
     if facts.recut is not None:
         return []
-    format_name = next((given.format for given in view.inputs if given.path == exchange.path), "")
+    format_name = next((input_file.format for input_file in view.inputs if input_file.path == exchange.path), "")
     where = f"line {exchange.lines[0]:,}" if exchange.lines else entry_name(format_name, exchange.entry)
     return [field("file", safe(f"{exchange.path.rpartition('/')[2]} · {where}"))]
 
@@ -117,12 +117,12 @@ def simulation_lines(facts: ResponseFacts) -> list[Line]:
     """How a simulated response was made; empty for a recorded one."""
     recut = facts.recut
     if recut is None:
-        made = BY_A_STAND_IN if facts.live else "made from a table of dialects; nobody was asked"
-        return [field("SIMULATED", Span(made, Tone.WARN))] if facts.simulated else []
+        origin = BY_A_STAND_IN if facts.live else "made from a table of dialects; nobody was asked"
+        return [field("SIMULATED", Span(origin, Tone.WARN))] if facts.simulated else []
     cap = "no cap" if recut.budget is None else f"max_tokens {recut.budget:,}"
-    made = f"the known output cut again: {count_of(recut.tokens, 'token')} under {cap}"
+    origin = f"the known output cut again: {count_of(recut.tokens, 'token')} under {cap}"
     lines = [
-        field("SIMULATED", Span(made, Tone.WARN)),
+        field("SIMULATED", Span(origin, Tone.WARN)),
         field("boundaries", Span(f"{recut.basis}: ", Tone.STRONG), safe(recut.note)),
     ]
     if recut.apart is not None:
@@ -146,10 +146,10 @@ def _reason(facts: ResponseFacts) -> list[Line]:
               *_correction(facts)),
     ]
     name = "evidence"
-    for number, seen in enumerate(facts.evidence, 1):
-        note = (Span(": ", Tone.DIM), safe(seen.note)) if seen.note else ()
-        lines.append(field(name, Span(f"{number} ", Tone.DIM), safe(seen.rule, Tone.STRONG), *note))
-        lines.append(more(Span(f"  {place(seen.at)}", Tone.DIM)))
+    for number, evidence in enumerate(facts.evidence, 1):
+        note = (Span(": ", Tone.DIM), safe(evidence.note)) if evidence.note else ()
+        lines.append(field(name, Span(f"{number} ", Tone.DIM), safe(evidence.rule, Tone.STRONG), *note))
+        lines.append(more(Span(f"  {place(evidence.at)}", Tone.DIM)))
         name = ""
     return lines
 
@@ -198,12 +198,12 @@ def _cost(view: View, facts: ResponseFacts) -> list[Line]:
     if not table.models:
         return []
     cost = response_cost(facts, table)
-    known = cost.amount is not None
+    is_priced = cost.amount is not None
     amount = table.amount_text(cost.amount or 0.0)
-    shown = safe(amount, Tone.STRONG) if known else safe(f"not known: {cost.why}", Tone.DIM)
+    cost_span = safe(amount, Tone.STRONG) if is_priced else safe(f"not known: {cost.why}", Tone.DIM)
     sums = (("turn", turn_cost(view, view.turn_of(facts.step))), ("session", session_cost(view)))
     rest = [(Span(f"{name} ", Tone.DIM), safe(cost_text(each, table))) for name, each in sums if each is not None]
-    return [field("cost", *join_groups([(shown,), *rest]))]
+    return [field("cost", *join_groups([(cost_span,), *rest]))]
 
 
 def _counts(usage: Usage, cap: int | None) -> list[str]:
@@ -230,8 +230,8 @@ def _who(facts: ResponseFacts) -> list[Line]:
     how = "streamed" if answer.streaming else "whole"
     parts = [exchange.api, provider(facts) or "host not recorded", exchange.model or "model not named", status, how]
     lines = [field("provider", *join_groups([(safe(part),) for part in parts]))]
-    seen = ", ".join(each.rule for each in exchange.profile_evidence)
-    chosen = safe(f"  chosen by {seen}" if seen else "", Tone.DIM)
+    rules = ", ".join(each.rule for each in exchange.profile_evidence)
+    chosen = safe(f"  chosen by {rules}" if rules else "", Tone.DIM)
     lines.append(field("profile", safe(exchange.profile.name, Tone.STRONG), chosen))
     for lie in exchange.profile.lies:
         lines.append(more(Span("known: ", Tone.WARN), safe(lie)))

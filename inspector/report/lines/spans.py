@@ -208,27 +208,27 @@ def clip(line: Line, width: int, measure: Measure = cells, mark: str = "…") ->
     """The line cut to `width` cells, with a mark if something is left out."""
     if width_of(line, measure) <= width:
         return line
-    kept: list[Span] = []
+    spans: list[Span] = []
     room = width - measure(mark)
     for span in line:
         size = measure(span.text)
         if size > room:
             part = span.text[: fit(span.text, room, measure)] if room > 0 else ""
             if part and measure(part) <= room:
-                kept.append(Span(part, span.role))
+                spans.append(Span(part, span.role))
             break
-        kept.append(span)
+        spans.append(span)
         room -= size
-    return (*kept, Span(mark, Tone.DIM))
+    return (*spans, Span(mark, Tone.DIM))
 
 
 def spread_ends(left: Line, right: Line, width: int, measure: Measure = cells) -> Line:
     """Two parts at the ends of one line; the left part is cut if both do not fit."""
     end = width_of(right, measure)
     room = max(0, width - end - 1)
-    shown = clip(left, room, measure)
-    gap = " " * max(1, width - end - width_of(shown, measure))
-    return (*shown, Span(gap), *right)
+    left_part = clip(left, room, measure)
+    gap = " " * max(1, width - end - width_of(left_part, measure))
+    return (*left_part, Span(gap), *right)
 
 
 def highlight(line: Line, start: int, end: int, role: Tone) -> Line:

@@ -44,9 +44,9 @@ class Outline:
             self.files.setdefault(self._files[path], first)
         self._lay(range(len(view.steps)))
 
-    def _lay(self, kept: Sequence[int]) -> None:
+    def _lay(self, kept_steps: Sequence[int]) -> None:
         """Gives the kept steps their rows, below a heading for each of their blocks."""
-        self.kept = kept
+        self.kept = kept_steps
         self._shown = array("q")
         """The numbers of the blocks that have rows."""
         self._rows = array("q")
@@ -55,7 +55,7 @@ class Outline:
         self._heads = bytearray()
         self.rows, before = 0, ""
         for number, block in enumerate(self.blocks):
-            place, end = bisect_left(kept, block.first), bisect_left(kept, block.end)
+            place, end = bisect_left(kept_steps, block.first), bisect_left(kept_steps, block.end)
             if place < end:
                 heads = 1 + (len(self._files) > 1 and block.path != before)
                 self._shown.append(number)
@@ -152,11 +152,11 @@ def is_interesting(step: Step) -> bool:
     """Whether a step is worth stopping at: a cut, a block, a held or rejected call, a limit, or a bad end."""
     if step.state in _STOPPING:
         return True
-    seen = step.turn.evaluation
-    if step.state is not State.EVALUATE_STOP or seen is None:
+    evaluation = step.turn.evaluation
+    if step.state is not State.EVALUATE_STOP or evaluation is None:
         return step.previous_state is None and step.run > 0
-    return seen.judgement.stop.normalized not in FINISHED or any(v.admission is not Admission.READY
-                                                               for v in seen.verdicts)
+    return evaluation.judgement.stop.normalized not in FINISHED or any(v.admission is not Admission.READY
+                                                                       for v in evaluation.verdicts)
 
 
 SEVERITY: Mapping[Severity, Tone] = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARN, Severity.INFO: Tone.OK}
@@ -263,9 +263,9 @@ def _gutter(index: int, here: int) -> tuple[str, Tone]:
 
 def glyph_of(step: Step) -> tuple[str, Tone]:
     """The glyph of a step: that of its stop reason if it evaluates one, else that of its state."""
-    seen = step.turn.evaluation
-    if step.state is State.EVALUATE_STOP and seen is not None:
-        return glyphs.of_reason(seen.judgement.stop)
+    evaluation = step.turn.evaluation
+    if step.state is State.EVALUATE_STOP and evaluation is not None:
+        return glyphs.of_reason(evaluation.judgement.stop)
     if step.state is State.COMPLETE and step.turn.terminal != "completed":
         return glyphs.STATE[State.ABORT_PARTIAL]
     return glyphs.STATE[step.state]
@@ -289,17 +289,17 @@ def _request(step: Step) -> Line:
 
 
 def _evaluation(step: Step) -> Line:
-    seen = step.turn.evaluation
-    if seen is None:
+    evaluation = step.turn.evaluation
+    if evaluation is None:
         return ()
-    stop = seen.judgement.stop
+    stop = evaluation.judgement.stop
     found = [Span(stop.normalized.value, Tone.NORMALIZED)]
     if inference_of(stop) is not None:
         found.append(Span(" inferred", Tone.DIM))
-    if seen.judgement.mapped.normalized is not stop.normalized:
-        found.append(Span(f" said {seen.judgement.mapped.normalized.value}", Tone.RAW))
+    if evaluation.judgement.mapped.normalized is not stop.normalized:
+        found.append(Span(f" said {evaluation.judgement.mapped.normalized.value}", Tone.RAW))
     for admission in (Admission.HELD, Admission.REJECTED):
-        stopped = tuple(v for v in seen.verdicts if v.admission is admission)
+        stopped = tuple(v for v in evaluation.verdicts if v.admission is admission)
         if stopped:
             glyph, role = glyphs.ADMISSION[admission]
             found += [Span(f" {glyph} ", role), safe(f"{names(stopped)} {admission.value}", role)]

@@ -67,8 +67,9 @@ def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
     times = time_phrases(exchange)
     if times:
         lines.append((Span("times ", Tone.DIM), *join_groups([(safe(each),) for each in times])))
-    for seen in facts.evidence:
-        lines.append((Span("read ", Tone.DIM), safe(seen.rule, Tone.KEY), Span(f" at {place(seen.at)}", Tone.DIM)))
+    for evidence in facts.evidence:
+        lines.append((Span("read ", Tone.DIM), safe(evidence.rule, Tone.KEY),
+                      Span(f" at {place(evidence.at)}", Tone.DIM)))
     return [*lines, ()]
 
 
@@ -85,8 +86,8 @@ def place(at: At | None) -> str:
 def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Range]:
     """The bytes of the body from which the stop reason was read, narrowed to the value if possible."""
     found: list[Range] = []
-    for seen in evidence:
-        at = seen.at
+    for rule in evidence:
+        at = rule.at
         if at is None or at.part is not ExchangePart.BODY or at.start is None:
             continue
         span = (at.start, at.start if at.end is None else at.end)
@@ -139,8 +140,8 @@ def _missing_body(facts: ResponseFacts) -> list[Line]:
     if facts.recut is None or request is None:
         return [(Span("the request body was not recorded", Tone.WARN),)]
     cap = "no max_tokens" if request.max_tokens is None else f"max_tokens {request.max_tokens:,}"
-    made = f"SIMULATED: what our machine sends, {cap}, {count_of(len(request.messages), 'message')}"
-    return [(Span(made, Tone.WARN),), *(line for each in request.messages for line in message_lines(each))]
+    summary = f"SIMULATED: what our machine sends, {cap}, {count_of(len(request.messages), 'message')}"
+    return [(Span(summary, Tone.WARN),), *(line for each in request.messages for line in message_lines(each))]
 
 
 def request_sheet(facts: ResponseFacts) -> Sheet:
@@ -228,9 +229,10 @@ def fact_line(provenance: Provenance, choice: FactChoice, response: ChatResponse
     number = f"{choice.reading + 1:,} of {count_of(len(reads), 'slice')}"
     again = [(Span("said again", Tone.WARN),)] if read.again else []
     value = value_of(response, choice.fact)
-    shown = () if value is None else (Span(" = ", Tone.DIM), safe(value, Tone.STRONG, VALUE_SHOWN))
+    value_spans = () if value is None else (Span(" = ", Tone.DIM), safe(value, Tone.STRONG, VALUE_SHOWN))
     return join_groups([
-        (Span(f"fact {facts.index(choice.fact) + 1} of {len(facts)}: ", Tone.DIM), safe(choice.fact, Tone.KEY), *shown),
+        (Span(f"fact {facts.index(choice.fact) + 1} of {len(facts)}: ", Tone.DIM), safe(choice.fact, Tone.KEY),
+         *value_spans),
         (Span(f"bytes {read.start:,}–{read.end:,}"),), (Span(number),), *again,
     ])
 

@@ -158,9 +158,9 @@ def _blocks(content: Any) -> list[tuple[int, dict[str, Any]]]:
 
 def _call(block: dict[str, Any], at: At, find: partial[str | None]) -> ToolCall:
     # Older threads lack the member: only an explicit False marks a call that was still streaming.
-    whole, given = block.get("complete") is not False, block.get("input")
+    whole, call_input = block.get("complete") is not False, block.get("input")
     streamed = known_text(object_of(block.get("inputPartialJSON")).get("json"))
-    arguments, form = arguments_of(streamed if streamed and not (whole and given) else given, find, "input")
+    arguments, form = arguments_of(streamed if streamed and not (whole and call_input) else call_input, find, "input")
     return ToolCall(text_or_none(block.get("id")), str(block.get("name") or ""), arguments, whole, CallKind.FUNCTION,
                     form, at=at)
 
@@ -170,11 +170,11 @@ def _result(block: dict[str, Any]) -> ToolResultPart:
     key, run = block.get("toolUseID", block.get("tool_use_id")), object_of(block.get("run"))
     result = run.get("result", run.get("error", block.get("content")))
     output = object_of(result).get("message" if "result" not in run and "error" in run else "output")
-    said = result if isinstance(result, str) else output if isinstance(output, str) else (
+    text = result if isinstance(result, str) else output if isinstance(output, str) else (
         "" if result is None else compact_json(result).decode())
     status = run.get("status")
     code = object_of(result).get("exitCode")
     failed = status in FAILED or (type(code) is int and code != 0)
-    if failed and not said:
-        said = str(run.get("reason") or status)
-    return ToolResultPart(text_or_none(key), None, said, failed)
+    if failed and not text:
+        text = str(run.get("reason") or status)
+    return ToolResultPart(text_or_none(key), None, text, failed)

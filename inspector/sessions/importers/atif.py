@@ -117,9 +117,9 @@ class _Trajectory(ChatReader):
         answer = self.answer(line, place, model=known_text(value.get("model_name")))
         answer.session = self.session
         at = answer.take(line)
-        thought, said = known_text(value.get("reasoning_content")), text_of(value.get("message"))
+        thought, text = known_text(value.get("reasoning_content")), text_of(value.get("message"))
         answer.parts += [ReasoningPart(thought)] if thought else []
-        answer.parts += [TextPart(said)] if said else []
+        answer.parts += [TextPart(text)] if text else []
         for number, call in enumerate(objects_of(value.get("tool_calls"))):
             answer.parts.append(call_of(call.get("tool_call_id"), call.get("function_name"), call.get("arguments"),
                                         partial(slice_of, line.data, "tool_calls", number), "arguments",
@@ -149,8 +149,8 @@ def take_word(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
         for name in path:
             holder = object_of(holder.get(name))
         for name in WORDS:
-            given = holder.get(name)
-            word = given[0] if isinstance(given, list) and len(given) == 1 else given
+            member = holder.get(name)
+            word = member[0] if isinstance(member, list) and len(member) == 1 else member
             if isinstance(word, str) and word:
                 row = CHAT_WORDS.get(word) or CLAUDE_WORDS.get(word) or StopRow(Stop.UNKNOWN, None, "no table")
                 answer.stop = recorder_reason(row.stop, row.detail, pointer_at(at, *path, name), word, "atif.extra")

@@ -45,10 +45,10 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 def _explain(data: bytes, path: str) -> str:
     head = data[:HEAD]
-    seen = first_look(head)
-    if seen.text[:1] not in (b"{", b"["):
+    parsed_head = first_look(head)
+    if parsed_head.text[:1] not in (b"{", b"["):
         return "server-sent events of no API that is known: expected one of the known APIs, or `--api ID`"
-    if len(seen.lines) > 1:
+    if len(parsed_head.lines) > 1:
         return refusal(head, path)
     try:
         return _explain_json(traffic.loads(data)) or refusal(head, path)

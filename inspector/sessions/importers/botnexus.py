@@ -115,9 +115,9 @@ class _Reader(DialogueReader):
         answer = ran or self._answer(line)
         if ran is not None:
             ran.take(line)
-        said = [ReasoningPart(thought, None)] if thought else []
+        reasoning = [ReasoningPart(thought, None)] if thought else []
         # in front: the model wrote it before the calls
-        answer.parts = [*said, *([TextPart(text)] if text else []), *answer.parts]
+        answer.parts = [*reasoning, *([TextPart(text)] if text else []), *answer.parts]
 
     def _answer(self, line: TranscriptLine) -> TranscriptAnswer:
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, None, line.value.get("timestamp"))
@@ -131,8 +131,8 @@ class _Reader(DialogueReader):
         """
         value = line.value
         key, name = known_text(value.get("tool_call_id")), known_text(value.get("tool_name"))
-        given = known_text(value.get("tool_args"))
-        if key is None or given is None or self._is_result(value):
+        arguments = known_text(value.get("tool_args"))
+        if key is None or arguments is None or self._is_result(value):
             self.results(line.number, ToolResultPart(key, name, text, bool(value.get("tool_is_error"))))
             if key is not None and (self.session, key) in self.calls:
                 self.ran[self.session] = self.calls[self.session, key]
@@ -144,7 +144,7 @@ class _Reader(DialogueReader):
             answer = self._answer(line)
             at = answer.word_at
         self.calls[self.session, key] = answer
-        answer.parts.append(ToolCall(key, name or "", given, True, CallKind.FUNCTION, ArgsForm.STRING, at=at))
+        answer.parts.append(ToolCall(key, name or "", arguments, True, CallKind.FUNCTION, ArgsForm.STRING, at=at))
 
     def _is_result(self, value: dict[str, Any]) -> bool:
         key = known_text(value.get("tool_call_id"))

@@ -72,15 +72,16 @@ QWEN = frozenset({"systemPayload", "managedSession"})
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises a row of the tree, or a record that only Claude Code writes, among the first lines."""
-    seen, listed = first_look(head), _path_of_rows(head)
-    rows = seen.objects if listed is None else objects_of((seen.first[WEB] if listed else seen.first)[:8])
+    parsed_head, listed = first_look(head), _path_of_rows(head)
+    rows = parsed_head.objects if listed is None else objects_of(
+        (parsed_head.first[WEB] if listed else parsed_head.first)[:8])
     for value in rows:
         if _is_row(value):
             qwen = "parts" in object_of(value.get("message")) or not value.keys().isdisjoint(QWEN)
             return 0 if qwen else 100  # Qwen Code's rows look the same
     if any(map(_is_message, rows)):
         return 80
-    return 90 if seen.text[:1] == b"{" and _PARENT.search(head) and b'"sessionId"' in head else 0
+    return 90 if parsed_head.text[:1] == b"{" and _PARENT.search(head) and b'"sessionId"' in head else 0
 
 
 def _path_of_rows(data: bytes) -> tuple[str, ...] | None:
@@ -333,8 +334,8 @@ class _Session(TranscriptReader):
         elif cut or full:
             answer.cap = cap
             stop = Stop.CONTEXT_WINDOW_EXCEEDED if full else Stop.MAX_TOKENS
-            seen = Evidence(f"{INFERRED}error_row", at, text[:200])
-            answer.stop = StopReason(stop, None, None, (row, seen))
+            inference = Evidence(f"{INFERRED}error_row", at, text[:200])
+            answer.stop = StopReason(stop, None, None, (row, inference))
         else:
             answer.fail(text, at, *error_of(line.value, text))
         return TreePlace(answer)

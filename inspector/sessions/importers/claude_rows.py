@@ -62,17 +62,17 @@ def loop_end(value: dict[str, Any]) -> str | None:
     if value.get("type") == "system" and isinstance(content, str):
         ran = RAN.match(content)
         return f"{ran[1]} hook" if ran is not None else None
-    noted = object_of(value.get("data") or value.get("attachment"))
-    hook = noted.get("hookEvent") or noted.get("hookName")
+    hook_record = object_of(value.get("data") or value.get("attachment"))
+    hook = hook_record.get("hookEvent") or hook_record.get("hookName")
     return f"{hook} hook" if isinstance(hook, str) and hook in HOOKS else None
 
 
 def hook_stop(value: dict[str, Any]) -> str | None:
     """The hook that ended the turn before the model was asked again; None if no hook did."""
-    noted = object_of(value.get("attachment"))
-    if noted.get("type") != STOPPED:
+    attachment = object_of(value.get("attachment"))
+    if attachment.get("type") != STOPPED:
         return None
-    return f"the hook {noted.get('hookName') or noted.get('hookEvent') or 'of the session'} stopped the turn"
+    return f"the hook {attachment.get('hookName') or attachment.get('hookEvent') or 'of the session'} stopped the turn"
 
 
 def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At, path: str = "/message") -> None:
@@ -106,8 +106,8 @@ def take_stream_end(answer: TranscriptAnswer, line: TranscriptLine) -> None:
     """Reads how an answer ended from the stream: its last event, or the result of the whole run."""
     event = object_of(line.value.get("event"))
     if event.get("type") == "message_delta":
-        said = {**object_of(event.get("delta")), "usage": event.get("usage")}
-        take_end(answer, said, answer.take(line), "/event/delta")
+        delta = {**object_of(event.get("delta")), "usage": event.get("usage")}
+        take_end(answer, delta, answer.take(line), "/event/delta")
     elif line.value.get("type") == "result":
         if answer.word is None:
             early_usage(answer)  # without a last event its counts are those of the stream's beginning
@@ -148,10 +148,10 @@ def interim_rows(line: TranscriptLine, calls: Sequence[ToolCall]) -> tuple[Inter
         return words
     denied = line.value.get("toolUseResult") == DENIED
     row = InterimRow(line.number, "", tuple(results), denied=denied)
-    interruptions = [shown for shown in map(interruption_in, results) if shown is not None]
+    interruptions = [found for found in map(interruption_in, results) if found is not None]
     if not interruptions:
         return (row, *words)
-    at_tool = all(shown.at_tool for shown in interruptions)
+    at_tool = all(found.at_tool for found in interruptions)
     return (row, InterimRow(line.number, "", mark="interrupted", at_tool=at_tool), *words)
 
 
@@ -164,10 +164,10 @@ def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[Inter
     """The texts of a row. The agent wrote the texts in the same row as results (`beside`)."""
     # isMeta: rows that its screen hides
     own = beside or line.value.get("isMeta") is True or text.lstrip().startswith(OWN)
-    shown = interruption(text)
-    if shown is not None:
-        mark = InterimRow(line.number, "", own=own, mark="interrupted", at_tool=shown.at_tool)
-        return (mark, InterimRow(line.number, shown.rest)) if shown.rest else (mark,)
+    found = interruption(text)
+    if found is not None:
+        mark = InterimRow(line.number, "", own=own, mark="interrupted", at_tool=found.at_tool)
+        return (mark, InterimRow(line.number, found.rest)) if found.rest else (mark,)
     words = InterimRow(line.number, text, own=own)
     ends = own and FEEDBACK.match(text) is not None
     return (InterimRow(line.number, "Stop hook", mark="ended"), words) if ends else (words,)

@@ -43,9 +43,9 @@ Blobs = Callable[[str], Any]
 def sniff(head: bytes, path: str) -> int:
     """Recognises its tables, its bundle's mark, or a line with all members of its records."""
     if head.startswith(SQLITE):
-        known = schema(path)
-        blobs = has(known, "record_blobs", "session_id", "hash", "payload_json")
-        return 100 if blobs and has(known, "records", "session_id", "record_index", "payload_json") else 0
+        tables = schema(path)
+        blobs = has(tables, "record_blobs", "session_id", "hash", "payload_json")
+        return 100 if blobs and has(tables, "records", "session_id", "record_index", "payload_json") else 0
     first = first_look(head).first
     if not isinstance(first, dict):
         return 0

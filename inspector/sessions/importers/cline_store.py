@@ -55,8 +55,8 @@ def count_turns(turns: Sequence[Sequence[tuple[TranscriptAnswer, dict[str, Any]]
 
 def _usage(metrics: dict[str, Any]) -> Usage | None:
     """The counts that Cline's SDK writes into a message."""
-    given, made, cached = counts_of(metrics, "inputTokens", "outputTokens", "cacheReadTokens")
-    return None if given is None and made is None else Usage(given, made, None, cached)
+    input_tokens, output_tokens, cached = counts_of(metrics, "inputTokens", "outputTokens", "cacheReadTokens")
+    return None if input_tokens is None and output_tokens is None else Usage(input_tokens, output_tokens, None, cached)
 
 
 def state_of(manifest: dict[str, Any]) -> str:

@@ -50,14 +50,15 @@ FIELDS: Fields = {
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises the header of a session in the first line, or another line that only Codex writes."""
-    seen = first_look(head)
-    for value in seen.objects:
+    parsed_head = first_look(head)
+    for value in parsed_head.objects:
         if value.get("type") in ENVELOPES and isinstance(value.get("payload"), dict):
             return 100
         if value.get("record_type") == "state" or ("instructions" in value and "id" in value and "timestamp" in value):
             return 95
-    bare = isinstance(seen.first, dict) and {"id", "timestamp"} <= set(seen.first) and "type" not in seen.first
-    return 90 if bare and any(isinstance(value, dict) and value.get("type") in ITEMS for value in seen.lines) else 0
+    first, lines = parsed_head.first, parsed_head.lines
+    bare = isinstance(first, dict) and {"id", "timestamp"} <= set(first) and "type" not in first
+    return 90 if bare and any(isinstance(value, dict) and value.get("type") in ITEMS for value in lines) else 0
 
 
 class _Rollout(ChatReader):
@@ -213,9 +214,9 @@ class _Rollout(ChatReader):
         return place.after(InterimRow(line.number, text, own=own, mark="interrupted" if ABORTED.match(text) else None))
 
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        given = next((payload[name] for name in ("output", "tools", "result") if name in payload), None)
-        failed = object_of(given).get("success") is False
-        part = ToolResultPart(text_or_none(payload.get("call_id")), None, text_of(given), failed)
+        output = next((payload[name] for name in ("output", "tools", "result") if name in payload), None)
+        failed = object_of(output).get("success") is False
+        part = ToolResultPart(text_or_none(payload.get("call_id")), None, text_of(output), failed)
         if not self.counted:
             self.open, self.uncounted = None, True
         return place.after(InterimRow(line.number, "", (part,)))
@@ -241,8 +242,8 @@ class _Rollout(ChatReader):
         if kind == "turn_aborted":
             place, self.open = self._add_awaited(place), None
             self.count_stopped(place)
-            said, mark = abort_of(payload)
-            return place.after(InterimRow(line.number, said, mark=mark))
+            reason, mark = abort_of(payload)
+            return place.after(InterimRow(line.number, reason, mark=mark))
         if kind == "thread_rolled_back" and type(payload.get("num_turns")) is int:
             return self._roll_back(payload["num_turns"], place)
         if kind == "thread_name_updated" and isinstance(payload.get("thread_name"), str):
@@ -312,10 +313,10 @@ class _Rollout(ChatReader):
     def _complete(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """Reads the end of a turn: a failure, or the mark that Codex regards the turn as complete."""
         place = self._add_awaited(place)
-        error, said, last = payload.get("error"), payload.get("last_agent_message"), place.answer
+        error, last_message, last = payload.get("error"), payload.get("last_agent_message"), place.answer
         lost = not isinstance(error, dict) and any(row.is_user_message for row in place.rows())
-        if lost and isinstance(said, str) and said:
-            place, lost = self._add_event_text(line, said, place), False
+        if lost and isinstance(last_message, str) and last_message:
+            place, lost = self._add_event_text(line, last_message, place), False
         elif lost:
             answer = self._answer(line, place)
             answer.take(line)

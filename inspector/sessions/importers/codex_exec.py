@@ -90,23 +90,23 @@ class _Stream(ChatReader):
     def _tool(self, line: TranscriptLine, item: dict[str, Any], place: TreePlace, whole: bool) -> TreePlace:
         """Reads a call when it begins, and its result when it is completed."""
         key, kind = known_text(item.get("id")), item["type"]
-        asked, outcome = TOOLS[kind]
+        input_member, output_member = TOOLS[kind]
         if key is None or key not in self.calls:
             answer = self.stream_answer(line, place, "item")
             at = pointer_at(answer.word_at, "item")
-            given, name = item.get(asked), known_text(item.get("tool")) or kind
+            arguments, name = item.get(input_member), known_text(item.get("tool")) or kind
             find = partial(slice_of, line.data, "item")
-            if isinstance(given, dict):
-                call = call_of(key, name, given, find, asked, at)
+            if isinstance(arguments, dict):
+                call = call_of(key, name, arguments, find, input_member, at)
             else:  # a command line, or the list of changes into which Codex parsed a patch
-                call = command_call(given if isinstance(given, str) else find(asked) or "", name, at)
+                call = command_call(arguments if isinstance(arguments, str) else find(input_member) or "", name, at)
             answer.parts.append(call._replace(id=key))
             place = TreePlace(answer)
             self.calls.update({key} if key else ())
         if not whole:
             return place
         error = object_of(item.get("error"))
-        text = known_text(error.get("message")) or text_of(item.get(outcome) or "")
+        text = known_text(error.get("message")) or text_of(item.get(output_member) or "")
         code = item.get("exit_code")
         # Each kind of item reports a failure in another member: MCP calls in `error`, patches in `status`, commands in
         # `exit_code`.

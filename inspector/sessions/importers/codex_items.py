@@ -59,8 +59,8 @@ _OUTPUT = re.compile(rb'"output_text",\s*+"text":\s*+("(?:[^"\\]|\\.)*+")')
 def abort_of(payload: Mapping[str, Any]) -> tuple[str, str]:
     """The reason in the event of an aborted turn, and the mark for its row."""
     reason = payload.get("reason")
-    said = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
-    return said, ENDED.get(str(reason), "ended")
+    reason_text = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
+    return reason_text, ENDED.get(str(reason), "ended")
 
 
 def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -143,13 +143,13 @@ def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line
     if kind == "message":
         answer.parts.append(TextPart(text_of(payload.get("content"))))
     elif kind == "reasoning":
-        said = text_of(payload.get("summary")) or text_of(payload.get("content"))
-        answer.parts.append(ReasoningPart(said, text_or_none(payload.get("encrypted_content"))))
+        text = text_of(payload.get("summary")) or text_of(payload.get("content"))
+        answer.parts.append(ReasoningPart(text, text_or_none(payload.get("encrypted_content"))))
     elif kind in ("function_call", "custom_tool_call", "tool_call"):
         name = name or text_or_none(object_of(payload.get("function")).get("name"))
-        given = payload.get("input" if kind == "custom_tool_call" else "arguments")
-        form = ArgsForm.STRING if given is None or isinstance(given, str) else ArgsForm.OBJECT
-        arguments = given if form is ArgsForm.STRING else slice_at("arguments") or slice_at("input")
+        call_input = payload.get("input" if kind == "custom_tool_call" else "arguments")
+        form = ArgsForm.STRING if call_input is None or isinstance(call_input, str) else ArgsForm.OBJECT
+        arguments = call_input if form is ArgsForm.STRING else slice_at("arguments") or slice_at("input")
         call = CallKind.CUSTOM if kind == "custom_tool_call" else CallKind.FUNCTION
         answer.parts.append(ToolCall(key, name or "", arguments, whole, call, form, at=at))
     elif kind == "tool_search_call" and payload.get("execution") == "client":  # otherwise the provider runs it

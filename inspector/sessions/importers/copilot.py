@@ -61,10 +61,10 @@ FIELDS: Fields = {
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises the first line of a session, or several events with `data` and `parentId`."""
-    seen = first_look(head)
-    if isinstance(seen.first, dict) and {"sessionId", "chatMessages"} <= seen.first.keys():
+    parsed_head = first_look(head)
+    if isinstance(parsed_head.first, dict) and {"sessionId", "chatMessages"} <= parsed_head.first.keys():
         return 95
-    for value in seen.objects:
+    for value in parsed_head.objects:
         if isinstance(value.get("data"), dict) and isinstance(value.get("type"), str):
             if value["type"] == "session.start":
                 return 100
@@ -185,26 +185,26 @@ class _Session(ChatReader):
         if key in self.spent:
             _take_usage(answer, self.spent.pop(key))
         at = answer.take(line)
-        thought, said = known_text(data.get("reasoningText")), known_text(data.get("content"))
+        thought, text = known_text(data.get("reasoningText")), known_text(data.get("content"))
         if thought:
             answer.parts.append(ReasoningPart(thought, known_text(data.get("reasoningOpaque"))))
-        if said:
-            answer.parts.append(TextPart(said))
+        if text:
+            answer.parts.append(TextPart(text))
         for number, call in enumerate(objects_of(data.get("toolRequests"))):
             where = ("data", "toolRequests", number)
             answer.parts.append(call_of(call.get("toolCallId"), call.get("name"), call.get("arguments"),
                                         partial(slice_of, line.data, *where), "arguments", pointer_at(at, *where)))
-        made = number_of(data.get("outputTokens"))
+        output_tokens = number_of(data.get("outputTokens"))
         # a usage event has the better count
-        if made is not None and (answer.usage is None or answer.usage.input_tokens is None):
+        if output_tokens is not None and (answer.usage is None or answer.usage.input_tokens is None):
             before = answer.usage.output_tokens if answer.usage else None
-            answer.usage = Usage(None, max(made, before or 0))  # pieces repeat the count
+            answer.usage = Usage(None, max(output_tokens, before or 0))  # pieces repeat the count
         return TreePlace(answer)
 
     def _result(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
-        given = data.get("result", data.get("error"))
-        text = given if isinstance(given, str) else text_of(
-            object_of(given).get("content") or object_of(given).get("message"))
+        output = data.get("result", data.get("error"))
+        text = output if isinstance(output, str) else text_of(
+            object_of(output).get("content") or object_of(output).get("message"))
         part = ToolResultPart(known_text(data.get("toolCallId")), known_text(data.get("toolName")), text,
                               data.get("success") is False)
         return self.say(line, place, "", (part,))

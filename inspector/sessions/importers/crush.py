@@ -82,9 +82,10 @@ class _Reader(ChatTableReader):
 
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
         value, role = line.value, line.value.get("role")
-        given = value.get("parts")
+        stored_parts = value.get("parts")
         parts = [(number, str(part.get("type")), object_of(part.get("data")))
-                 for number, part in enumerate(given if isinstance(given, list) else ()) if isinstance(part, dict)]
+                 for number, part in enumerate(stored_parts if isinstance(stored_parts, list) else ())
+                 if isinstance(part, dict)]
         if role == "assistant":
             self._answer(line, parts)
         elif role in ("user", "tool"):

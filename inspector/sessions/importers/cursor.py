@@ -73,10 +73,10 @@ class _Session(ChatReader):
             answer.parts[:] = [piece for part in answer.parts for piece in _without_mark(part)]
             return TreePlace(answer)
         if role == "user":
-            results, said = results_of(content), words_of(content)
+            results, text = results_of(content), words_of(content)
             if results:
                 place = self.say(line, place, "", results)
-            typed = "\n".join(QUERY.findall(said)) or said
+            typed = "\n".join(QUERY.findall(text)) or text
             # text in the same row as results is Cursor's own
             return self.say(line, place, typed, own=bool(results)) if typed.strip() or not results else place
         if value.get("type") != "turn_ended":
@@ -105,6 +105,6 @@ def _without_mark(part: ResponsePart) -> tuple[ResponsePart, ...]:
     """A part of an answer; of a text that ends with the mark, the text and the reasoning that was left out."""
     if type(part) is not TextPart or not _HIDDEN.search(part.text):
         return (part,)
-    said = _HIDDEN.sub("", part.text)
+    text = _HIDDEN.sub("", part.text)
     hidden = ReasoningPart("", data="[REDACTED]")
-    return (TextPart(said), hidden) if said else (hidden,)
+    return (TextPart(text), hidden) if text else (hidden,)

@@ -122,8 +122,8 @@ class CursorStream(ChatReader):
         if value.get("subtype") != "completed":
             return place
         result = object_of(held.get("result"))
-        said = next(iter(result.values()), held.get("result"))
-        part = ToolResultPart(key, None, said if isinstance(said, str) else json.dumps(said, ensure_ascii=False),
+        output = next(iter(result.values()), held.get("result"))
+        part = ToolResultPart(key, None, output if isinstance(output, str) else json.dumps(output, ensure_ascii=False),
                               "success" not in result)
         return place.after(InterimRow(line.number, "", (part,), denied="rejected" in result, unit=self.unit))
 
@@ -131,10 +131,10 @@ class CursorStream(ChatReader):
         """Reads how the run ended: by itself, or with an error."""
         value = line.value
         if len(self.answers) == 1:  # the counts are those of the whole run
-            given, made, cached, written = counts_of(
+            input_tokens, output_tokens, cached, written = counts_of(
                 object_of(value.get("usage")), "inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
-            given = input_count(self.answers[0].api, given, cached, written)
-            self.answers[0].usage = None if made is None else Usage(given, made, None, cached)
+            input_tokens = input_count(self.answers[0].api, input_tokens, cached, written)
+            self.answers[0].usage = None if output_tokens is None else Usage(input_tokens, output_tokens, None, cached)
         if value.get("subtype") == "success" and value.get("is_error") is not True:
             return self.say(line, place, "success", mark="ended")
         why = first_text(value.get("result"), value.get("error"), "the run ended with an error")

@@ -100,10 +100,10 @@ def _state(path: str) -> list[tuple[int, int]]:
     found = []
     for suffix in _FILES:
         try:
-            seen = os.stat(path + suffix)
+            status = os.stat(path + suffix)
         except FileNotFoundError:
             continue
-        found.append((seen.st_size, seen.st_mtime_ns))
+        found.append((status.st_size, status.st_mtime_ns))
     return found
 
 

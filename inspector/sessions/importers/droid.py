@@ -56,16 +56,16 @@ def _is_stream(value: dict[str, Any]) -> bool:
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises the session line, or lines of the stream."""
-    seen = first_look(head)
-    first = seen.first
+    parsed_head = first_look(head)
+    first = parsed_head.first
     if isinstance(first, dict) and first.get("type") == "session_start" and "id" in first:
-        known = any(name in first for name in ("title", "sessionTitle", "owner", "cwd"))
-        return 100 if known else 90
-    if any(map(_is_stream, seen.objects)):
+        has_details = any(name in first for name in ("title", "sessionTitle", "owner", "cwd"))
+        return 100 if has_details else 90
+    if any(map(_is_stream, parsed_head.objects)):
         return 90
-    if FOLDER in PurePath(path).parts and any(value.get("type") == "message" for value in seen.objects):
+    if FOLDER in PurePath(path).parts and any(value.get("type") == "message" for value in parsed_head.objects):
         return 85  # pi's rows look the same if they hold only texts
-    return 85 if any(map(_has_blocks, seen.objects)) else 0
+    return 85 if any(map(_has_blocks, parsed_head.objects)) else 0
 
 
 def _has_blocks(value: dict[str, Any]) -> bool:
@@ -95,9 +95,9 @@ class _Session(ChatReader):
     def summarise(self) -> None:
         counts = counts_of(object_of(self._settings().get("tokenUsage")), *COUNTS)
         if any(counts):
-            said, made = counts[0] or 0, counts[1] or 0
+            input_tokens, output_tokens = counts[0] or 0, counts[1] or 0
             self.reading.notices.insert(
-                0, f"tokens are counted for the whole session alone: {said:,} in, {made:,} out")
+                0, f"tokens are counted for the whole session alone: {input_tokens:,} in, {output_tokens:,} out")
         super().summarise()
 
     def above(self, value: dict[str, Any]) -> TreePlace:
@@ -156,14 +156,14 @@ class _Session(ChatReader):
         if role not in ("user", "tool"):
             self.remarks["are of an unexpected shape"] += 1
             return place
-        results, said = results_of(content), words_of(content)
+        results, text = results_of(content), words_of(content)
         if results:
             place = self.say(line, place, "", results)
         hidden = message.get("visibility") == "llm_only"  # a message of the agent to the model, in the role of the user
-        typed = "" if hidden else REMINDER.sub("", said).strip()
-        if not typed and (results or not said.strip()):
+        typed = "" if hidden else REMINDER.sub("", text).strip()
+        if not typed and (results or not text.strip()):
             return place
-        return self.say(line, place, typed or said, own=not typed or bool(results))
+        return self.say(line, place, typed or text, own=not typed or bool(results))
 
     def _call(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads a call of the stream. It belongs to the answer before it, unless a message came between."""
@@ -192,8 +192,9 @@ class _Session(ChatReader):
             answer.parts.append(TextPart(text))
         usage = object_of(line.value.get("usage"))
         if usage and len(self.answers) == 1:  # the counts are those of the whole run
-            given, made, cached = counts_of(usage, "input_tokens", "output_tokens", "cache_read_input_tokens")
-            answer.usage = Usage(given, made, None, cached)
+            input_tokens, output_tokens, cached = counts_of(
+                usage, "input_tokens", "output_tokens", "cache_read_input_tokens")
+            answer.usage = Usage(input_tokens, output_tokens, None, cached)
         if line.value.get("is_error") is True or line.value.get("isError") is True:
             return self._failure(line, TreePlace(answer), "the run ended with an error")
         return self.say(line, TreePlace(answer), "completion", mark="ended")

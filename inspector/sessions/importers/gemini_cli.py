@@ -77,15 +77,16 @@ FIELDS: Fields = {
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises a header with the session and its project, or an older history with Gemini's roles."""
-    seen = first_look(head)
-    for value in filter(None, map(object_of, (seen.first, *seen.lines[:2]))):
+    parsed_head = first_look(head)
+    for value in filter(None, map(object_of, (parsed_head.first, *parsed_head.lines[:2]))):
         if "sessionId" in value and "projectHash" in value:
             return 100
         rows = objects_of(value.get("history")) or objects_of(value.get("messages"))
         if any(row.get("role") == "gemini" or (row.get("type") == "gemini" and "id" in row) for row in rows):
             return 95
     # For a file whose header line is missing.
-    return 80 if any(row.get("type") == "gemini" and {"id", "timestamp"} <= row.keys() for row in seen.objects) else 0
+    return 80 if any(row.get("type") == "gemini" and {"id", "timestamp"} <= row.keys()
+                     for row in parsed_head.objects) else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -190,12 +191,13 @@ class _Chat(ChatReader):
 
     def _user(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads a message of the user, or tool results in a user's name; results that are known are not read again."""
-        given = [object_of(part["functionResponse"]) for _, part in parts_of(line.value) if "functionResponse" in part]
-        fresh = [result for result in map(response_of, given) if result.call_id not in self.answered]
+        responses = [object_of(part["functionResponse"]) for _, part in parts_of(line.value)
+                     if "functionResponse" in part]
+        fresh = [result for result in map(response_of, responses) if result.call_id not in self.answered]
         text = words_of(line.value)
         self.answered.update(result.call_id for result in fresh)
         own = bool(text) and all(str(part.get("text")).lstrip().startswith(OWN) for _, part in parts_of(line.value))
-        return self.say(line, place, text, tuple(fresh), own=own) if text or fresh or not given else place
+        return self.say(line, place, text, tuple(fresh), own=own) if text or fresh or not responses else place
 
     def _split_answer(self, value: dict[str, Any], place: TreePlace) -> TranscriptAnswer | None:
         """The answer above, if this message holds only its calls: a note on the screen may split an answer in two."""
@@ -324,9 +326,9 @@ def parts_of(value: dict[str, Any]) -> list[tuple[tuple[str | int, ...], dict[st
 
 def words_of(value: dict[str, Any]) -> str:
     """The text of a message without thoughts and calls; parts of other kinds are named."""
-    said = [part["text"] if isinstance(part.get("text"), str) else f"[{next(iter(part), 'part')}]"
-            for _, part in parts_of(value) if part.get("thought") is not True and not any(map(part.get, _APART))]
-    return "\n".join(each for each in said if each)
+    texts = [part["text"] if isinstance(part.get("text"), str) else f"[{next(iter(part), 'part')}]"
+             for _, part in parts_of(value) if part.get("thought") is not True and not any(map(part.get, _APART))]
+    return "\n".join(each for each in texts if each)
 
 
 def thoughts_of(value: dict[str, Any]) -> list[ReasoningPart]:
@@ -341,9 +343,9 @@ def usage_of(tokens: Any) -> Usage | None:
     """The token counts of one answer; reasoning is counted separately from the output."""
     if not isinstance(tokens, dict):
         return None
-    made, thought = number_of(tokens.get("output")), number_of(tokens.get("thoughts"))
+    output_tokens, thought = number_of(tokens.get("output")), number_of(tokens.get("thoughts"))
     # Gemini's `candidatesTokenCount` leaves thinking out, though it counts under maxOutputTokens.
-    total = None if made is None else made + (thought or 0)
+    total = None if output_tokens is None else output_tokens + (thought or 0)
     return Usage(number_of(tokens.get("input")), total, thought, number_of(tokens.get("cached")))
 
 
@@ -352,10 +354,10 @@ def result_of(call: dict[str, Any]) -> ToolResultPart | None:
     status = call.get("status")
     if status in OPEN or (call.get("result") is None and status not in ("success", "error", "cancelled")):
         return None
-    given = call.get("result")
-    said = given if isinstance(given, str) else "\n".join(
-        _result_text(part) for part in (given if isinstance(given, list) else [given]) if isinstance(part, dict))
-    text = said or (call["resultDisplay"] if isinstance(call.get("resultDisplay"), str) else "")
+    output = call.get("result")
+    output_text = output if isinstance(output, str) else "\n".join(
+        _result_text(part) for part in (output if isinstance(output, list) else [output]) if isinstance(part, dict))
+    text = output_text or (call["resultDisplay"] if isinstance(call.get("resultDisplay"), str) else "")
     # as Gemini CLI tells the model; some releases store the reason alone
     if status == "cancelled" and not text.startswith("[Operation Cancelled]"):
         text = f"[Operation Cancelled] Reason: {text}"
@@ -363,16 +365,16 @@ def result_of(call: dict[str, Any]) -> ToolResultPart | None:
                           status in ("error", "cancelled"))
 
 
-def response_of(given: dict[str, Any]) -> ToolResultPart:
+def response_of(function_response: dict[str, Any]) -> ToolResultPart:
     """The result of a call in a message of the user."""
-    failed = "error" in object_of(given.get("response"))
-    return ToolResultPart(known_text(given.get("id")), known_text(given.get("name")),
-                          _result_text({"functionResponse": given}), failed)
+    failed = "error" in object_of(function_response.get("response"))
+    return ToolResultPart(known_text(function_response.get("id")), known_text(function_response.get("name")),
+                          _result_text({"functionResponse": function_response}), failed)
 
 
 def _result_text(part: dict[str, Any]) -> str:
     response = object_of(part.get("functionResponse")).get("response")
     if not isinstance(response, dict):
         return text_of([part]) if "text" in part else ""
-    said = next((response[name] for name in ("output", "error") if isinstance(response.get(name), str)), None)
-    return said if said is not None else json.dumps(response, ensure_ascii=False)
+    text = next((response[name] for name in ("output", "error") if isinstance(response.get(name), str)), None)
+    return text if text is not None else json.dumps(response, ensure_ascii=False)

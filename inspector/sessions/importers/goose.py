@@ -158,9 +158,9 @@ class _Reader(ChatTableReader):
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
         value = line.value
         column = "content_json" if "content_json" in value else "content"
-        given = value.get(column)
+        content = value.get(column)
         blocks: Blocks = []
-        for number, stored in enumerate(given if isinstance(given, list) else ()):
+        for number, stored in enumerate(content if isinstance(content, list) else ()):
             if isinstance(stored, dict):
                 block, path = _add_type(stored)
                 blocks.append(((number, *path), block))
@@ -179,13 +179,13 @@ class _Reader(ChatTableReader):
 
     def _answer(self, line: TranscriptLine, column: str, blocks: Blocks) -> None:
         value = line.value
-        noted = object_of(value.get("metadata_json") or value.get("metadata"))
-        model = object_of(noted.get("inference")).get("requestedModel")
+        metadata = object_of(value.get("metadata_json") or value.get("metadata"))
+        model = object_of(metadata.get("inference")).get("requestedModel")
         started = value.get("created_timestamp") or value.get("created")
         only = blocks[0][1] if len(blocks) == 1 else {}
-        said = only.get("text", only.get("message"))
-        if isinstance(said, str) and said in STOPPED:
-            self.say(InterimRow(line.number, f"Goose says: {STOPPED[said]}", mark="stopped", unit=self.unit))
+        text = only.get("text", only.get("message"))
+        if isinstance(text, str) and text in STOPPED:
+            self.say(InterimRow(line.number, f"Goose says: {STOPPED[text]}", mark="stopped", unit=self.unit))
             return
         answer = self._split(blocks, started)
         self.written = started
@@ -193,9 +193,9 @@ class _Reader(ChatTableReader):
             answer = self.answer_of(line, f"{self.session}:{line.number}", None, model or self.model, started)
         at = answer.take(line)
         answer.word_at = answer.word_at if len(answer.lines) > 1 else at
-        failed = FAILED.match(said) if isinstance(said, str) else None
+        failed = FAILED.match(text) if isinstance(text, str) else None
         if failed is not None or only.get("type") == "error":
-            answer.fail(failed["why"] if failed is not None else text_or_none(said) or "no message", at)
+            answer.fail(failed["why"] if failed is not None else text_or_none(text) or "no message", at)
             return
         for path, block in blocks:
             here = pointer_at(at, column, *path)
@@ -233,22 +233,22 @@ class _Reader(ChatTableReader):
         key = text_or_none(block.get("id"))
         # A call is {"status", "value"}; where serde wrote it, Rust's own {"Ok": …} or {"Err": …}.
         inner = "value" if isinstance(call.get("value"), dict) else "Ok"
-        made = object_of(call.get(inner))
-        if made:
-            arguments, form = arguments_of(made.get("arguments"), partial(slice_at, inner), "arguments")
-            name = str(made.get("name") or "")
+        call_value = object_of(call.get(inner))
+        if call_value:
+            arguments, form = arguments_of(call_value.get("arguments"), partial(slice_at, inner), "arguments")
+            name = str(call_value.get("name") or "")
             answer.parts.append(ToolCall(key, name, arguments, True, CallKind.FUNCTION, form, at=at))
             return
         error = call.get("error") or call.get("Err") or ""
-        said = _message(error)
-        quoted = _RAW.search(said)
+        message = _message(error)
+        quoted = _RAW.search(message)
         answer.parts.append(ToolCall(key, "", quoted[1] if quoted is not None else None,
-                                     UNREAD.search(said) is None, CallKind.FUNCTION, ArgsForm.STRING, at=at))
+                                     UNREAD.search(message) is None, CallKind.FUNCTION, ArgsForm.STRING, at=at))
         answer.findings.append(Finding("transcript.unread_call", Severity.INFO,
-                                       f"{self.unit} {answer.line}: Goose could not read a call: {said[:200]}", at))
-        if UNREAD.search(said):
-            empty = EMPTY.search(said) is not None
-            cut = ENDED_EARLY.search(said) is not None and not empty
+                                       f"{self.unit} {answer.line}: Goose could not read a call: {message[:200]}", at))
+        if UNREAD.search(message):
+            empty = EMPTY.search(message) is not None
+            cut = ENDED_EARLY.search(message) is not None and not empty
             stop = Stop.MAX_TOKENS if cut else Stop.MALFORMED_TOOL_CALL
             how = ("its arguments are empty" if empty else
                    "its arguments end in the middle of their JSON" if cut else "its arguments are not JSON")
@@ -269,11 +269,11 @@ def _result(block: dict[str, Any]) -> ToolResultPart:
     content = object_of(value).get("content") if isinstance(value, dict) else value
     texts = [_text(object_of(each)) for each in content] if isinstance(content, list) else []
     error = result.get("error", result.get("Err"))
-    given = object_of(value).get("structuredContent")
-    said = "\n".join(text for text in texts if isinstance(text, str)) or _message(error)
-    said = said or ("" if given is None else compact_json(given).decode())
+    structured_content = object_of(value).get("structuredContent")
+    output = "\n".join(text for text in texts if isinstance(text, str)) or _message(error)
+    output = output or ("" if structured_content is None else compact_json(structured_content).decode())
     failed = error is not None or object_of(value).get("isError") is True
-    return ToolResultPart(text_or_none(block.get("id")), None, said, failed)
+    return ToolResultPart(text_or_none(block.get("id")), None, output, failed)
 
 
 def _text(content: dict[str, Any]) -> Any:

@@ -196,9 +196,9 @@ class _Reader(ChatTableReader):
 
 def _call(call: dict[str, Any], line: TranscriptLine, number: int, at: At) -> ToolCall:
     function = object_of(call.get("function"))
-    key, given = call.get("id") or call.get("call_id"), function.get("arguments")
-    text = isinstance(given, str)
-    arguments = given if text else slice_of(line.data, "tool_calls", number, "function", "arguments")
+    key, stored_arguments = call.get("id") or call.get("call_id"), function.get("arguments")
+    text = isinstance(stored_arguments, str)
+    arguments = stored_arguments if text else slice_of(line.data, "tool_calls", number, "function", "arguments")
     return ToolCall(text_or_none(key), str(function.get("name") or ""), arguments, True, CallKind.FUNCTION,
                     ArgsForm.STRING if text else ArgsForm.OBJECT, at=pointer_at(at, "tool_calls", number))
 

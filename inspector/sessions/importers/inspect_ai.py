@@ -173,23 +173,23 @@ class _Log(DialogueReader):
         if key is not None:
             self.given.add(key)
         error = object_of(value.get("error"))
-        said = text_of(value.get("content") or value.get("result")) or text_of(error.get("message"))
-        part = ToolResultPart(key, known_text(value.get("function")), said, bool(error))
+        text = text_of(value.get("content") or value.get("result")) or text_of(error.get("message"))
+        part = ToolResultPart(key, known_text(value.get("function")), text, bool(error))
         return self.say(InterimRow(number, "", (part,), denied=error.get("type") == "approval", unit=self.unit))
 
     def _answer(self, line: TranscriptLine) -> TreePlace:
         value = line.value
         output, call = object_of(value.get("output")), object_of(value.get("call"))
         choice = next(iter(objects_of(output.get("choices"))), {})
-        given, request = object_of(call.get("response")), object_of(call.get("request"))
+        response, request = object_of(call.get("response")), object_of(call.get("request"))
         model = output.get("model") or value.get("model")
-        name = f"{known_text(given.get('id')) or self.session}:{line.number}"
+        name = f"{known_text(response.get('id')) or self.session}:{line.number}"
         answer = self.answer_of(line, name, None, model, value.get("timestamp"))
         at = answer.take(line)
         path: tuple[str | int, ...] = ("output", "choices", 0, "message")
-        _take_parts(answer, object_of(choice.get("message")), given, line, at, path)
+        _take_parts(answer, object_of(choice.get("message")), response, line, at, path)
         answer.cap = cap_of(object_of(value.get("config")), request)
-        self._end(answer, value, choice, given, at)
+        self._end(answer, value, choice, response, at)
         answer.usage = usage_of(output.get("usage"), answer.api)
         return self.here
 
@@ -220,18 +220,18 @@ class _Log(DialogueReader):
 
 
 def _take_parts(
-    answer: TranscriptAnswer, message: dict[str, Any], given: dict[str, Any], line: TranscriptLine, at: At,
+    answer: TranscriptAnswer, message: dict[str, Any], response: dict[str, Any], line: TranscriptLine, at: At,
     path: tuple[str | int, ...],
 ) -> None:
     """Reads reasoning, text and calls. Arguments are those that Inspect parsed; if it could not (`parse_error`), those
-    of the provider's answer `given`, else the call counts as cut."""
+    of the provider's answer `response`, else the call counts as cut."""
     blocks = message.get("content")
     for block in objects_of(blocks):
         if block.get("type") == "reasoning":
             answer.parts.append(reasoning_of(block))
-    said = text_of(blocks)
-    if said:
-        answer.parts.append(TextPart(said))
+    text = text_of(blocks)
+    if text:
+        answer.parts.append(TextPart(text))
     for number, call in enumerate(objects_of(message.get("tool_calls"))):
         find = partial(slice_of, line.data, *path, "tool_calls", number)
         function = call.get("function")
@@ -243,7 +243,7 @@ def _take_parts(
         if broken is not None:
             explanation = f"Inspect could not parse the arguments of {known_text(function) or 'a call'}: {broken[:160]}"
             answer.findings.append(Finding("transcript.parse_error", Severity.WARNING, explanation, at))
-            sent = sent_arguments(given, part.id)
+            sent = sent_arguments(response, part.id)
             part = part._replace(closed=False) if sent is None else part._replace(
                 arguments=sent[1], form=ArgsForm.STRING, at=pointer_at(at, "call", "response", *sent[0]))
         answer.parts.append(part)
@@ -260,11 +260,12 @@ def usage_of(usage: Any, api: str) -> Usage | None:
     """Token counts in Inspect's names. Newer releases leave cached tokens out of the input, as their total shows."""
     if not isinstance(usage, dict):
         return None
-    given, made, thought, cached, written, total = counts_of(
+    input_tokens, output_tokens, thought, cached, written, total = counts_of(
         usage, "input_tokens", "output_tokens", "reasoning_tokens", "input_tokens_cache_read",
         "input_tokens_cache_write", "total_tokens")
-    apart = total == (given or 0) + (made or 0) + (cached or 0) + (written or 0)
-    return Usage(input_count(api, given, cached, written) if apart else given, made, thought, cached)
+    apart = total == (input_tokens or 0) + (output_tokens or 0) + (cached or 0) + (written or 0)
+    return Usage(input_count(api, input_tokens, cached, written) if apart else input_tokens, output_tokens, thought,
+                 cached)
 
 
 # -- A sample as records -----------------------------------------------------------------------------------------------

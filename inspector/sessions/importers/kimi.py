@@ -59,8 +59,8 @@ STATES = (frozenset({"agents", "workDir", "createdAt"}), frozenset({"version", "
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises the protocol in the first line, the state of a session, or a record of either client."""
-    seen = first_look(head)
-    for value in seen.objects:
+    parsed_head = first_look(head)
+    for value in parsed_head.objects:
         if value.get("type") == "metadata" and "protocol_version" in value:
             return 100
         if value.get("type") in ("llm.request", "context.append_loop_event", "turn.prompt"):

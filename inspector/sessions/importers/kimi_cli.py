@@ -76,8 +76,8 @@ def usage_of(usage: Any) -> Usage | None:
     # Kimi Code's spelling, then the Python client's
     parts = [count("inputOther", "input_other"), count("inputCacheRead", "input_cache_read"),
              count("inputCacheCreation", "input_cache_creation")]
-    known = [part for part in parts if part is not None]
-    return Usage(sum(known) if known else None, count("output"), None, parts[1])
+    input_counts = [part for part in parts if part is not None]
+    return Usage(sum(input_counts) if input_counts else None, count("output"), None, parts[1])
 
 
 class KimiReader(ChatReader):
@@ -200,23 +200,23 @@ class KimiCliSession(KimiReader):
 
     def _end_side(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """Reads the answer to a side question, or why there is none."""
-        answer, said = self._answer(line, place), known_text(payload.get("response"))
+        answer, text = self._answer(line, place), known_text(payload.get("response"))
         self.open.pop(self.sender)
-        if said is None:
+        if text is None:
             answer.fail(first_text(payload.get("error"), "no answer to the side question"), answer.word_at)
             return TreePlace(answer)
-        answer.parts.append(TextPart(said))
+        answer.parts.append(TextPart(text))
         return TreePlace(answer).after(InterimRow(line.number, "BtwEnd", mark="ended"))
 
     def _failure(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads the end of a step that failed: its answer, which may have no output, ends in an error."""
-        known = self.failures.pop(self.sender, {})
+        attempt = self.failures.pop(self.sender, {})
         answer = self.open.get(self.sender)
         if answer is not None and answer.usage is not None:  # the counts come with the whole answer
             self.open.pop(self.sender)
             return place.after(InterimRow(line.number, FAILED, mark="stopped"))
         answer = self._answer(line, place)
-        named, status = known_text(known.get("error_type")), number_of(known.get("status_code"))
+        named, status = known_text(attempt.get("error_type")), number_of(attempt.get("status_code"))
         before = f"{named}{'' if status is None else f', HTTP {status}'}"
         message = f"{FAILED} (an attempt before it ended in {before})" if named else FAILED
         answer.fail(message, answer.take(line), kind=named)
@@ -254,9 +254,9 @@ class KimiCliSession(KimiReader):
             answer.parts[-1] = last._replace(arguments=(last.arguments or "") + text)
 
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        given = payload.get("return_value", payload.get("result", payload))
+        output = payload.get("return_value", payload.get("result", payload))
         key = text_or_none(payload.get("tool_call_id", payload.get("id")))
-        part = ToolResultPart(key, None, text_of(given), object_of(given).get("is_error") is True)
+        part = ToolResultPart(key, None, text_of(output), object_of(output).get("is_error") is True)
         return place.after(InterimRow(line.number, "", (part,)))
 
     def _part(self, line: TranscriptLine, kind: str, payload: dict[str, Any], place: TreePlace) -> TreePlace:

@@ -40,8 +40,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 def name_of(head: bytes) -> str | None:
     """The name of a file's transcript format; None if the table does not know it."""
-    seen = first_look(head)
-    values = (*objects_of(seen.first)[:4], *seen.objects)
+    parsed_head = first_look(head)
+    values = (*objects_of(parsed_head.first)[:4], *parsed_head.objects)
     found = next((name for name, members in JSON.items() if any(members <= value.keys() for value in values)), None)
     return found or ("ZIP archive" if head.startswith(b"PK\x03\x04") else None)
 
@@ -90,10 +90,10 @@ def _kind(head: bytes, path: str) -> str:
         if tables:
             return f"a database with the tables {_list_names(tables)}"
         return "a database that cannot be read"
-    seen = first_look(head)
-    if len(seen.lines) > 1:
-        return f"JSON lines of no known format (the first: {_shape(seen.first)})"
-    return f"JSON of no API and no session format that is known ({_shape(seen.first)})"
+    parsed_head = first_look(head)
+    if len(parsed_head.lines) > 1:
+        return f"JSON lines of no known format (the first: {_shape(parsed_head.first)})"
+    return f"JSON of no API and no session format that is known ({_shape(parsed_head.first)})"
 
 
 def _is_packed(path: str) -> bool:
@@ -114,8 +114,8 @@ def _shape(value: Any) -> str:
 
 
 def _list_names(names: list[Any]) -> str:
-    shown = ", ".join(redact.text(str(name)[:40]).replace("\n", " ") for name in names[:_MOST_KEYS])
-    return f"{shown} …" if len(names) > _MOST_KEYS else shown
+    listing = ", ".join(redact.text(str(name)[:40]).replace("\n", " ") for name in names[:_MOST_KEYS])
+    return f"{listing} …" if len(names) > _MOST_KEYS else listing
 
 
 _ENCODINGS: Mapping[bytes, str] = {
@@ -183,9 +183,9 @@ def formats_text() -> str:
         lines.append(f"{row.title} ({name})")
         lines.append(f"  begins with    {row.expects}")
         lines.append(f"  stop reasons   {row.keeps.words}")
-        kept = [word for word, present in (("output cap", row.keeps.cap), ("usage", row.keeps.usage),
-                                           ("the provider's bytes", row.keeps.wire)) if present]
-        lines.append(f"  also keeps     {', '.join(kept) or 'none of cap, usage, bytes'}")
+        extras = [word for word, present in (("output cap", row.keeps.cap), ("usage", row.keeps.usage),
+                                             ("the provider's bytes", row.keeps.wire)) if present]
+        lines.append(f"  also keeps     {', '.join(extras) or 'none of cap, usage, bytes'}")
         lines.append(f"  as it grows    {'what was added is read' if row.grows else 'the whole file is read again'}")
         for at, place in enumerate(row.folders):
             variable = f" ({place.variable})" if place.variable else ""

@@ -52,8 +52,9 @@ _MOST_LEVELS = 4
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises an object with a trace and observations, or an observation."""
-    seen = first_look(head)
-    for value in (seen.first, *seen.lines, *(seen.first[:2] if isinstance(seen.first, list) else ())):
+    parsed_head = first_look(head)
+    for value in (parsed_head.first, *parsed_head.lines,
+                  *(parsed_head.first[:2] if isinstance(parsed_head.first, list) else ())):
         if not isinstance(value, dict):
             continue
         if "observations" in value and ("trace" in value or "traceId" in value or "projectId" in value):
@@ -143,10 +144,10 @@ def _run_of(line: TranscriptLine) -> ToolRun | None:
     attributes, arguments = _attributes_of(value), parse_nested(value.get("input"))
     if isinstance(arguments, dict) and list(arguments) == ["input"]:  # LangSmith's instrumentation
         arguments = parse_nested(arguments["input"])
-    said = parse_nested(value["output"])
-    content = object_of(said).get("content")
-    text = said if isinstance(said, str) else words_of(content) if isinstance(content, list) else _dump(said)
-    failed = value.get("level") == "ERROR" or object_of(said).get("is_error") is True
+    output = parse_nested(value["output"])
+    content = object_of(output).get("content")
+    text = output if isinstance(output, str) else words_of(content) if isinstance(content, list) else _dump(output)
+    failed = value.get("level") == "ERROR" or object_of(output).get("is_error") is True
     call = known_text(fact(attributes, "call"))
     return ToolRun(call, known_text(value.get("name")) or "", arguments, ToolResultPart(call, None, text, failed))
 
@@ -367,14 +368,14 @@ def usage_of(value: dict[str, Any], api: str) -> Usage | None:
     """Token counts in Langfuse's names. If the total is the sum of all counts, none is part of another."""
     # `usage` in older exports
     counts = object_of(value.get("usageDetails")) or object_of(value.get("usage"))
-    given, made, total = counts_of(counts, "input", "output", "total")
-    if given is None and made is None:
+    input_tokens, output_tokens, total = counts_of(counts, "input", "output", "total")
+    if input_tokens is None and output_tokens is None:
         return None
     thought, cached = (next((found for found in counts_of(counts, *names) if found is not None), None)
                        for names in (THOUGHT, CACHED))
     parts = {name: number_of(count) or 0 for name, count in counts.items() if name != "total"}
     if total is not None and total == sum(parts.values()):
-        made = None if made is None else made + (thought or 0)
+        output_tokens = None if output_tokens is None else output_tokens + (thought or 0)
         written = sum(parts.get(name, 0) for name in WRITTEN)
-        given = input_count(api, given, cached, written)
-    return Usage(given, made, thought, cached)
+        input_tokens = input_count(api, input_tokens, cached, written)
+    return Usage(input_tokens, output_tokens, thought, cached)

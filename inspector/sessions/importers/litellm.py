@@ -72,20 +72,20 @@ def _payloads(data: bytes) -> Iterator[tuple[Piece, dict[str, Any] | None]]:
 
 def _repeated(data: bytes) -> frozenset[int]:
     """The numbers of the records whose exchange another record logs as well, which has as much of it or more."""
-    known: dict[str, list[_Logged]] = {}
+    records: dict[str, list[_Logged]] = {}
     found: set[int] = set()
     for (number, _, _), value in _payloads(data):
         name = None if value is None else known_text(value.get("id")) or known_text(value.get("request_id"))
         if value is None or name is None:
             continue
         one = _logged(number, value)
-        same = next((each for each in known.setdefault(name, []) if each.is_same(one)), None)
+        same = next((each for each in records.setdefault(name, []) if each.is_same(one)), None)
         if same is None:
-            known[name].append(one)
+            records[name].append(one)
         elif same.answer or not one.answer:
             found.add(number)
         else:
-            known[name][known[name].index(same)] = one
+            records[name][records[name].index(same)] = one
             found.add(same.number)
     return frozenset(found)
 
@@ -110,8 +110,8 @@ class _Logged(NamedTuple):
 
 
 def _logged(number: int, value: dict[str, Any]) -> _Logged:
-    given = object_of(value.get("response"))
-    output = next((given[name] for name in ("choices", "output", "content") if given.get(name)), None)
+    response = object_of(value.get("response"))
+    output = next((response[name] for name in ("choices", "output", "content") if response.get(name)), None)
     return _Logged(number, value.get("status") == "failure" or known_text(value.get("error_str")) is not None,
                    "" if output is None else json.dumps(output), _seconds(value.get("startTime")))
 
@@ -138,9 +138,9 @@ def _pieces(data: bytes, repeated: frozenset[int]) -> Iterator[Piece]:
             yield number, json.dumps(value).encode(), last
             continue
         messages = objects_of(value["messages"])
-        known = before.get(str(value.get("trace_id")), [])
+        history = before.get(str(value.get("trace_id")), [])
         same = 0
-        while same < min(len(messages), len(known)) and messages[same].get("content") == known[same].get("content"):
+        while same < min(len(messages), len(history)) and messages[same].get("content") == history[same].get("content"):
             same += 1
         before[str(value.get("trace_id"))] = messages
         yield number, json.dumps({**value, "messages": messages[same:]}).encode(), last
@@ -179,26 +179,26 @@ class _Log(DialogueReader):
             self.remarks["repeat an exchange that another one logs"] += 1
             return self.here
         for message in objects_of(value.get("messages")):
-            said, role = text_of(message.get("content")), message.get("role")
+            message_text, role = text_of(message.get("content")), message.get("role")
             if role == "tool":
-                self.results(line.number, ToolResultPart(known_text(message.get("tool_call_id")), None, said))
+                self.results(line.number, ToolResultPart(known_text(message.get("tool_call_id")), None, message_text))
             elif role == "user":
-                self.say(InterimRow(line.number, said, unit=self.unit))
-        given, model = object_of(value.get("response")), known_text(value.get("model"))
-        name = known_text(given.get("id")) or known_text(value.get("id")) or self.unit
+                self.say(InterimRow(line.number, message_text, unit=self.unit))
+        response, model = object_of(value.get("response")), known_text(value.get("model"))
+        name = known_text(response.get("id")) or known_text(value.get("id")) or self.unit
         answer = self.answer_of(line, f"{name}:{line.number}", "openai_chat", model, value.get("startTime"))
         at = answer.take(line)
         provider = known_text(value.get("custom_llm_provider"))
-        if given.get("object") == "response":
-            for item in objects_of(given.get("output")):
+        if response.get("object") == "response":
+            for item in objects_of(response.get("output")):
                 take_output(answer, message_of(item), at)
-            take_provider_word(answer, given, at, "response")
-            answer.model, counts = known_text(given.get("model")) or answer.model, object_of(given.get("usage"))
+            take_provider_word(answer, response, at, "response")
+            answer.model, counts = known_text(response.get("model")) or answer.model, object_of(response.get("usage"))
             answer.usage = usage_of(counts) if "completion_tokens" in counts else None
         else:
             # LiteLLM's name of a model: `provider/model`
-            take_litellm(answer, given, f"{provider}/{model}" if provider else model, line, at, "response")
-            text = known_text(next(iter(objects_of(given.get("choices"))), {}).get("text"))
+            take_litellm(answer, response, f"{provider}/{model}" if provider else model, line, at, "response")
+            text = known_text(next(iter(objects_of(response.get("choices"))), {}).get("text"))
             answer.parts += [TextPart(text)] if text else []
         if answer.usage is None:
             answer.usage = Usage(*counts_of(value, "prompt_tokens", "completion_tokens"))

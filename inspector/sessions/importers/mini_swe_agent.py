@@ -59,9 +59,9 @@ def sniff(head: bytes, path: str) -> int:
         info = object_of(first.get("info"))
         if str(first.get("trajectory_format", "")).startswith("mini-swe-agent"):
             return 100
-        known = "exit_status" in info or "mini_version" in info or "model_stats" in info
-        known = known or ("messages" in first and path.lower().endswith(".traj.json"))
-        return 90 if known and "trajectory" not in first and "history" not in first else 0
+        is_trajectory = "exit_status" in info or "mini_version" in info or "model_stats" in info
+        is_trajectory = is_trajectory or ("messages" in first and path.lower().endswith(".traj.json"))
+        return 90 if is_trajectory and "trajectory" not in first and "history" not in first else 0
     if isinstance(first, list) and first and isinstance(first[0], dict) and "role" in first[0]:
         return 90 if path.lower().endswith(".traj.json") or any(name in head for name in NAMES) else 0
     return 0
@@ -90,9 +90,9 @@ class _Trajectory(ChatReader):
         """Reads the facts about the whole run: the model, the cap, the outcome."""
         info = object_of(object_in(data).get("info"))  # a cut file has none; its messages are still read
         model = object_of(object_of(info.get("config")).get("model"))
-        given = object_of(model.get("model_kwargs"))
+        parameters = object_of(model.get("model_kwargs"))
         self.model = known_text(model.get("model_name"))
-        self.cap = cap_of(given)
+        self.cap = cap_of(parameters)
         self.requests = number_of(object_of(info.get("model_stats")).get("api_calls")) or 0
         status = known_text(info.get("exit_status"))
         if status is not None:
@@ -105,9 +105,9 @@ class _Trajectory(ChatReader):
         if role == "assistant" or value.get("object") == "response":
             return self._assistant(line, place, extra)
         if role == "tool" or value.get("type") == "function_call_output":
-            said = text_of(value.get("content") if role == "tool" else value.get("output"))
+            output = text_of(value.get("content") if role == "tool" else value.get("output"))
             key = known_text(value.get("tool_call_id")) or known_text(value.get("call_id"))
-            return self.say(line, place, "", (ToolResultPart(key, None, said),))
+            return self.say(line, place, "", (ToolResultPart(key, None, output),))
         if role == "exit":
             place = self._failure(line, extra, place)
             status = known_text(extra.get("exit_status")) or text_of(value.get("content"))[:80]
@@ -128,8 +128,8 @@ class _Trajectory(ChatReader):
                                         f"{len(self.answers):,} of them")
 
     def _assistant(self, line: TranscriptLine, place: TreePlace, extra: dict[str, Any]) -> TreePlace:
-        value, given = line.value, object_of(extra.get("response"))
-        answer = self.answer(line, place, str(given.get("id") or ""))
+        value, response = line.value, object_of(extra.get("response"))
+        answer = self.answer(line, place, str(response.get("id") or ""))
         at = answer.take(line)
         when = extra.get("timestamp", value.get("timestamp"))
         answer.started = str(when) if type(when) in (int, float) else answer.started
@@ -137,7 +137,7 @@ class _Trajectory(ChatReader):
             take_response(answer, value, line, at)
         else:
             take_message(answer, value, line, at)
-            take_litellm_end(answer, given, self.model, at, "extra", "response")
+            take_litellm_end(answer, response, self.model, at, "extra", "response")
         self._command(answer, extra, at)
         return TreePlace(answer)
 
@@ -163,26 +163,26 @@ class _Trajectory(ChatReader):
 
     def _user(self, line: TranscriptLine, place: TreePlace, extra: dict[str, Any]) -> TreePlace:
         """Reads the task, the output of a command, or a complaint, which may contain the rejected answer."""
-        said, kind, given = text_of(line.value.get("content")), extra.get("interrupt_type"), extra.get("response")
-        if isinstance(given, dict) and (given.get("choices") or given.get("object") == "response"):
-            answer = self.answer(line, place, str(given.get("id") or ""))
+        text, kind, response = text_of(line.value.get("content")), extra.get("interrupt_type"), extra.get("response")
+        if isinstance(response, dict) and (response.get("choices") or response.get("object") == "response"):
+            answer = self.answer(line, place, str(response.get("id") or ""))
             at = answer.take(line)
-            if given.get("choices"):
-                take_litellm(answer, given, self.model, line, at, "extra", "response")
+            if response.get("choices"):
+                take_litellm(answer, response, self.model, line, at, "extra", "response")
             else:
-                take_response(answer, given, line, at, "extra", "response")
-            return self.say(line, TreePlace(answer), said, own=True)
+                take_response(answer, response, line, at, "extra", "response")
+            return self.say(line, TreePlace(answer), text, own=True)
         # In its interactive mode the user may give a new task after the model has submitted the first.
         if kind == NEW_TASK and place.answer is not None:
-            return self.say(line, self.say(line, place, SUBMITTED, mark="ended"), said)
-        by_user = kind.startswith("User") if isinstance(kind, str) else kind is None and BY_USER.match(said) is not None
+            return self.say(line, self.say(line, place, SUBMITTED, mark="ended"), text)
+        by_user = kind.startswith("User") if isinstance(kind, str) else kind is None and BY_USER.match(text) is not None
         if by_user and place.answer is not None:
-            return self.say(line, self.say(line, place, "", mark="interrupted"), said)
+            return self.say(line, self.say(line, place, "", mark="interrupted"), text)
         if place.answer is None:
-            return self.say(line, place, said)
+            return self.say(line, place, text)
         if kind is None and unanswered_call(place) is not None:
-            return self.say(line, place, "", (ToolResultPart(None, None, said),))
-        return self.say(line, place, said, own=True)
+            return self.say(line, place, "", (ToolResultPart(None, None, text),))
+        return self.say(line, place, text, own=True)
 
 
 def take_response(
@@ -202,7 +202,7 @@ def take_response(
     take_provider_word(answer, value, at, *path)
     counts = object_of(value.get("usage"))
     if counts:
-        given, made = counts_of(counts, "input_tokens", "output_tokens")
+        input_tokens, output_tokens = counts_of(counts, "input_tokens", "output_tokens")
         thought = number_of(object_of(counts.get("output_tokens_details")).get("reasoning_tokens"))
         cached = number_of(object_of(counts.get("input_tokens_details")).get("cached_tokens"))
-        answer.usage = Usage(given, made, thought, cached)
+        answer.usage = Usage(input_tokens, output_tokens, thought, cached)

@@ -166,9 +166,9 @@ class _Reader(DialogueReader):
         if self.message is None and self.unit == "record" and kind not in ("reasoning", "tool", "compaction"):
             # Only the message says whether its author is the user or a model. Reasoning and calls are always a model's,
             # and so are the events of a run (unit `line`).
-            said = line.value.get("text")
+            text = line.value.get("text")
             self.alone.append(f"a part of a message that is not read with it, {kind}"
-                              + (f": {said[:200]}" if isinstance(said, str) else ""))
+                              + (f": {text[:200]}" if isinstance(text, str) else ""))
         elif self.message is not None and self.message.value.get("role") != "assistant":
             self._user_part(line, lines)
         elif kind == "step-start":
@@ -272,14 +272,14 @@ class _Reader(DialogueReader):
     def _end_message(self) -> None:
         """Ends the message; its stop word or error concerns its last answer."""
         message, self.message = self.message, None
-        made = self.made
+        answers = self.made
         if message is not None and message.value.get("role") == "assistant":
             self._end_answer(message)
         elif message is not None and self.here.since is None:
             title = object_of(message.value.get("summary")).get("title")
             self.alone.append(f"a message of the {message.value['role']}{f': {title}' if title else ''}")
         self._end_step()
-        made.clear()
+        answers.clear()
         self.owner = ""
 
     def _end_answer(self, message: TranscriptLine) -> None:
@@ -340,8 +340,8 @@ class _Reader(DialogueReader):
             self._error_answer(line, retry.get("error"))
         answer = self._begin(line)
         at = answer.take(line)
-        given = value.get("content")
-        content = given if isinstance(given, list) else []
+        stored_content = value.get("content")
+        content = stored_content if isinstance(stored_content, list) else []
         for number, block in enumerate(content):
             if isinstance(block, dict):
                 self._block(answer, block, at, f"/content/{number}", partial(slice_of, line.data, "content", number))

@@ -59,12 +59,12 @@ def rows_of(path: str, schema: Schema) -> Iterator[bytes | UnbuiltRecord]:
 
 def _session(row: dict[str, Any]) -> bytes:
     names = {"id": "id", "parent_id": "parentID", "title": "title", "directory": "directory", "version": "version"}
-    kept = {name: row[column] for column, name in names.items() if isinstance(row.get(column), str)}
+    members = {name: row[column] for column, name in names.items() if isinstance(row.get(column), str)}
     try:
         revert = json.loads(row.get("revert") or "null")
     except (TypeError, ValueError, RecursionError):
         revert = None
-    return compact_json({"projectID": "", **kept, **({"revert": revert} if isinstance(revert, dict) else {})})
+    return compact_json({"projectID": "", **members, **({"revert": revert} if isinstance(revert, dict) else {})})
 
 
 def _message(data: Any, key: Any, session: str) -> bytes:
@@ -256,19 +256,19 @@ def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) 
     state = object_of(block.get("state"))
     call_id = text_or_none(block.get("callID") or block.get("id"))
     name = block.get("tool") or block.get("name")
-    given = state.get("input")
+    call_input = state.get("input")
     # Such a call was never parsed: `raw` has the text received so far (`ToolStatePending`).
     if state.get("status") in ("pending", "streaming"):
-        raw = given if isinstance(given, str) else state.get("raw")
+        raw = call_input if isinstance(call_input, str) else state.get("raw")
         return ToolCall(call_id, str(name or ""), raw if isinstance(raw, str) else "", False, CallKind.FUNCTION,
                         ArgsForm.STRING, at=at)
-    if name == _TOOL and isinstance(given, dict):
-        quoted = _BAD_JSON.search(str(given.get("error")))
-        return ToolCall(call_id, str(given.get("tool") or name), quoted[1] if quoted is not None else None,
+    if name == _TOOL and isinstance(call_input, dict):
+        quoted = _BAD_JSON.search(str(call_input.get("error")))
+        return ToolCall(call_id, str(call_input.get("tool") or name), quoted[1] if quoted is not None else None,
                         quoted is None, CallKind.FUNCTION, ArgsForm.STRING, at=at)
     if _was_lost(block, state):
         return ToolCall(call_id, str(name or ""), None, False, CallKind.FUNCTION, ArgsForm.STRING, at=at)
-    return ToolCall(call_id, str(name or ""), None if given is None else slice_at("state", "input"), True,
+    return ToolCall(call_id, str(name or ""), None if call_input is None else slice_at("state", "input"), True,
                     CallKind.FUNCTION, ArgsForm.OBJECT, at=at)
 
 
@@ -293,8 +293,8 @@ def result_of(block: dict[str, Any], call: ToolCall) -> ToolResultPart | None:
     if status == "completed":
         output = state.get("output")
         texts = [each.get("text") for each in objects_of(state.get("content"))]
-        said = output if isinstance(output, str) else "\n".join(text for text in texts if isinstance(text, str))
-        return ToolResultPart(call.id, call.name, said, False)
+        output_text = output if isinstance(output, str) else "\n".join(text for text in texts if isinstance(text, str))
+        return ToolResultPart(call.id, call.name, output_text, False)
     if status == "error":
         error = state.get("error")
         message = error if isinstance(error, str) else _message_of(object_of(error))
@@ -308,13 +308,13 @@ def usage_of(tokens: Any, api: str) -> Usage | None:
     if not counts:
         return None
     cache = object_of(counts.get("cache"))
-    given, made, thought = counts_of(counts, "input", "output", "reasoning")
+    input_tokens, output_tokens, thought = counts_of(counts, "input", "output", "reasoning")
     cached, written = counts_of(cache, "read", "write")
-    every = (given or 0) + (made or 0) + (thought or 0) + (cached or 0) + (written or 0)
+    every = (input_tokens or 0) + (output_tokens or 0) + (thought or 0) + (cached or 0) + (written or 0)
     # The inspector counts reasoning as part of the output, as most providers do.
-    if made is not None and thought and number_of(counts.get("total")) == every:
-        made += thought
-    return Usage(input_count(api, given, cached, written), made, thought, cached)
+    if output_tokens is not None and thought and number_of(counts.get("total")) == every:
+        output_tokens += thought
+    return Usage(input_count(api, input_tokens, cached, written), output_tokens, thought, cached)
 
 
 def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: At, pointer: str) -> None:
@@ -325,8 +325,8 @@ def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: 
     answer.stop = stop = table_reason(word, STOPS, place, "opencode.stop_reasons")
     raw = value.get("rawFinish")
     if isinstance(raw, str) and raw:
-        seen = (Evidence(PROVIDER, pointer_at(at, "rawFinish"), raw), stop.evidence[-1])
-        answer.word, answer.stop = raw, stop._replace(raw=raw, evidence=seen)
+        evidence = (Evidence(PROVIDER, pointer_at(at, "rawFinish"), raw), stop.evidence[-1])
+        answer.word, answer.stop = raw, stop._replace(raw=raw, evidence=evidence)
 
 
 def end_by_call(answer: TranscriptAnswer, content: list[Any], at: At) -> None:

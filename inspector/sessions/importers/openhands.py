@@ -252,10 +252,10 @@ class _Events(ChatReader):
     def _action(self, line: TranscriptLine, place: TreePlace, meta: dict[str, Any], kind: str) -> TreePlace:
         """Reads an action of the agent: a call of the answer that the action contains, or an answer of its own."""
         value, key = line.value, known_text(meta.get("tool_call_id"))
-        given = object_of(meta.get("model_response"))
+        response = object_of(meta.get("model_response"))
         if type(value.get("id")) is int:
             self.calls[value["id"]] = key or f"event {value['id']}"
-        name = known_text(given.get("id"))
+        name = known_text(response.get("id"))
         found = self.open.get(name) if name is not None else None
         if found is not None:
             # Each action of an answer with several calls repeats the whole answer, so later ones add nothing but their
@@ -264,8 +264,8 @@ class _Events(ChatReader):
             return place
         answer = self.answer(line, place, name or "")
         at = answer.take(line)
-        if given.get("choices"):
-            take_litellm(answer, given, None, line, at, "tool_call_metadata", "model_response")
+        if response.get("choices"):
+            take_litellm(answer, response, None, line, at, "tool_call_metadata", "model_response")
             if name is not None:
                 self.open[name] = answer
         elif kind == "message":
@@ -310,13 +310,13 @@ class _Events(ChatReader):
             return place
         cause = value.get("cause")
         key = known_text(meta.get("tool_call_id")) or (self.calls.get(cause) if type(cause) is int else None)
-        said = first_text(value.get("content"), value.get("message"))
+        text = first_text(value.get("content"), value.get("message"))
         if is_bare(value) and unanswered_call(place) is not None:
-            return self.say(line, place, "", (ToolResultPart(None, kind, said, kind == "error"),))
+            return self.say(line, place, "", (ToolResultPart(None, kind, text, kind == "error"),))
         # An observation without a cause is OpenHands' own, such as a change of its state.
         if key is None:
-            return self.say(line, place, said, own=True)
-        return self.say(line, place, "", (ToolResultPart(key, kind, said, kind in ("error", "user_rejected")),))
+            return self.say(line, place, text, own=True)
+        return self.say(line, place, "", (ToolResultPart(key, kind, text, kind in ("error", "user_rejected")),))
 
     # -- version 1 ---------------------------------------------------------------------------------------------------
 
@@ -331,15 +331,16 @@ class _Events(ChatReader):
         if kind == "ActionEvent":
             return self._sdk_answer(line, place, value)
         if kind == "ObservationEvent":
-            seen = object_of(value.get("observation"))
-            part = ToolResultPart(key, known_text(value.get("tool_name")), sdk_text(seen), seen.get("is_error") is True)
+            observation = object_of(value.get("observation"))
+            part = ToolResultPart(key, known_text(value.get("tool_name")), sdk_text(observation),
+                                  observation.get("is_error") is True)
             return self.say(line, place, "", (part,))
         if kind in ("AgentErrorEvent", "UserRejectObservation"):
             refused = kind == "UserRejectObservation"
             why = known_text(value.get("rejection_reason" if refused else "error")) or ""
             # The words by which Claude Code marks a refusal: later rules recognise them in a result.
-            said = f"The user doesn't want to proceed with this tool use. {why}" if refused else why
-            return self.say(line, place, "", (ToolResultPart(key, None, said, True),))
+            text = f"The user doesn't want to proceed with this tool use. {why}" if refused else why
+            return self.say(line, place, "", (ToolResultPart(key, None, text, True),))
         if kind == "InterruptEvent":
             return self.say(line, place, "", mark="interrupted")
         if kind == "LLMCompletionLogEvent":
@@ -353,21 +354,21 @@ class _Events(ChatReader):
     def _note_log(self, line: TranscriptLine, value: dict[str, Any]) -> None:
         """Notes a logged response, which comes before the events of its answer or after them."""
         text = value.get("log_data")
-        given = object_of(object_in(text).get("response")) if isinstance(text, str) else {}
-        name = known_text(given.get("id"))
+        response = object_of(object_in(text).get("response")) if isinstance(text, str) else {}
+        name = known_text(response.get("id"))
         if name is not None:
-            self.logged[name] = line, given
+            self.logged[name] = line, response
             if name in self.open:
                 self._end_logged(self.open[name], name)
 
     def _end_logged(self, answer: TranscriptAnswer, name: str) -> None:
         """Reads the end of an answer from its logged response: JSON inside a string, into which no pointer leads."""
-        line, given = self.logged[name]
+        line, response = self.logged[name]
         at = pointer_at(answer.take(line), "log_data")
-        if given.get("object") == "response":
-            take_provider_word(answer, given, at)
+        if response.get("object") == "response":
+            take_provider_word(answer, response, at)
         else:
-            take_litellm_end(answer, given, None, at)
+            take_litellm_end(answer, response, None, at)
         answer.word_at = at
         if answer.stop is not None:
             answer.stop = answer.stop._replace(evidence=tuple(each._replace(at=at) for each in answer.stop.evidence))

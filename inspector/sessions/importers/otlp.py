@@ -73,11 +73,11 @@ _MISSING = "OTLP traces in protobuf need the extra traces: pip install 'loop-ins
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises JSON with resource spans or printed spans, or protobuf with the attribute names of such spans."""
-    seen = first_look(head)
-    if isinstance(seen.first, dict):
-        return 100 if any(name in seen.first for name in RESOURCES) or _is_printed(seen.first) else 0
+    parsed_head = first_look(head)
+    if isinstance(parsed_head.first, dict):
+        return 100 if any(name in parsed_head.first for name in RESOURCES) or _is_printed(parsed_head.first) else 0
     # JSON behind an empty line would pass for protobuf, whose first byte is a line feed, too.
-    if seen.text[:1] in (b"{", b"["):
+    if parsed_head.text[:1] in (b"{", b"["):
         return 0
     return 95 if _is_proto(head) and any(name in head for name in NAMES) else 0
 
@@ -110,11 +110,11 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _json_spans(data: bytes) -> Iterator[bytes]:
-    seen = first_look(data[:HEAD])
-    if _is_printed(seen.first):
+    parsed_head = first_look(data[:HEAD])
+    if _is_printed(parsed_head.first):
         yield from (span for _, span, _ in list_pieces(b"[" + data))
         return
-    lines = data.split(b"\n") if seen.lines else [data]
+    lines = data.split(b"\n") if parsed_head.lines else [data]
     for line in lines:
         for name in RESOURCES:
             for _, resource, _ in list_pieces(line, name) if line.strip() else ():
@@ -282,9 +282,9 @@ class _Traces(ChatReader):
             self.reading.notices.append(f"spans that are not an answer of a model: {others:,}")
 
     def _tool(self, span: TraceSpan) -> None:
-        key, said = known_text(fact(span.attributes, "call")), fact(span.attributes, "result")
-        if key is not None and said is not None:
-            text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+        key, output = known_text(fact(span.attributes, "call")), fact(span.attributes, "result")
+        if key is not None and output is not None:
+            text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
             self.tools[key] = ToolResultPart(key, None, text, "error.type" in span.attributes)
 
     def _group(self, span: TraceSpan) -> tuple[str, str]:
@@ -339,9 +339,10 @@ class _Traces(ChatReader):
         failed = status.get("code", status.get("status_code")) in (2, "2", "STATUS_CODE_ERROR", "ERROR")
         why_failed = known_text(status.get("message")) or known_text(status.get("description"))
         answer.word_at = at
-        said = [word for word in words if word is not None]
+        stop_words = [word for word in words if word is not None]
         # The span and its message may have different words. A word for a clean end must not hide a cut.
-        word = next((word for word in said if row_of(word).stop not in WORDLESS), said[0] if said else None)
+        word = next((word for word in stop_words if row_of(word).stop not in WORDLESS),
+                    stop_words[0] if stop_words else None)
         kind = known_text(self.spans[line.number].attributes.get("error.type"))
         if word is not None:
             # Instrumentations leave contents out by default.
@@ -388,7 +389,8 @@ def take_output(answer: TranscriptAnswer, message: SpanMessage | None, at: At) -
         return
     answer.parts += [ReasoningPart(message.reasoning)] if message.reasoning else []
     answer.parts += [TextPart(message.text)] if message.text else []
-    for key, name, given in message.calls:
-        text = given if isinstance(given, str) else None if given is None else json.dumps(given, ensure_ascii=False)
-        form = ArgsForm.STRING if isinstance(given, str) else ArgsForm.OBJECT
+    for key, name, arguments in message.calls:
+        text = arguments if isinstance(arguments, str) else (
+            None if arguments is None else json.dumps(arguments, ensure_ascii=False))
+        form = ArgsForm.STRING if isinstance(arguments, str) else ArgsForm.OBJECT
         answer.parts.append(ToolCall(key, name, text, True, CallKind.FUNCTION, form, at=at))

@@ -84,11 +84,12 @@ def usage_of(usage: Any, api: str) -> Usage | None:
     """Token counts in pi's names. The input leaves out cached tokens, unless the total shows that it includes them."""
     if not isinstance(usage, dict):
         return None
-    given, made, cached, written, total = counts_of(usage, "input", "output", "cacheRead", "cacheWrite", "totalTokens")
+    input_tokens, output_tokens, cached, written, total = counts_of(
+        usage, "input", "output", "cacheRead", "cacheWrite", "totalTokens")
     # A total that equals input plus output shows that cached tokens are part of the input already.
-    if total is None or total != (given or 0) + (made or 0):
-        given = input_count(api, given, cached, written)
-    return Usage(given, made, None, cached)
+    if total is None or total != (input_tokens or 0) + (output_tokens or 0):
+        input_tokens = input_count(api, input_tokens, cached, written)
+    return Usage(input_tokens, output_tokens, None, cached)
 
 
 def result_text(value: Any, number: int) -> str:
@@ -145,11 +146,11 @@ FIELDS: Fields = {
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises the header in the first line; if it is lost, a message by its members in the tree."""
-    seen = first_look(head)
-    first = seen.first
+    parsed_head = first_look(head)
+    first = parsed_head.first
     if isinstance(first, dict) and first.get("type") == "session" and "id" in first:
         return 100 if "cwd" in first or "version" in first else 0
-    return 80 if any(map(_is_message, seen.objects)) else 0
+    return 80 if any(map(_is_message, parsed_head.objects)) else 0
 
 
 def _is_message(value: dict[str, Any]) -> bool:

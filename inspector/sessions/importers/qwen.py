@@ -51,8 +51,8 @@ _DECODER = json.JSONDecoder(strict=False)
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises a row with a session, an id and a message of parts, or a system record that only Qwen Code writes."""
-    seen = first_look(head)
-    for value in seen.objects:
+    parsed_head = first_look(head)
+    for value in parsed_head.objects:
         if "sessionId" in value and ("parts" in object_of(value.get("message"))
                                      or ("uuid" in value and "systemPayload" in value) or MANAGED in value):
             return 100
@@ -118,8 +118,8 @@ class _Transcript(ChatReader):
                 result_of(object_of(part.get("functionResponse"))) for part in parts if "functionResponse" in part
             ) or (outcome_of(object_of(value.get("toolCallResult")), parts),))
         if kind == "user":
-            shown = known_text(object_of(value.get("systemPayload")).get("displayText"))
-            text = shown or "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+            display_text = known_text(object_of(value.get("systemPayload")).get("displayText"))
+            text = display_text or "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
             own = value.get("subtype") in OWN or value.get("provenance") not in (None, "real_user")
             return self.say(line, place, text, own=own)
         return self._system(line, lines, place)
@@ -187,10 +187,10 @@ class _Transcript(ChatReader):
             return self.say(line, place, "", mark="interrupted")
         if state == "error":
             # a row of telemetry may tell of the same failure
-            known = place.right_above is not None and place.right_above.error is not None
+            has_failed = place.right_above is not None and place.right_above.error is not None
             failure = {"error_message": known_text(error.get("message")) or "no message",
                        "status_code": written_status(error.get("code"))}
-            return place if known else self._failure(line, failure, place)
+            return place if has_failed else self._failure(line, failure, place)
         if state == "completed" and word in (None, "end_turn"):
             return self.say(line, place, "turn_result", mark="ended")
         last = place.right_above
@@ -218,15 +218,16 @@ def result_of(value: dict[str, Any]) -> ToolResultPart:
     body = object_of(response)
     error = body.get("error")
     text = body.get("output", error)  # Gemini's convention for a function's response: `output`, or `error`
-    said = text if isinstance(text, str) else json.dumps(response, ensure_ascii=False)
-    return ToolResultPart(known_text(value.get("id")), known_text(value.get("name")), said, error is not None)
+    output_text = text if isinstance(text, str) else json.dumps(response, ensure_ascii=False)
+    return ToolResultPart(known_text(value.get("id")), known_text(value.get("name")), output_text, error is not None)
 
 
 def outcome_of(value: dict[str, Any], parts: list[dict[str, Any]]) -> ToolResultPart:
     """The result of a call whose row has no function response: the displayed outcome, or its text."""
-    said = "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    parts_text = "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
     result = value.get("result", value.get("resultDisplay"))
-    text = said or (result if isinstance(result, str) else json.dumps(result, ensure_ascii=False) if result else "")
+    text = parts_text or (
+        result if isinstance(result, str) else json.dumps(result, ensure_ascii=False) if result else "")
     failed = value.get("status") in ("error", "cancelled")
     return ToolResultPart(known_text(value.get("callId")), known_text(value.get("name")), text, failed)
 
@@ -235,9 +236,10 @@ def usage_of(counts: Any) -> Usage | None:
     """Token counts in Gemini's names; reasoning is part of the output, unless the total shows that it is separate."""
     if not isinstance(counts, dict):
         return None
-    given, made, thought, cached = counts_of(
+    input_tokens, output_tokens, thought, cached = counts_of(
         counts, "promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
-    if made is not None and thought:
-        beside = number_of(counts.get("totalTokenCount")) == (given or 0) + made + thought
-        made += thought if beside or thought > made else 0  # reasoning above the output cannot be part of it
-    return Usage(given, made, thought, cached)
+    if output_tokens is not None and thought:
+        beside = number_of(counts.get("totalTokenCount")) == (input_tokens or 0) + output_tokens + thought
+        # reasoning above the output cannot be part of it
+        output_tokens += thought if beside or thought > output_tokens else 0
+    return Usage(input_tokens, output_tokens, thought, cached)

@@ -50,13 +50,13 @@ def first_look(head: bytes) -> FileHead:
     """Parses the beginning of a file; if it starts within a row, from the next row."""
     # Windows PowerShell writes UTF-8 with a byte order mark.
     text = (head[3:] if head.startswith(b"\xef\xbb\xbf") else head).lstrip()
-    seen = _look(text)
-    if seen.first is None:
+    parsed_head = _look(text)
+    if parsed_head.first is None:
         _, _, rest = text.partition(b"\n")
         # A file that is followed, or one that was cut at its front, may begin within a row.
         if rest.startswith(b'{"') and complete(rest.partition(b"\n")[0]):
             return _look(rest)
-    return seen
+    return parsed_head
 
 
 def first_value(data: bytes) -> Any:
@@ -119,15 +119,15 @@ def in_order(row: dict[str, Any]) -> tuple[float, float, str]:
 
 def in_tree(rows: list[dict[str, Any]], parent: str) -> Iterator[dict[str, Any]]:
     """Sessions in order, each followed by its children."""
-    known = {row.get("id") for row in rows}
+    ids = {row.get("id") for row in rows}
     below: dict[Any, list[dict[str, Any]]] = {}
     for row in rows:
         above = row.get(parent)
-        below.setdefault(above if above in known and above != row.get("id") else None, []).append(row)
+        below.setdefault(above if above in ids and above != row.get("id") else None, []).append(row)
     done: set[Any] = set()
     stack = list(reversed(below.get(None, [])))
     # Damaged parents may form a ring, whose sessions are reached from no root.
-    while stack or len(done) < len(known):
+    while stack or len(done) < len(ids):
         row = stack.pop() if stack else next(row for row in rows if row.get("id") not in done)
         if row.get("id") in done:
             continue

@@ -196,11 +196,11 @@ class _Reader(DialogueReader):
         self.sent_back = RESULT.match(text) is not None and TYPED.search(text) is None
         found = MODEL.search(text)
         self.model = found[1] if found is not None else self.model  # only messages with environment details name it
-        said = DETAILS.sub("", text).strip()
-        if said:
-            own = is_own(line.value) or (OWN.match(said) is not None and not TYPED.search(said))
+        message = DETAILS.sub("", text).strip()
+        if message:
+            own = is_own(line.value) or (OWN.match(message) is not None and not TYPED.search(message))
             self.turns += [] if own else [[]]
-            self.user(line.number, said, own=own)
+            self.user(line.number, message, own=own)
 
     def _text_results(self, content: Any) -> Iterator[ToolResultPart]:
         """The results in the form of text. Each belongs to the first call with the result's tool name and no result so
@@ -292,8 +292,9 @@ class _Reader(DialogueReader):
 def _usage(metrics: dict[str, Any]) -> Usage | None:
     """The counts that newer releases of Cline's extension write into a message."""
     tokens = object_of(metrics.get("tokens"))
-    sent, made = number_of(tokens.get("prompt")), number_of(tokens.get("completion"))
-    return None if sent is None and made is None else Usage(sent, made, None, number_of(tokens.get("cached")))
+    input_tokens, output_tokens = number_of(tokens.get("prompt")), number_of(tokens.get("completion"))
+    return None if input_tokens is None and output_tokens is None else Usage(
+        input_tokens, output_tokens, None, number_of(tokens.get("cached")))
 
 
 def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:
@@ -303,15 +304,15 @@ def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:
                     if type(part) is TextPart and note in part.text else part for part in answer.parts]
     if answer.stop is None:
         stop = NOTES[note]
-        known = recorder_reason(stop, None, at, note, "roo.notes")
-        answer.stop = known if stop is not Stop.UNKNOWN else unrecorded_reason(at)
+        reason = recorder_reason(stop, None, at, note, "roo.notes")
+        answer.stop = reason if stop is not Stop.UNKNOWN else unrecorded_reason(at)
 
 
 def _reject(answer: TranscriptAnswer) -> None:
     """Marks calls as malformed whose result says that their arguments could not be parsed."""
     # A call whose whole text was kept shows itself what is wrong with it.
-    kept = {call.id for call in answer.calls if call.form is ArgsForm.STRING}
-    refused = {key: part for key, part in answer.results.items() if key not in kept and REJECTED.search(part.text)}
+    whole_ids = {call.id for call in answer.calls if call.form is ArgsForm.STRING}
+    refused = {key: part for key, part in answer.results.items() if key not in whole_ids and REJECTED.search(part.text)}
     if not refused:
         return
     answer.parts = [part._replace(closed=False) if type(part) is ToolCall and part.id in refused else part
@@ -352,7 +353,7 @@ def _screen_messages(screen: bytes) -> Iterator[bytes]:
 
     A row that is not a message remains as its kind alone, so that it is counted.
     """
-    said: list[dict[str, str]] = []
+    blocks: list[dict[str, str]] = []
     first = True
     requests = {request.ts: request for request in requests_of(screen)}
     for piece in elements(screen):
@@ -360,12 +361,12 @@ def _screen_messages(screen: bytes) -> Iterator[bytes]:
         kind, text, at = value.get("say") or value.get("ask"), value.get("text"), value.get("ts")
         own = value.get("type") == "say" and kind in _UI_TEXT and not first  # the first row is the task
         if isinstance(text, str) and own:
-            said.append({"type": "text", "text": text} if kind != "reasoning" else {"thinking": text})
+            blocks.append({"type": "text", "text": text} if kind != "reasoning" else {"thinking": text})
             continue
         if kind in ("api_req_started", "user_feedback") or first:
-            if said:
-                yield compact_json({"role": "assistant", "content": said})
-                said = []
+            if blocks:
+                yield compact_json({"role": "assistant", "content": blocks})
+                blocks = []
             if kind == "api_req_started" and type(at) in (int, float) and at in requests:
                 yield compact_json(requests[at].record())
             elif isinstance(text, str) and kind in ("text", "task", "user_feedback"):
@@ -376,5 +377,5 @@ def _screen_messages(screen: bytes) -> Iterator[bytes]:
         else:
             yield compact_json({"role": "screen", "kind": str(kind)})
         first = False
-    if said:
-        yield compact_json({"role": "assistant", "content": said})
+    if blocks:
+        yield compact_json({"role": "assistant", "content": blocks})

@@ -43,8 +43,8 @@ class TaskRequest(NamedTuple):
     def of(cls, value: dict[str, Any]) -> TaskRequest:
         """The request of a record."""
         counts = value.get("usage")
-        known = [number_of(count) for count in counts] if isinstance(counts, list) and len(counts) == 3 else None
-        usage = Usage(known[0], known[1], None, known[2]) if known is not None else None
+        numbers = [number_of(count) for count in counts] if isinstance(counts, list) and len(counts) == 3 else None
+        usage = Usage(numbers[0], numbers[1], None, numbers[2]) if numbers is not None else None
         at = value.get("ts")
         return cls(at if isinstance(at, (int, float)) else 0, usage, known_text(value.get("protocol")),
                    known_text(value.get("cancel")), known_text(value.get("failure")), value.get("done") is True,
@@ -79,13 +79,14 @@ def _asks_if_done(row: dict[str, Any]) -> bool:
 
 def _request(row: dict[str, Any]) -> TaskRequest:
     text, at = row.get("text"), row.get("ts")
-    given = object_of(partial(text.encode("utf-8", "replace")) if isinstance(text, str) else None)
-    made = number_of(given.get("tokensOut"))
-    sent = number_of(given.get("tokensIn"))
-    usage = None if made is None and sent is None else Usage(sent, made, None, number_of(given.get("cacheReads")))
-    return TaskRequest(at if isinstance(at, (int, float)) else 0, usage, known_text(given.get("apiProtocol")),
-                       known_text(given.get("cancelReason")), known_text(given.get("streamingFailedMessage")),
-                       given.get("cost") is not None)
+    members = object_of(partial(text.encode("utf-8", "replace")) if isinstance(text, str) else None)
+    output_tokens = number_of(members.get("tokensOut"))
+    input_tokens = number_of(members.get("tokensIn"))
+    usage = None if output_tokens is None and input_tokens is None else Usage(
+        input_tokens, output_tokens, None, number_of(members.get("cacheReads")))
+    return TaskRequest(at if isinstance(at, (int, float)) else 0, usage, known_text(members.get("apiProtocol")),
+                       known_text(members.get("cancelReason")), known_text(members.get("streamingFailedMessage")),
+                       members.get("cost") is not None)
 
 
 def with_requests(messages: list[bytes], requests: list[TaskRequest]) -> tuple[list[bytes], int]:

@@ -97,8 +97,8 @@ def is_tool(attributes: Attributes) -> bool:
 
 def cap_of(attributes: Attributes) -> int | None:
     """The output cap of the request."""
-    given = object_of(load_json(attributes.get("llm.invocation_parameters")))
-    counts = (count(fact(attributes, "cap")), *(count(given.get(name)) for name in CAPS))
+    parameters = object_of(load_json(attributes.get("llm.invocation_parameters")))
+    counts = (count(fact(attributes, "cap")), *(count(parameters.get(name)) for name in CAPS))
     return next((each for each in counts if each), None)
 
 
@@ -121,16 +121,16 @@ def load_json(value: Any) -> Any:
 
 def word_of(attributes: Attributes) -> str | None:
     """The stop word of the first choice."""
-    given = load_json(fact(attributes, "word"))
-    first = given[0] if isinstance(given, list) and given else given  # the conventions have a list, one word per choice
+    words = load_json(fact(attributes, "word"))
+    first = words[0] if isinstance(words, list) and words else words  # the conventions have a list, one word per choice
     return known_text(first)
 
 
 def inputs_of(attributes: Attributes) -> list[SpanMessage]:
     """The recorded input messages; empty if there are none."""
     found = list(_messages(attributes, INPUTS, FLAT_INPUTS))
-    said = known_text(attributes.get("input.value")) if not found else None
-    return [SpanMessage("user", said)] if said else found
+    input_text = known_text(attributes.get("input.value")) if not found else None
+    return [SpanMessage("user", input_text)] if input_text else found
 
 
 def outputs_of(attributes: Attributes) -> list[SpanMessage]:
@@ -139,8 +139,8 @@ def outputs_of(attributes: Attributes) -> list[SpanMessage]:
     text, calls = (attributes.get(f"ai.response.{name}") for name in ("text", "toolCalls"))
     if not found and (text or calls):  # the AI SDK's own names
         return [message_of({"role": "assistant", "content": text, "tool_calls": calls})]
-    said = known_text(attributes.get("output.value")) if not found else None
-    return [SpanMessage("assistant", said)] if said else found
+    output_text = known_text(attributes.get("output.value")) if not found else None
+    return [SpanMessage("assistant", output_text)] if output_text else found
 
 
 def _messages(attributes: Attributes, names: tuple[str, ...], flat: tuple[str, ...]) -> Iterator[SpanMessage]:
@@ -209,7 +209,7 @@ def message_of(value: Any) -> SpanMessage:
         texts.append(message["content"] if isinstance(message["content"], str) else json.dumps(content))
     for each in parts:
         part = object_of(each.get("message_content")) or each
-        kind, said = part.get("type"), known_text(part.get("content")) or known_text(part.get("text"))
+        kind, part_text = part.get("type"), known_text(part.get("content")) or known_text(part.get("text"))
         function = object_of(part.get("functionCall") or part.get("function_call"))
         answered = object_of(part.get("functionResponse") or part.get("function_response"))
         if kind in ("tool_call", "tool_use", "function_call", "function") or function:
@@ -218,13 +218,13 @@ def message_of(value: Any) -> SpanMessage:
             results.append(ToolResultPart(known_text(answered.get("id")), known_text(answered.get("name")),
                                           _text(answered.get("response", ""))))
         elif kind in ("tool_call_response", "tool_result", "tool_response"):
-            given = next((part[name] for name in ("response", "result", "content") if part.get(name) is not None), "")
+            output = next((part[name] for name in ("response", "result", "content") if part.get(name) is not None), "")
             key = known_text(part.get("id")) or known_text(part.get("tool_use_id"))
-            results.append(ToolResultPart(key, None, _text(given)))
+            results.append(ToolResultPart(key, None, _text(output)))
         elif kind in ("reasoning", "thinking"):
-            thoughts.append(said or known_text(part.get("thinking")) or "")
-        elif said:
-            texts.append(said)
+            thoughts.append(part_text or known_text(part.get("thinking")) or "")
+        elif part_text:
+            texts.append(part_text)
     role, text = str(message.get("role") or value.get("role") or ""), "\n".join(texts)
     if role == "tool" and not results:
         key = known_text(message.get("tool_call_id")) or known_text(message.get("id"))
@@ -236,9 +236,9 @@ def _call(value: dict[str, Any]) -> tuple[str | None, str, Any]:
     call = object_of(value.get("tool_call")) or value
     function = object_of(call.get("function")) or call
     names = ("arguments", "arguments_json", "input", "args")
-    given = next((function[name] for name in names if name in function), None)
+    arguments = next((function[name] for name in names if name in function), None)
     key = next((key for name in ("call_id", "id", "toolCallId") if (key := known_text(call.get(name)))), None)
-    return key, known_text(function.get("name")) or known_text(function.get("toolName")) or "", given
+    return key, known_text(function.get("name")) or known_text(function.get("toolName")) or "", arguments
 
 
 def _text(value: Any) -> str:

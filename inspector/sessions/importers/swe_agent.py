@@ -125,9 +125,9 @@ class _Trajectory(ChatReader):
             self.reading.notices.append(
                 f"the run ended with exit_status {status[:80]!r}: its outcome, not a stop reason")
         self.requests = number_of(stats.get("api_calls")) or 0
-        sent, made = number_of(stats.get("tokens_sent")), number_of(stats.get("tokens_received"))
-        if sent or made:
-            notice = f"tokens are counted for the whole run alone: {sent or 0:,} in, {made or 0:,} out"
+        input_tokens, output_tokens = number_of(stats.get("tokens_sent")), number_of(stats.get("tokens_received"))
+        if input_tokens or output_tokens:
+            notice = f"tokens are counted for the whole run alone: {input_tokens or 0:,} in, {output_tokens or 0:,} out"
             self.reading.notices.append(notice)
         steps = objects_of(run.get("trajectory"))
         if steps and isinstance(steps[-1].get("action"), str) and isinstance(steps[-1].get("observation"), str):
@@ -189,25 +189,25 @@ class _Trajectory(ChatReader):
             take_command(answer, value, at)
         return TreePlace(answer)
 
-    def _exit(self, line: TranscriptLine, place: TreePlace, said: re.Match[str]) -> TreePlace:
+    def _exit(self, line: TranscriptLine, place: TreePlace, match: re.Match[str]) -> TreePlace:
         """Reads the text with which SWE-agent gives up: a failed request, or the end of its loop."""
-        row = next((row for words, row in REFUSED.items() if said[1].startswith(words)), None)
+        row = next((row for words, row in REFUSED.items() if match[1].startswith(words)), None)
         if row is None:
-            return self.say(line, place, redact.text(said[0])[:200], mark="stopped")
+            return self.say(line, place, redact.text(match[0])[:200], mark="stopped")
         answer = self.answer(line, place)
         at = pointer_at(answer.take(line), "thought")
-        answer.error = error_in_text(said[0], None, None)
-        answer.stop = recorder_reason(row.stop, row.detail, at, said[0][:80], "swe_agent.exits")
+        answer.error = error_in_text(match[0], None, None)
+        answer.stop = recorder_reason(row.stop, row.detail, at, match[0][:80], "swe_agent.exits")
         return TreePlace(answer)
 
     def _observation(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads the output of a command, or the task."""
         value = line.value
-        said, ids = text_of(value.get("content")), value.get("tool_call_ids")
+        text, ids = text_of(value.get("content")), value.get("tool_call_ids")
         key = known_text(ids[0]) if isinstance(ids, list) and ids else None
         if key is not None or unanswered_call(place) is not None:
-            return self.say(line, place, "", (ToolResultPart(key, None, said),))
-        return self.say(line, place, said, own=place.answer is not None)
+            return self.say(line, place, "", (ToolResultPart(key, None, text),))
+        return self.say(line, place, text, own=place.answer is not None)
 
     def _step(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads a step: an answer and its output in one record."""
@@ -218,14 +218,14 @@ class _Trajectory(ChatReader):
         answer = self.answer(line, place)
         at = answer.take(line)
         # `response` is the whole text, `thought` only the part of it that stands before the command.
-        said = known_text(value.get("response")) or known_text(value.get("thought"))
-        answer.parts += [TextPart(said)] if said else []
+        text = known_text(value.get("response")) or known_text(value.get("thought"))
+        answer.parts += [TextPart(text)] if text else []
         take_command(answer, value, at)
-        seen = value.get("observation")
-        if not isinstance(seen, str):
+        observation = value.get("observation")
+        if not isinstance(observation, str):
             return TreePlace(answer)
-        results = (ToolResultPart(None, None, seen),) if answer.calls else ()
-        return self.say(line, TreePlace(answer), "" if results else seen, results, own=True)
+        results = (ToolResultPart(None, None, observation),) if answer.calls else ()
+        return self.say(line, TreePlace(answer), "" if results else observation, results, own=True)
 
 
 def take_command(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
@@ -237,8 +237,8 @@ def take_command(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> Non
 
 def given_up(value: dict[str, Any], text: Any) -> re.Match[str] | None:
     """Why SWE-agent gave up the run, where it wrote that in place of an answer; None for an answer of the model."""
-    action, said = value.get("action") or "", value.get("thought")
+    action, thought = value.get("action") or "", value.get("thought")
     idle = isinstance(action, str) and (not action.strip() or action.startswith("exit_"))
-    if not idle or value.get("tool_calls") or not isinstance(said, str) or text != said:
+    if not idle or value.get("tool_calls") or not isinstance(thought, str) or text != thought:
         return None
-    return EXIT.fullmatch(said)
+    return EXIT.fullmatch(thought)

@@ -53,7 +53,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads all interactions, one per entry."""
     reading = FileReading()
     room = options.room or Room()
-    seen: set[int] = set()
+    visited_ids: set[int] = set()
     for entry, value in enumerate(_interactions(data, reading)):
         if not isinstance(value, dict) or not all(isinstance(value.get(name), dict) for name in _SIDES):
             reading.skipped.append(Skipped(entry, "an interaction without a request and a response"))
@@ -61,7 +61,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         try:
             if any(_PARSED in side for side in value.values()) and _REWRITTEN not in reading.notices:
                 reading.notices.append(_REWRITTEN)
-            raw = _raw(entry, value, room, seen)
+            raw = _raw(entry, value, room, visited_ids)
         except ODD as why:
             raw = f"an interaction that {unusable(why)}"
         reading.add(entry, raw)
@@ -202,15 +202,15 @@ def _stored_body(
     return json.dumps(_with_types(value), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def _size(value: Any, known: dict[int, int]) -> int:
+def _size(value: Any, sizes: dict[int, int]) -> int:
     """The approximate length of a value's JSON, counting each repetition by an anchor."""
     if not isinstance(value, (dict, list)):
         return len(value) + 8 if value is not None else 8
-    if id(value) not in known:
+    if id(value) not in sizes:
         parts = value.values() if isinstance(value, dict) else value
         names = sum(map(len, value)) if isinstance(value, dict) else 0
-        known[id(value)] = 8 + names + sum(_size(part, known) for part in parts)
-    return known[id(value)]
+        sizes[id(value)] = 8 + names + sum(_size(part, sizes) for part in parts)
+    return sizes[id(value)]
 
 
 def _with_types(value: Any) -> Any:

@@ -204,16 +204,17 @@ class _Chat(ChatReader):
         """Adds one answer of the model, and the results of its calls."""
         answer = self._begin(line, place, f"round {number}", turn)
         path = ("result", "metadata", "toolCallRounds", number)
-        said = object_of(turn.get("thinking")).get("text")
-        thought = "".join(each for each in said if isinstance(each, str)) if isinstance(said, list) else text_of(said)
+        thinking = object_of(turn.get("thinking")).get("text")
+        thought = "".join(each for each in thinking if isinstance(each, str)) if (
+            isinstance(thinking, list)) else text_of(thinking)
         if thought:
             answer.parts.append(ReasoningPart(thought))
         if known_text(turn.get("response")):
             answer.parts.append(TextPart(turn["response"]))
         parts = []
         for at, call in enumerate(objects_of(turn.get("toolCalls"))):
-            given, key = call.get("arguments"), known_text(call.get("id"))
-            answer.parts.append(call_of(key, call.get("name"), given, _write_json(given), "arguments",
+            arguments, key = call.get("arguments"), known_text(call.get("id"))
+            answer.parts.append(call_of(key, call.get("name"), arguments, _write_json(arguments), "arguments",
                                         pointer_at(answer.word_at, *path, "toolCalls", at)))
             if key in results:
                 parts.append(_result(key, known_text(call.get("name")), results))
@@ -225,13 +226,13 @@ class _Chat(ChatReader):
 
     def _response(self, line: TranscriptLine, place: TreePlace, failed: bool) -> TreePlace:
         """Reads the displayed answer of a request without rounds."""
-        given = line.value.get("response")
-        shown = [{"value": given}] if isinstance(given, str) else objects_of(given)
-        if not shown and not failed:
+        response = line.value.get("response")
+        parts = [{"value": response}] if isinstance(response, str) else objects_of(response)
+        if not parts and not failed:
             return place
         answer = self._begin(line, place, "response")
         texts: list[str] = []
-        for part in shown:
+        for part in parts:
             text = part.get("value", object_of(part.get("content")).get("value"))
             if part.get("kind") == "thinking" and text_of(text):
                 answer.parts.append(ReasoningPart(text_of(text)))
@@ -274,6 +275,6 @@ def _write_json(value: Any) -> Any:
 def _usage(request: dict[str, Any], metadata: dict[str, Any]) -> Usage | None:
     """The counts of a request: in newer files its own, also as an object, in others those of its metadata."""
     own = {**object_of(request.get("usage")), **request}
-    given = number_of(own.get("promptTokens", metadata.get("promptTokens")))
-    made = number_of(own.get("completionTokens", metadata.get("outputTokens")))
-    return None if given is None and made is None else Usage(given, made)
+    input_tokens = number_of(own.get("promptTokens", metadata.get("promptTokens")))
+    output_tokens = number_of(own.get("completionTokens", metadata.get("outputTokens")))
+    return None if input_tokens is None and output_tokens is None else Usage(input_tokens, output_tokens)

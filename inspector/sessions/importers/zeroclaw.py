@@ -115,16 +115,16 @@ def _rows(path: str) -> Iterator[UnbuiltRecord]:
 
 def _editor_rows(database: sqlite3.Connection) -> Iterator[UnbuiltRecord]:
     """The messages of each session of an editor in order, each followed by its calls and then by their results."""
-    said, called = ("role", "content", "reasoning_content", "created_at"), (
+    message_columns, call_columns = ("role", "content", "reasoning_content", "created_at"), (
         "event_kind", "tool_call_id", "tool_name", "payload", "outcome")
     for session in database.execute("SELECT * FROM acp_sessions ORDER BY id").fetchall():
         key = session["session_uuid"]
         for row in database.execute("SELECT * FROM acp_messages WHERE session_id = ? ORDER BY id", (session["id"],)):
-            yield _record(row, key, "acp_messages", said)
+            yield _record(row, key, "acp_messages", message_columns)
             calls = database.execute(
                 "SELECT * FROM acp_tool_calls WHERE message_id = ? ORDER BY event_kind <> 'in', id", (row["id"],))
             for call in calls:
-                yield _record(call, key, "acp_tool_calls", called)
+                yield _record(call, key, "acp_tool_calls", call_columns)
 
 
 def _record(row: sqlite3.Row, key: Any, table: str, columns: tuple[str, ...]) -> UnbuiltRecord:
@@ -161,8 +161,8 @@ class _Reader(DialogueReader):
             self._answer(line, text, inner)
         elif role == "tool":
             key = known_text(inner.get("tool_call_id"))
-            said = inner.get("content") if key is not None else text
-            self.results(line.number, ToolResultPart(key, None, said if isinstance(said, str) else text, False))
+            output = inner.get("content") if key is not None else text
+            self.results(line.number, ToolResultPart(key, None, output if isinstance(output, str) else text, False))
         elif role == "user":
             self.after_results[self.session] = text.startswith(RESULTS)
             self.user(line.number, text, own=text.startswith(RESULTS))
@@ -216,9 +216,9 @@ class _Reader(DialogueReader):
         if known_text(inner.get("content")):
             answer.parts.append(TextPart(inner["content"]))
         for call in map(object_of, calls):
-            given = call.get("arguments")
-            find = partial(_write_json, given)
-            answer.parts.append(call_of(call.get("id"), call.get("name"), given, find, "arguments", at))
+            arguments = call.get("arguments")
+            find = partial(_write_json, arguments)
+            answer.parts.append(call_of(call.get("id"), call.get("name"), arguments, find, "arguments", at))
 
 
 def _write_json(value: Any, *path: str | int) -> str | None:

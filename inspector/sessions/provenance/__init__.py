@@ -128,9 +128,9 @@ def _stop(response: ChatResponse, read: Sequence[Frame], values: _Values) -> Ite
 
 def _single(response: ChatResponse, values: _Values) -> Iterator[FactRead]:
     """The id, the model, native words and the error: the first value of each, and its repetitions."""
-    words = [(f"native.{name}", said) for name, said in response.native.items()]
-    for fact, said in (("id", response.id), ("model", response.model), *words):
-        same = (found for _, found in values if found.row.fact == fact and found.text == said)
+    words = [(f"native.{name}", text) for name, text in response.native.items()]
+    for fact, text in (("id", response.id), ("model", response.model), *words):
+        same = (found for _, found in values if found.row.fact == fact and found.text == text)
         yield from (_read(fact, found, again=number > 0) for number, found in enumerate(same))
     if response.error is not None:
         yield from (_read("error", found) for _, found in values if found.row.fact == "error")
@@ -174,13 +174,13 @@ def _texts(response: ChatResponse, values: _Values) -> Iterator[FactRead]:
             supplies[row.fact].add(TextPiece(found.text, found.string, found.start, found.end, found.pointer,
                                          (row.group, *found.key)))
     for kind, wanted in kinds.items():
-        made = [(each, supplies[kind].take(each)) for each in wanted]
-        for each, pieces in made:
+        text_pieces = [(each, supplies[kind].take(each)) for each in wanted]
+        for each, pieces in text_pieces:
             yield from (FactRead(each.fact, piece.start, piece.end, piece.pointer) for piece in pieces)
-        for fact, piece in supplies[kind].repetitions(made):
+        for fact, piece in supplies[kind].repetitions(text_pieces):
             yield FactRead(fact, piece.start, piece.end, piece.pointer, again=True)
         if kind == "call.arguments" and "call.value" in supplies:
-            yield from _put_together({each.fact for each, pieces in made if not pieces}, response, supplies)
+            yield from _put_together({each.fact for each, pieces in text_pieces if not pieces}, response, supplies)
 
 
 def _put_together(facts: Set[str], response: ChatResponse, supplies: Mapping[str, Supply]) -> Iterator[FactRead]:
@@ -223,9 +223,9 @@ def _texts_by_kind(response: ChatResponse) -> dict[str, list[FactText]]:
         wanted["refusal"].append(FactText("refusal", response.refusal))
     for fact, call in _calls(response):
         after = (call.at.start if call.at is not None else None) or 0
-        for kind, said in (("id", call.id), ("name", call.name or None), ("arguments", call.arguments)):
-            if said is not None:
-                wanted[f"call.{kind}"].append(FactText(f"{fact}.{kind}", said, after, cut=kind == "arguments"))
+        for kind, text in (("id", call.id), ("name", call.name or None), ("arguments", call.arguments)):
+            if text is not None:
+                wanted[f"call.{kind}"].append(FactText(f"{fact}.{kind}", text, after, cut=kind == "arguments"))
     return wanted
 
 

@@ -126,8 +126,8 @@ class TranscriptRows:
             types = (name, *map(type, map(holder.get, kinds)))
             if types in self._expected:
                 continue
-            odd = [(member, wanted, type(given)) for member, wanted in kinds.items()
-                   if (given := holder.get(member)) is not None and type(given) not in wanted]
+            odd = [(member, wanted, type(member_value)) for member, wanted in kinds.items()
+                   if (member_value := holder.get(member)) is not None and type(member_value) not in wanted]
             self._damaged += [f"{self.unit} {number}: {name and f'{name}.'}{member} is {_WORDS[kind]}, and "
                               f"{_WORDS[wanted[0]]} was expected; it was passed over" for member, wanted, kind in odd]
             if not odd:
@@ -387,8 +387,8 @@ class TranscriptReader:
             rule = f"transcript.{self.name.replace('-', '_')}"
             mark = Evidence(rule, At(pointer="/type"), f"rows of {self.agent}, not the provider's bytes")
             self._speakers[key] = speaker.profile, (mark, *speaker.evidence)
-        made = answer.exchange(self.path, self.writer, *self._speakers[key], self.steered)
-        return made if self.unit == "line" else replace(made, lines=())  # its records are not lines
+        exchange = answer.exchange(self.path, self.writer, *self._speakers[key], self.steered)
+        return exchange if self.unit == "line" else replace(exchange, lines=())  # its records are not lines
 
     def _speaker(self, api: str, model: str | None) -> ProfileChoice:
         if self.options.profile is not None:

@@ -326,8 +326,8 @@ class TranscriptAnswer:
         results = _results(before, rows, self.line)
         if results:
             messages.append(Message(Role.TOOL, results))
-        said = [row for row in rows if not row.results and row.mark is None]
-        typed = [row for row in said if row.is_user_message] or said
+        text_rows = [row for row in rows if not row.results and row.mark is None]
+        typed = [row for row in text_rows if row.is_user_message] or text_rows
         messages += [Message(Role.USER, (TextPart(row.text),)) for row in typed]
         # A failure names no model, but its repetition does.
         model = self.model or next((later.model for later in self.next), None)

@@ -103,8 +103,8 @@ def usage_of(usage: Any) -> Usage | None:
         return None
     cached = object_of(usage.get("prompt_tokens_details")).get("cached_tokens")
     thought = object_of(usage.get("completion_tokens_details")).get("reasoning_tokens")
-    given, made = counts_of(usage, "prompt_tokens", "completion_tokens")
-    return Usage(given, made, number_of(thought), number_of(cached))
+    input_tokens, output_tokens = counts_of(usage, "prompt_tokens", "completion_tokens")
+    return Usage(input_tokens, output_tokens, number_of(thought), number_of(cached))
 
 
 # -- The reader of a list ---------------------------------------------------------------------------------------------

@@ -96,10 +96,10 @@ class DialogueReader(TranscriptReader):
 
     def title_of(self, session: str) -> str:
         """The title of a session, below the titles of those that started it."""
-        names, seen = list[str](), set[str]()
+        names, visited_ids = list[str](), set[str]()
         # damaged parents may form a ring
-        while session and session not in seen and (not names or session in self.titles):
-            seen.add(session)
+        while session and session not in visited_ids and (not names or session in self.titles):
+            visited_ids.add(session)
             title = self.titles.get(session) or session
             # the end of the id, since many ids begin with a time
             names.append(title if self.same_titles[title] < 2 else f"{title} ({session[-8:]})")

@@ -125,8 +125,8 @@ def calls_answered(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     count = len(answer.calls)
     if not count or not _has_all_results(answer):
         return None
-    said = "its call is" if count == 1 else f"its {count} calls are"
-    return EndSign(Stop.TOOL_CALL, f"{said} answered by tool results", _REQUEST)
+    subject = "its call is" if count == 1 else f"its {count} calls are"
+    return EndSign(Stop.TOOL_CALL, f"{subject} answered by tool results", _REQUEST)
 
 
 def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
@@ -173,9 +173,9 @@ _REQUEST = At(ExchangePart.REQUEST)
 def infer(answer: TranscriptAnswer, caps: Caps) -> StopReason:
     """The stop reason of an answer without a stop word, and the rule that inferred it."""
     for name, rule in RULES:
-        shown = rule(answer, caps)
-        if shown is not None:
-            return inferred_reason(shown.stop, answer.word_at, name, shown.at, shown.note)
+        sign = rule(answer, caps)
+        if sign is not None:
+            return inferred_reason(sign.stop, answer.word_at, name, sign.at, sign.note)
     return unrecorded_reason(answer.word_at)
 
 
@@ -186,15 +186,15 @@ def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, Stop
     """
     if answer.word is None:
         return infer(answer, caps)
-    said = provider_reason(answer.word, answer.word_at, words, answer.api)
-    if said.normalized is Stop.TOOL_CALL and not answer.calls:
-        return missing_call_reason(said)
+    reason = provider_reason(answer.word, answer.word_at, words, answer.api)
+    if reason.normalized is Stop.TOOL_CALL and not answer.calls:
+        return missing_call_reason(reason)
     # A router may report `stop` for an answer that the cap has cut; the agent's error row is the stronger evidence.
-    sign = error_row(answer, caps) if said.normalized in FINISHED else None
+    sign = error_row(answer, caps) if reason.normalized in FINISHED else None
     if sign is None:
-        return said
-    seen = Evidence(f"{INFERRED}error_row", sign.at, sign.note)
-    return StopReason(sign.stop, answer.word, None, (*said.evidence, seen))
+        return reason
+    inference = Evidence(f"{INFERRED}error_row", sign.at, sign.note)
+    return StopReason(sign.stop, answer.word, None, (*reason.evidence, inference))
 
 
 def without_lost_call(answer: TranscriptAnswer) -> StopReason | None:
@@ -276,8 +276,8 @@ def settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
     results = [*_results(exchanges, inputs), *_notices(exchanges)]
     for at in open_ends if results else ():
         exchange = exchanges[at]
-        said = _folded_quote(exchange.response.text or "")
-        found = next((note for note, text in results if _quotes(text, said)), None)
+        folded_text = _folded_quote(exchange.response.text or "")
+        found = next((note for note, text in results if _quotes(text, folded_text)), None)
         if found is not None:
             exchanges[at] = _end_by_quote(exchange, found)
 
@@ -296,7 +296,7 @@ def _results(exchanges: Sequence[Exchange], inputs: Sequence[Input]) -> Iterator
         return
     results = [(exchange.path, part) for exchange in exchanges if exchange.recorder and exchange.request
                for message in exchange.request.messages for part in message.results]
-    results += [(given.path, answer.result) for given in inputs for answer in given.answers]
+    results += [(input_file.path, answer.result) for input_file in inputs for answer in input_file.answers]
     for path, part in results:
         if part.call_id in tasks:
             yield f"the result of call {part.call_id} quotes it whole ({path})", _folded_quote(part.text)

@@ -72,12 +72,12 @@ CALLS: tuple[tuple[tuple[str | int, ...], str, tuple[str, ...]], ...] = (
 the name of the id in a call, and the place of the arguments there."""
 
 
-def sent_arguments(given: dict[str, Any], key: str | None) -> tuple[tuple[str | int, ...], str] | None:
+def sent_arguments(response: dict[str, Any], key: str | None) -> tuple[tuple[str | int, ...], str] | None:
     """The place and the text of the arguments of a call in the provider's answer; None if they are not there."""
     for path, name, below in CALLS:
-        listed = at_path(given, path)
+        listed = at_path(response, path)
         for number, call in enumerate(listed if isinstance(listed, list) else ()):
-            said = at_path(call, below)
-            if key is not None and isinstance(said, str) and object_of(call).get(name) == key:
-                return (*path, number, *below), said
+            arguments = at_path(call, below)
+            if key is not None and isinstance(arguments, str) and object_of(call).get(name) == key:
+                return (*path, number, *below), arguments
     return None
