@@ -59,12 +59,12 @@ def _find_repeated(data: bytes) -> list[tuple[str, Any, Any]]:
     found: list[tuple[str, Any, Any]] = []
 
     def read(members: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+        json_object: dict[str, Any] = {}
         for name, value in members:
-            if name in made:
-                found.append((name, made[name], value))
-            made[name] = value
-        return made
+            if name in json_object:
+                found.append((name, json_object[name], value))
+            json_object[name] = value
+        return json_object
 
     try:
         json.loads(data.decode("utf-8", "replace"), object_pairs_hook=read, strict=False)

@@ -100,12 +100,12 @@ def read(
         DecodeError: the bytes are not a body of this format at all; a body that was cut is read as far as it goes.
     """
     body = chunks if isinstance(chunks, bytes) else b"".join(chunks)
-    asked = decode_request(api, request, url=url) if isinstance(request, Mapping) else request
-    model = asked.model if asked is not None else None
+    chat_request = decode_request(api, request, url=url) if isinstance(request, Mapping) else request
+    model = chat_request.model if chat_request is not None else None
     chosen = choose(api, url, headers, body, model) if profile is None else profile_named(profile, model)
     response = decode_response(
-        api, body, http_status=http_status, headers=headers, n=asked.n if asked is not None else 1,
-        background=asked.background if asked is not None else False, words=chosen.profile.words, end=end,
+        api, body, http_status=http_status, headers=headers, n=chat_request.n if chat_request is not None else 1,
+        background=chat_request.background if chat_request is not None else False, words=chosen.profile.words, end=end,
     )
-    judged = judge(response, asked, chosen.profile, native_reading(response, chosen.profile))
-    return Reading(response, judged, admit_response(response, judged, asked))
+    judged = judge(response, chat_request, chosen.profile, native_reading(response, chosen.profile))
+    return Reading(response, judged, admit_response(response, judged, chat_request))

@@ -133,8 +133,8 @@ class LoopInspector(KeysInOrderApp):
         if keys:
             self.set_keymap(dict(keys))
         if theme is not None and theme not in self.available_themes:
-            known = ", ".join(sorted(self.available_themes))
-            raise CallerError(f"unknown theme {theme!r}; expected one of {known}")
+            theme_names = ", ".join(sorted(self.available_themes))
+            raise CallerError(f"unknown theme {theme!r}; expected one of {theme_names}")
         if theme is not None or "TEXTUAL_THEME" not in os.environ:
             # Set without its watcher, which would compute all styles a second time before the first frame.
             self.set_reactive(App.theme, theme or self._theme_of_old())
@@ -144,8 +144,8 @@ class LoopInspector(KeysInOrderApp):
 
     def _theme_of_old(self) -> str:
         """The theme that the operator chose last; else light or dark by the terminal's background."""
-        kept = last_theme()
-        return kept if kept in self.available_themes else LIGHT if _light_terminal() else DARK
+        theme_name = last_theme()
+        return theme_name if theme_name in self.available_themes else LIGHT if _light_terminal() else DARK
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Default values of the app's own colours, for themes that do not define them."""

@@ -90,9 +90,10 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
     if turn.verdict.advice is not None:
         key = hint(key_of(turn.verdict.advice.text), sentence=True)
         lines += [field("what to change ", *header.advice_of(turn)), *([more(*key)] if key else [])]
-    for order, noted in enumerate(turn.findings):
-        said = safe(noted.finding.message, SEVERITY[noted.finding.severity])
-        lines += [field("findings", said) if not order else more(said), more(Span(noted.finding.rule, Tone.DIM))]
+    for order, reported_finding in enumerate(turn.findings):
+        message = safe(reported_finding.finding.message, SEVERITY[reported_finding.finding.severity])
+        lines += [field("findings", message) if not order else more(message),
+                  more(Span(reported_finding.finding.rule, Tone.DIM))]
     path = outline.block_of(turn.run.first).path
     lines += [EMPTY, field("file", safe(path)), field("all turns", *header.counts(view)), field("session", *source)]
     return lines

@@ -245,14 +245,14 @@ class Branches(SessionPart):
         if self._table is None:
             return
         self.stage.for_view = False
-        stage, runs, shown = self.stage, self.stage.runs, self._table.single_turn
+        stage, runs, single_turn = self.stage, self.stage.runs, self._table.single_turn
         runs.index = next((at for at, node in enumerate(runs.tree.every) if node.key == self._table.run), 0)
         index, _ = runs.with_settings(self._table.settings(), 0)
         self._table.opened.add(runs.tree.every[index].key)
         run = runs.every[index]
-        view, parts = run.view, None if run.branch is None else parting_step(run.branch, shown)
+        view, parts = run.view, None if run.branch is None else parting_step(run.branch, single_turn)
         self.switch(index, compare=parts is not None)
-        turn = view.turn_of(stage.step if parts is None else parts) if shown is None else view.turns[shown]
+        turn = view.turn_of(stage.step if parts is None else parts) if single_turn is None else view.turns[single_turn]
         stage.step = view.deciding_step(turn) if parts is None else parts
         number = view.number(turn)
         result = f"nothing differs in turn {number}" if parts is None else f"turn {number} parts here"
@@ -345,9 +345,9 @@ class EditedInputs(SessionPart):
     def _nearest(self, inputs: list[TurnInput], turn: str) -> int:
         """The last input that the turn had received by the step at the cursor."""
         steps = {each.exchange: self._step(each, turn) for each in {each.exchange: each for each in inputs}.values()}
-        given = [at for at, each in enumerate(inputs) if (step := steps[each.exchange]) is not None
+        places = [at for at, each in enumerate(inputs) if (step := steps[each.exchange]) is not None
                  and step <= self.stage.step]
-        return given[-1] if given else 0
+        return places[-1] if places else 0
 
     def _step(self, model_input: TurnInput, turn: str) -> int | None:
         from inspector.replay.rerun import edit_step
@@ -383,8 +383,8 @@ class EditedInputs(SessionPart):
 
         stops = stop_steps(self.stage.run.view.replay)
         if stops:
-            said = f"the recording stops answering at step {stops[-1] + 1} · W, F4 asks live"
-            self.stage.note = self.branches.save_note(said)
+            message = f"the recording stops answering at step {stops[-1] + 1} · W, F4 asks live"
+            self.stage.note = self.branches.save_note(message)
 
 
 def _edit(model_input: TurnInput, turn: str) -> TurnEdit:

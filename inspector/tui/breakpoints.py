@@ -85,9 +85,9 @@ class BreakpointRows(RowList):
     def __init__(self, stops: Sequence[Breakpoint], view: View, step: int, marks: frozenset[int]) -> None:
         super().__init__(id="stops", classes="long")
         self.stops = list(stops)
-        known = {each.text for each in stops}
+        stop_texts = {each.text for each in stops}
         offered = suggestions_at(StepContext(view, step, marks)) if view.steps else []
-        self.offered = [text for text in offered if text not in known]
+        self.offered = [text for text in offered if text not in stop_texts]
         self._view, self._marks = view, marks
         self._counts: dict[str, int] = {}
 

@@ -43,9 +43,9 @@ class TurnComparison(SessionPart):
             return
         here = view.turn_of(self.stage.step)
         others = [turn for turn in view.turns if turn is not here]
-        kept, original = self._turn_to_compare, self._original(here)
+        side, original = self._turn_to_compare, self._original(here)
         rows = [] if original is None else [(ORIGINAL_LABEL, _about(original.view, original.turn))]
-        rows += [] if kept is None else [(ASIDE_LABEL, one_line(f"{kept.name} · {kept.turn.verdict.count_word}"))]
+        rows += [] if side is None else [(ASIDE_LABEL, one_line(f"{side.name} · {side.turn.verdict.count_word}"))]
         start = 0 if rows or not others else 1 + others.index(min(others, key=lambda turn: turn.verdict.rank))
         rows.append((HERE_LABEL, "is put aside, to be compared with a turn of another session"))
         rows += [(f"turn {view.number(turn)}", _about(view, turn)) for turn in others]
@@ -73,9 +73,9 @@ class TurnComparison(SessionPart):
             if original is not None:
                 self._lay(original, self._side(here))
         elif word == ASIDE_LABEL:
-            kept = self._turn_to_compare
-            if kept is not None:
-                self._lay(kept, self._side(here))
+            side = self._turn_to_compare
+            if side is not None:
+                self._lay(side, self._side(here))
         else:
             self.compare_with(int(word.removeprefix("turn ")), here)
 
@@ -104,8 +104,8 @@ class TurnComparison(SessionPart):
 
 
 def _about(view: View, turn: TurnFacts) -> str:
-    seen = turn.verdict
-    return one_line(f"{seen.glyph} {seen.count_word} · {_file(view, turn)} · {seen.sentence}")
+    verdict = turn.verdict
+    return one_line(f"{verdict.glyph} {verdict.count_word} · {_file(view, turn)} · {verdict.sentence}")
 
 
 def _side_of(view: View, turn: TurnFacts, run: str) -> TurnSide:

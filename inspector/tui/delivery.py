@@ -127,10 +127,11 @@ Environment = Mapping[str, str]
 
 # The sequence is `ESC ] 52 ; c ; BASE64` (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html).
 CLIPBOARD_REFUSALS: tuple[tuple[Callable[[Environment], bool], str], ...] = (
-    (lambda given: given.get("TERM") == "linux", "the Linux console has no clipboard"),
-    (lambda given: given.get("TERM_PROGRAM") == "Apple_Terminal", "Terminal.app ignores OSC 52"),
-    (lambda given: "STY" in given, "GNU screen does not pass OSC 52 on"),
-    (lambda given: 0 < _number(given.get("VTE_VERSION")) < 7600, "VTE ignores OSC 52 before its version 0.76"),
+    (lambda environment: environment.get("TERM") == "linux", "the Linux console has no clipboard"),
+    (lambda environment: environment.get("TERM_PROGRAM") == "Apple_Terminal", "Terminal.app ignores OSC 52"),
+    (lambda environment: "STY" in environment, "GNU screen does not pass OSC 52 on"),
+    (lambda environment: 0 < _number(environment.get("VTE_VERSION")) < 7600,
+     "VTE ignores OSC 52 before its version 0.76"),
 )
 """A test for each kind of terminal that ignores OSC 52, and what the operator is told about that kind."""
 
@@ -150,14 +151,14 @@ def copy_text(app: App[object], text: str) -> str:
     size = f"{len(text):,} characters"
     if len(text) > MOST_COPIED:
         size = f"the first {MOST_COPIED:,} of {size}"
-    shown = f": {text}" if len(text) <= 60 and "\n" not in text else ""
+    quotation = f": {text}" if len(text) <= 60 and "\n" not in text else ""
     place = "browser" if app.is_web else "terminal"
-    return f"copied {size}, if the {place} allows it (OSC 52){shown}"
+    return f"copied {size}, if the {place} allows it (OSC 52){quotation}"
 
 
 def copy_refusal(environment: Environment) -> str | None:
     """Why copying cannot work here; None if the terminal may take it."""
-    return next((why for known, why in CLIPBOARD_REFUSALS if known(environment)), None)
+    return next((why for test, why in CLIPBOARD_REFUSALS if test(environment)), None)
 
 
 def _number(text: str | None) -> int:

@@ -133,11 +133,12 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
         if self._plane is None or self.size.height <= 0:
             return
         x, y = self._plane.place(self.cell)
-        left, seen = x - self._plane.margin, self._plane.shown_columns(self.scrollable_content_region.width)
+        left, visible_width = x - self._plane.margin, self._plane.shown_columns(self.scrollable_content_region.width)
         shift = int(self.scroll_offset.x)
         moved = shift != self._plane.whole_columns(shift)  # the columns have changed their width
-        if moved or left < shift or left + self._plane.cell_width > shift + seen:
-            x = left if left < shift else self._plane.whole_columns(max(0, left + self._plane.cell_width - seen))
+        if moved or left < shift or left + self._plane.cell_width > shift + visible_width:
+            x = left if left < shift else (
+                self._plane.whole_columns(max(0, left + self._plane.cell_width - visible_width)))
             self.scroll_to(x=x, animate=False, force=True, immediate=True)
             self.refresh()
         top, height = int(self.scroll_offset.y), self.size.height
@@ -153,29 +154,30 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
         Only whole columns are drawn; headings are marked on each side where more are hidden.
         The names of the rows stay at the left when the cells are scrolled sideways.
         """
-        made, width = self._plane, self.scrollable_content_region.width
+        heat_plane, width = self._plane, self.scrollable_content_region.width
         line = int(self.scroll_offset.y) + y
-        if made is None or line >= made.height:
+        if heat_plane is None or line >= heat_plane.height:
             return Strip.blank(width, self._base)
         if y == 0:
-            line = made.header_line(line)
+            line = heat_plane.header_line(line)
         paint = paint_of(self.app)
-        spans = made.line(line, self._marks, self.cell, self._best)
-        shift = int(self.scroll_offset.x) if made.scrolls(line) else 0
-        whole = paint.strip(spans, max(width, made.width), self._base)
-        if made.heads_columns(line) and shift:
+        spans = heat_plane.line(line, self._marks, self.cell, self._best)
+        shift = int(self.scroll_offset.x) if heat_plane.scrolls(line) else 0
+        whole = paint.strip(spans, max(width, heat_plane.width), self._base)
+        if heat_plane.heads_columns(line) and shift:
             sign = Strip([Segment("<", self._base + Style(bold=True))])
-            whole = Strip.join([whole.crop(0, made.margin - 1), sign, whole.crop(made.margin)])
-        end = min(width, made.margin + made.shown_columns(width)) if made.scrolls(line) else width
-        strip = Strip.join([whole.crop(0, made.margin), whole.crop(made.margin + shift, end + shift)])
-        if made.heads_columns(line) and made.width > end + shift:  # the mark stands behind the last whole column
+            whole = Strip.join([whole.crop(0, heat_plane.margin - 1), sign, whole.crop(heat_plane.margin)])
+        end = min(width, heat_plane.margin + heat_plane.shown_columns(width)) if heat_plane.scrolls(line) else width
+        strip = Strip.join([whole.crop(0, heat_plane.margin), whole.crop(heat_plane.margin + shift, end + shift)])
+        if heat_plane.heads_columns(line) and heat_plane.width > end + shift:
+            # The mark stands behind the last whole column.
             strip = Strip.join([strip.crop(0, end - 1), Strip([Segment(">", self._base + Style(bold=True))])])
         strip = strip.extend_cell_length(width, self._base)
-        left, row = made.place(self.cell)
+        left, row = heat_plane.place(self.cell)
         if row != line:
             return strip
         left -= shift
-        right = min(left + made.cell_width - 1, width)
+        right = min(left + heat_plane.cell_width - 1, width)
         look = paint.cursor + Style(bold=self.has_focus)
         cell = Strip(Segment.apply_style(strip.crop(left, right), post_style=look), right - left)
         return Strip.join([strip.crop(0, left), cell, strip.crop(right, width)])

@@ -80,13 +80,13 @@ def check_keys(keys: Mapping[str, str]) -> None:
         return
     from difflib import get_close_matches
 
-    known = every_id()
-    for name, given in keys.items():
-        if name not in known:
-            near = get_close_matches(name, known, 1)
+    ids = every_id()
+    for name, key_names in keys.items():
+        if name not in ids:
+            near = get_close_matches(name, ids, 1)
             raise CallerError(f"keys.{name}: there is no such binding" + (f"; did you mean {near[0]}?" if near else ""))
-        if not all(part.strip() for part in given.split(",")):
-            raise CallerError(f"keys.{name}: {given!r} names no key; expected keys such as space,right")
+        if not all(part.strip() for part in key_names.split(",")):
+            raise CallerError(f"keys.{name}: {key_names!r} names no key; expected keys such as space,right")
 
 
 def every_id() -> Mapping[str, Binding]:
@@ -147,8 +147,8 @@ class KeyBar(AutoHeightPanel):
         """The rows of the note; an empty row if there is none."""
         if not self.note:
             return [EMPTY]
-        said = hint(one_line(self.note), Tone.WARN, sentence=True)
-        wrapped = wrap_line(said, width - 2)[:NOTE_ROWS] if width > 2 else [said]  # before the first layout it is 0
+        line = hint(one_line(self.note), Tone.WARN, sentence=True)
+        wrapped = wrap_line(line, width - 2)[:NOTE_ROWS] if width > 2 else [line]  # before the first layout it is 0
         rows: list[Line] = [(Span(" "), *row) for row in wrapped]
         rows[-1] = (*rows[-1], Span("  "))
         return rows
@@ -291,12 +291,12 @@ Sections = Mapping[str, Sequence[Line]]
 def matching_sections(sections: Sections, words: str) -> list[Line]:
     """The rows that contain all words, under their headings; a heading that contains them keeps all its rows."""
     wanted = words.lower().split()
-    made: list[Line] = []
+    matching_lines: list[Line] = []
     for title, rows in sections.items():
-        kept = [row for row in rows if all(word in f"{title} {text_of(row)}".lower() for word in wanted)]
-        if kept:
-            made += [*([EMPTY] if made else []), (Span(title, Tone.TITLE),), *kept]
-    return made or [(Span("no key or term matches", Tone.DIM),)]
+        matching_rows = [row for row in rows if all(word in f"{title} {text_of(row)}".lower() for word in wanted)]
+        if matching_rows:
+            matching_lines += [*([EMPTY] if matching_lines else []), (Span(title, Tone.TITLE),), *matching_rows]
+    return matching_lines or [(Span("no key or term matches", Tone.DIM),)]
 
 
 def sections(screen: Screen[object]) -> Sections:

@@ -60,7 +60,7 @@ class KeysInOrderApp(LeavingApp):
     """The paths that are being read, whose screen the keys wait for; empty if none are."""
     _sent_at = 0.0
     """The time at which the follower was sent, on the monotonic clock."""
-    _seen: tuple[Screen[object], float] | None = None
+    _visible_screen: tuple[Screen[object], float] | None = None
     """The visible screen, and the time from which it is visible, on the clock of messages; None until a screen is
     drawn."""
 
@@ -87,7 +87,7 @@ class KeysInOrderApp(LeavingApp):
 
     async def _send_next(self) -> None:
         busy = self._follower is not None and monotonic() - self._sent_at < FOLLOWER_TIMEOUT
-        if not self._keys or self.opening or self._seen is None or busy:
+        if not self._keys or self.opening or self._visible_screen is None or busy:
             return
         event, *rest = self._keys
         self._keys = tuple(rest)
@@ -123,7 +123,7 @@ class KeysInOrderApp(LeavingApp):
         """Whether a key would confirm a question that was not visible yet when the key was pressed."""
         found = self.screen.active_bindings.get(event.key)
         return (found is not None and found.binding.action in CONFIRM_ACTIONS
-                and self._seen is not None and event.time < self._seen[1])
+                and self._visible_screen is not None and event.time < self._visible_screen[1])
 
     def _follow(self, passes: int) -> None:
         """Sends a new follower after the pending messages; the previous one is ignored."""
@@ -144,14 +144,14 @@ class KeysInOrderApp(LeavingApp):
         await self._send_next()
 
     def _screen_changed(self, screen: Screen[object]) -> None:
-        self._seen = None
+        self._visible_screen = None
         if self._follower is not None:
             self._follow(self._follower.passes)  # it may be lost with the screen that was closed
         self.call_after_refresh(self._note_drawing, screen)
 
     def _note_drawing(self, screen: Screen[object]) -> None:
         if self.screen is screen:
-            self._seen = screen, Follower(0).time
+            self._visible_screen = screen, Follower(0).time
             self.call_later(self._send_next)  # behind the focus that the screen has asked for
 
     def on_key(self, event: Key) -> None:

@@ -375,7 +375,7 @@ def live_effect(refused: str | None, guesses: Mapping[str, str]) -> Line:
     if refused is not None:
         return (Span(f"✖ live: {refused}", Tone.ERROR),)
     if guesses:
-        said = " and ".join(f"{name} {int(value):,}" for name, value in guesses.items())
-        return (Span(f"{said} {'are guesses' if len(guesses) > 1 else 'is a guess'} · "),
+        guess_text = " and ".join(f"{name} {int(value):,}" for name, value in guesses.items())
+        return (Span(f"{guess_text} {'are guesses' if len(guesses) > 1 else 'is a guess'} · "),
                 Span("asks the provider", Tone.WARN), Span(": enter sends nothing yet"))
     return (Span("asks the provider", Tone.WARN), Span(": enter shows where, and for how much; nothing is sent yet"))

@@ -260,8 +260,8 @@ def last_typed() -> dict[str, str]:
 
 def keep_typed(values: Mapping[str, str]) -> None:
     """Saves the values of the fields, if the file can be written."""
-    kept = {name: value for name, value in values.items() if value and not _secret(name, value)}
-    keep_state("live-form.json", json.dumps(kept).encode())
+    public_values = {name: value for name, value in values.items() if value and not _secret(name, value)}
+    keep_state("live-form.json", json.dumps(public_values).encode())
 
 
 def _secret(name: str, value: str) -> bool:
@@ -296,9 +296,9 @@ class BudgetForm(Dialog[str | None]):
     def __init__(self, driver: Driver) -> None:
         super().__init__()
         self._driver = driver
-        asked, limits = driver.stepper.request, driver.stepper.plan.limits
-        cap = asked.request.max_tokens if asked is not None else None
-        self._fields = (*((INITIAL,) if asked is not None else ()), *CONTINUATION_LIMITS)
+        live_request, limits = driver.stepper.request, driver.stepper.plan.limits
+        cap = live_request.request.max_tokens if live_request is not None else None
+        self._fields = (*((INITIAL,) if live_request is not None else ()), *CONTINUATION_LIMITS)
         self._before = {name: _field_text(cap if name == INITIAL else getattr(limits, name)) for name in self._fields}
 
     def compose(self) -> ComposeResult:
@@ -347,11 +347,11 @@ class BudgetForm(Dialog[str | None]):
         return {**{name: value or _default(name) for name, value in changed.items()}, **others}
 
     def _cap(self, fields: dict[str, str]) -> int | None:
-        asked = self._driver.stepper.request
+        live_request = self._driver.stepper.request
         if INITIAL in fields:
             cap: int | None = CHOICES[INITIAL].parse(fields[INITIAL])
             return cap
-        return asked.request.max_tokens if asked is not None else None
+        return live_request.request.max_tokens if live_request is not None else None
 
 
 def _field_text(value: int | None) -> str:

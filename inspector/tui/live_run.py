@@ -139,8 +139,8 @@ class AskLive(Dialog["BranchRequest | None"]):
             self._wanted = self._look(base, model)
             lines = request_fields(self._wanted)
         except LoopError as why:
-            said = with_field_names(why, {name: name for name in OPTION_FIELDS})
-            self._wanted, lines = None, [field("cannot", safe(said, Tone.ERROR))]
+            message = with_field_names(why, {name: name for name in OPTION_FIELDS})
+            self._wanted, lines = None, [field("cannot", safe(message, Tone.ERROR))]
         self.query_one(CostLines).lines = lines
         keys = self.query_one("#ask-keys", Note)
         if self._wanted is None:
@@ -282,8 +282,8 @@ class LiveAttempt(SessionPart):
         """Waits for the run, and shows its branch unless the operator has gone elsewhere meanwhile."""
         runs = self.stage.runs
         try:
-            heard, failure = await asking.run()
-            index = runs.join_live(node, settings, since, heard)
+            answers, failure = await asking.run()
+            index = runs.join_live(node, settings, since, answers)
         except LoopError as why:
             runs.forget(node, settings, since)
             self._end(one_line(str(why)))

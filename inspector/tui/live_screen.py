@@ -112,10 +112,10 @@ class LiveScreen(SessionScreen):
 
     def verdict(self) -> VerdictPanel:
         """The verdict panel, which shows the waiting effect from the first frame on."""
-        made = super().verdict()
-        made.set_reactive(VerdictPanel.live, activity_line(self.driver, self._key))
-        made.set_reactive(VerdictPanel.run, "live")
-        return made
+        panel = super().verdict()
+        panel.set_reactive(VerdictPanel.live, activity_line(self.driver, self._key))
+        panel.set_reactive(VerdictPanel.run, "live")
+        return panel
 
     def go(self, step: int | None, otherwise: str) -> None:
         """Goes to a step; where none follows yet, the note names the key that carries out what follows."""
@@ -126,9 +126,9 @@ class LiveScreen(SessionScreen):
         """Shows the waiting effect first."""
         super().on_mount()
         if self.known:
-            played = WrappedLines(id="played")
-            played.set_reactive(WrappedLines.lines, [line[1:] for line in self.known if line[1].role is not Tone.DIM])
-            self.mount(played, before="#body")
+            facts = WrappedLines(id="played")
+            facts.set_reactive(WrappedLines.lines, [line[1:] for line in self.known if line[1].role is not Tone.DIM])
+            self.mount(facts, before="#body")
         self.query_one(Status).data_bind(LiveScreen.coming)
         self._frames = self.set_interval(FRAME, self._frame, pause=True)
         self._renew()
@@ -170,7 +170,7 @@ class LiveScreen(SessionScreen):
             return
         # Rebuilding makes the whole view again, so it is done only when a step, a failure or an answer was added.
         stands = (self.driver.stepper, live.phase in BUSY, live.failed_answer,
-                  sum(len(heard) for heard in live.responses))
+                  sum(len(answers) for answers in live.responses))
         if stands != self._drawn:
             self._drawn = stands
             self.replace_session(self._current_session(), self.at_end)
@@ -231,13 +231,13 @@ class LiveScreen(SessionScreen):
         if self.is_finished or not self.at_end or self.panes.tab not in STREAM_TABS:
             super().show()
             return
-        made = self._end_sheet()
-        if made is None:
+        sheet = self._end_sheet()
+        if sheet is None:
             super().show()
         else:
-            self.sheet = made
-            if isinstance(made, LineSheet) and made.focus:
-                self.call_after_refresh(self.query_one(TextView).show_from, made.focus)
+            self.sheet = sheet
+            if isinstance(sheet, LineSheet) and sheet.focus:
+                self.call_after_refresh(self.query_one(TextView).show_from, sheet.focus)
 
     def _end_sheet(self) -> Sheet | None:
         """The sheet of a tab while the cursor is at the end; None if the tab shows the step there as usual."""

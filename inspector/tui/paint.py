@@ -84,9 +84,9 @@ class Paint:
             line = clip(line, width, cell_len, self.mark)
         styles = self.on(base)
         # Control characters have been removed from every span already; this is the last defence against one forgotten.
-        shown = [(text if text.isprintable() else one_line(text), role) for text, role in line if text]
-        segments = [Segment(text, styles[role]) for text, role in shown]
-        used = sum([cell_len(text) for text, _ in shown])
+        spans = [(text if text.isprintable() else one_line(text), role) for text, role in line if text]
+        segments = [Segment(text, styles[role]) for text, role in spans]
+        used = sum([cell_len(text) for text, _ in spans])
         if used < width:
             segments.append(Segment(" " * (width - used), base))
         return Strip(segments, max(used, width))

@@ -78,8 +78,8 @@ class Panel(RowsInOneStyle):
 
     def key_at(self, event: Click) -> str | None:
         """The key named at the clicked place."""
-        at, shown = event.get_content_offset(self), self._lines or ()
-        return key_at(shown[at.y], at.x, paint_of(self.app).measure) if at is not None and at.y < len(shown) else None
+        at, rows = event.get_content_offset(self), self._lines or ()
+        return key_at(rows[at.y], at.x, paint_of(self.app).measure) if at is not None and at.y < len(rows) else None
 
     def on_click(self, event: Click) -> None:
         """Presses a named key that was clicked. Textual calls this handler as well as the subclass's own."""
@@ -157,10 +157,10 @@ class VerdictPanel(Panel):
         measure, rows, view = paint_of(self.app).measure, self.size.height - 1, self.outline.view
         block = self.outline.block_of(self.step) if self.outline.blocks else None
         if self.live:
-            said = wrap_line(self.live, width, measure)
-            said = [*said[: rows - 1], join_groups(said[rows - 1 :], " ")]
+            verdict_rows = wrap_line(self.live, width, measure)
+            verdict_rows = [*verdict_rows[: rows - 1], join_groups(verdict_rows[rows - 1 :], " ")]
         else:
-            said = header.verdict_rows(view, view.turns[block.turn] if block else None, width, rows, measure)
+            verdict_rows = header.verdict_rows(view, view.turns[block.turn] if block else None, width, rows, measure)
         file = self.outline.file_of(block) if block else ""
         source = header.source(self.paths, view, self.run, file)
         counts = () if self.live else self._counts(view)
@@ -170,7 +170,7 @@ class VerdictPanel(Panel):
             last = spread_ends(counts, source, width, measure)
         else:
             last = join_groups([counts, source])
-        return [*said, *([()] * (rows - len(said))), last]
+        return [*verdict_rows, *([()] * (rows - len(verdict_rows))), last]
 
     def _counts(self, view: View) -> Line:
         """The number of turns with each verdict, counted once per run; for 33,000 turns it takes as long as ten
@@ -274,9 +274,9 @@ def note(
     text: str, role: Tone = Tone.DIM, *, id: str | None = None, classes: str | None = None,  # noqa: A002 - Textual's
 ) -> Note:
     """A fixed note."""
-    made = Note(id=id, classes=classes)
-    made.set_reactive(Note.line, (Span(text, role),))
-    return made
+    widget = Note(id=id, classes=classes)
+    widget.set_reactive(Note.line, (Span(text, role),))
+    return widget
 
 
 def with_field_names(message: object, labels: Mapping[str, str]) -> str:
@@ -296,9 +296,9 @@ class KeyNote(Note, AutoHeightPanel):
 
 def key_note(text: str, role: Tone = Tone.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
     """A note that names keys: `enter runs · esc leaves`."""
-    made = KeyNote(id=id)
-    made.set_reactive(Note.line, hint(text, role))
-    return made
+    widget = KeyNote(id=id)
+    widget.set_reactive(Note.line, hint(text, role))
+    return widget
 
 
 # -- A few lines over a list, wrapped to its width -------------------------------------------------------------------
@@ -319,9 +319,9 @@ class WrappedLines(AutoHeightPanel):
 
 def lines(text: str, id: str) -> WrappedLines:  # noqa: A002 - Textual's own name
     """Fixed lines, wrapped, as high as needed."""
-    made = WrappedLines(id=id)
-    made.set_reactive(WrappedLines.lines, [(Span(text, Tone.DIM),)])
-    return made
+    widget = WrappedLines(id=id)
+    widget.set_reactive(WrappedLines.lines, [(Span(text, Tone.DIM),)])
+    return widget
 
 
 # -- A question, a form or a list in a box over the screen -----------------------------------------------------------
@@ -395,6 +395,6 @@ class LineInput(Input, KeysInOrder):
 
 def line_input(value: str, hint: str, id: str | None = None, suggester: Suggester | None = None) -> Input:  # noqa: A002
     """A field of one row; its cursor does not blink, so that an idle screen draws nothing."""
-    made = LineInput(value, placeholder=hint, compact=True, id=id, suggester=suggester)
-    made.cursor_blink = False
-    return made
+    input_field = LineInput(value, placeholder=hint, compact=True, id=id, suggester=suggester)
+    input_field.cursor_blink = False
+    return input_field

@@ -53,40 +53,40 @@ class PolicyTable(CursorTable):
         Binding("e", "each", "unfold", id="policies.each",
                 tooltip="Every turn on its own line, or those in which all policies agree in one"),
     ]
-    made: reactive[Matrix | None] = reactive(None, init=False)
+    matrix: reactive[Matrix | None] = reactive(None, init=False)
     policy: reactive[int] = reactive(0, init=False)
     origin: int | None = None
     """The turn from which the screen was opened."""
     each = False
     """Whether each turn in which all policies agree has its own line."""
-    shown: Sequence[range] = ()
+    line_turns: Sequence[range] = ()
     """The turns of each line."""
 
-    def watch_made(self) -> None:
+    def watch_matrix(self) -> None:
         """Moves the cursor to a turn in which the policies differ."""
-        if self.made is not None:
-            self.fold(self.each, lines.opening_turn(self.made, self.origin))
+        if self.matrix is not None:
+            self.fold(self.each, lines.opening_turn(self.matrix, self.origin))
 
     def fold(self, each: bool, turn: int) -> None:
         """Folds or unfolds turns in which all policies agree; moves the cursor to a turn."""
-        if self.made is not None:
-            self.each, self.shown = each, lines.fold_turns(self.made, each)
+        if self.matrix is not None:
+            self.each, self.line_turns = each, lines.fold_turns(self.matrix, each)
             self.cursor = self.line_of(turn)
             self.fit_rows()
 
     def line_of(self, turn: int) -> int:
         """The line of a turn."""
-        return next((at for at, turns in enumerate(self.shown) if turn in turns), 0)
+        return next((at for at, turns in enumerate(self.line_turns) if turn in turns), 0)
 
     @property
     def count(self) -> int:
         """The number of lines: one per turn, or per group of turns in which all policies agree."""
-        return len(self.shown)
+        return len(self.line_turns)
 
     @property
     def turns(self) -> range:
         """The turns at the cursor."""
-        return self.shown[self.cursor] if self.cursor < len(self.shown) else range(1)
+        return self.line_turns[self.cursor] if self.cursor < len(self.line_turns) else range(1)
 
     @property
     def here(self) -> lines.Place:
@@ -99,18 +99,18 @@ class PolicyTable(CursorTable):
 
     def row(self, index: int) -> Line:
         """A turn under every policy, or a group of turns."""
-        if self.made is None:
+        if self.matrix is None:
             return ()
-        turns = self.shown[index]
+        turns = self.line_turns[index]
         if len(turns) > 1:
-            return mark_matches(lines.fold_line(self.made, turns, here=index == self.cursor), self.needle)
-        return mark_matches(lines.row(self.made, turns[0], self.here, self.layout_of(self.made)), self.needle)
+            return mark_matches(lines.fold_line(self.matrix, turns, here=index == self.cursor), self.needle)
+        return mark_matches(lines.row(self.matrix, turns[0], self.here, self.layout_of(self.matrix)), self.needle)
 
     def go(self, place: lines.Place | None) -> bool:
         """Moves the cursor to a cell, if there is one."""
         if place is None:
             return False
-        if len(self.shown[self.line_of(place[0])]) > 1:
+        if len(self.line_turns[self.line_of(place[0])]) > 1:
             self.fold(True, place[0])
         self.cursor, self.policy = self.line_of(place[0]), place[1]
         return True
@@ -125,24 +125,24 @@ class PolicyTable(CursorTable):
 
     def find(self, by: int, again: bool) -> bool:
         """Moves the cursor to a cell that contains the needle."""
-        return self.made is not None and self.go(lines.find(self.made, self.needle, self.here, by, again))
+        return self.matrix is not None and self.go(lines.find(self.matrix, self.needle, self.here, by, again))
 
     def action_policy(self, by: int) -> None:
         """Moves the cursor to another policy."""
-        if self.made is not None:
-            self.policy = min(max(0, self.policy + by), len(self.made.policies) - 1)
+        if self.matrix is not None:
+            self.policy = min(max(0, self.policy + by), len(self.matrix.policies) - 1)
 
     def action_differing(self, by: int) -> None:
         """Moves the cursor to another cell that differs from strict."""
-        found = self.made is not None and self.go(lines.next_difference(self.made, self.here, by))
+        found = self.matrix is not None and self.go(lines.next_difference(self.matrix, self.here, by))
         if not found and isinstance(self.screen, TableScreen):
             where = "after" if by > 0 else "before"
             self.screen.note = f"every policy does the same as strict {where} this cell"
 
     def on_click(self, event: Click) -> None:
         """Selects the clicked policy; the list moves to the row, and a second click opens it."""
-        if self.made is not None and int(self.scroll_offset.y) + event.y < self.count:
-            found = lines.policy_at(self.layout_of(self.made), event.x - self.gutter.left)
+        if self.matrix is not None and int(self.scroll_offset.y) + event.y < self.count:
+            found = lines.policy_at(self.layout_of(self.matrix), event.x - self.gutter.left)
             self.policy = self.policy if found is None else found
 
 
@@ -170,40 +170,40 @@ class PoliciesScreen(TableScreen):
 
     @on(MatrixMade)
     def _came(self, message: MatrixMade) -> None:
-        self._cells.made = message.matrix
+        self._cells.matrix = message.matrix
         self.show()
 
     def head(self) -> Sequence[Line]:
         """The run, and the names of the policies."""
-        made, width = self._cells.made, max(0, self.size.width - 2)
+        policy_matrix, width = self._cells.matrix, max(0, self.size.width - 2)
         title = Span("Policies by turns", Tone.TITLE)
-        if made is None:
+        if policy_matrix is None:
             return [(title, Span("  running the session under every policy…", Tone.DIM))]
-        if not made.rows:
+        if not policy_matrix.rows:
             return [(title, Span("  no turns: nothing was read", Tone.WARN))]
-        every, laid = len(made.policies), self._cells.layout_of(made)
+        every, laid = len(policy_matrix.policies), self._cells.layout_of(policy_matrix)
         left_out = laid.size < every and not self._past_filter  # there is no room for both
-        counts = f"  {count_of(len(made.rows), 'turn')}" + (
+        counts = f"  {count_of(len(policy_matrix.rows), 'turn')}" + (
             "" if left_out else f" under {count_of(every, 'policy', 'policies')}")
         if self._past_filter:
-            counts = f"  all {count_of(len(made.rows), 'turn')}, {NO_FILTER}"
+            counts = f"  all {count_of(len(policy_matrix.rows), 'turn')}, {NO_FILTER}"
         elif width >= ROOMY:
-            policy = made.policies[self._cells.policy].name
-            counts += f", {made.complete(self._cells.policy):,} complete under {policy}"
+            policy = policy_matrix.policies[self._cells.policy].name
+            counts += f", {policy_matrix.complete(self._cells.policy):,} complete under {policy}"
         sight = (Span(f"{laid.size} of {every} policies ← →  ", Tone.KEY),) if left_out else ()
         run = (*sight, Span("run ", Tone.DIM), safe(self._run), Span("  "),
-               Span(made.fidelity.value, FIDELITY[made.fidelity]))
+               Span(policy_matrix.fidelity.value, FIDELITY[policy_matrix.fidelity]))
         return [spread_ends((title, Span(counts, Tone.DIM)), run, width),
-                *lines.column_heads(made, laid)]
+                *lines.column_heads(policy_matrix, laid)]
 
     def detail(self) -> LineSheet:
         """The details of the current cell."""
-        made, turns = self._cells.made, self._cells.turns
-        if made is None:
+        policy_matrix, turns = self._cells.matrix, self._cells.turns
+        if policy_matrix is None:
             return LineSheet([])
         if len(turns) > 1:
-            return lines.fold_sheet(made, turns)
-        return lines.sheet(made, self._cells.here)
+            return lines.fold_sheet(policy_matrix, turns)
+        return lines.sheet(policy_matrix, self._cells.here)
 
     def command(self) -> str:
         """The command line that prints the same matrix."""
@@ -211,11 +211,12 @@ class PoliciesScreen(TableScreen):
 
     def files(self) -> Mapping[str, str]:
         """The matrix in each form that `inspector policies` prints."""
-        made = self._cells.made
-        if made is None:
+        policy_matrix = self._cells.matrix
+        if policy_matrix is None:
             return {}
-        return {"policies.txt": redact.text(lines.text(made)), "policies.csv": redact.text(lines.as_csv(made)),
-                "policies.json": json.dumps(redact.texts(lines.values(made)), indent=1) + "\n"}
+        return {"policies.txt": redact.text(lines.text(policy_matrix)),
+                "policies.csv": redact.text(lines.as_csv(policy_matrix)),
+                "policies.json": json.dumps(redact.texts(lines.values(policy_matrix)), indent=1) + "\n"}
 
     @on(RowOpened)
     def _open_row(self, message: RowOpened) -> None:
@@ -223,4 +224,4 @@ class PoliciesScreen(TableScreen):
         if len(self._cells.turns) > 1:
             self._cells.action_each()
         elif self._cells.count:
-            self.dismiss((self._cells.made, self._cells.here))
+            self.dismiss((self._cells.matrix, self._cells.here))

@@ -51,7 +51,7 @@ class DialectTable(CursorTable):
         Binding("h,left", "screen.scenario(-1)", "Scenario before", show=False, tooltip="The scenario before",
                 id="providers.previous"),
     ]
-    shown: reactive[Sequence[dialect_lines.Shown]] = reactive((), init=False)
+    list_lines: reactive[Sequence[dialect_lines.Shown]] = reactive((), init=False)
     dialect = ""
     """The dialect that the operator selected; the cursor stays on its line when lines are folded."""
     early = 0
@@ -59,7 +59,7 @@ class DialectTable(CursorTable):
 
     def action_move(self, by: int) -> None:
         """Moves the cursor by rows; a move before rows have arrived is made when they arrive."""
-        if self.shown:
+        if self.list_lines:
             super().action_move(by)
         else:
             self.early += by
@@ -78,25 +78,25 @@ class DialectTable(CursorTable):
     @property
     def count(self) -> int:
         """The number of dialects and headings."""
-        return len(self.shown)
+        return len(self.list_lines)
 
     def selectable(self, index: int) -> bool:
         """Whether the row is a dialect; the cursor skips headings."""
-        return isinstance(self.shown[index], TableEntry)
+        return isinstance(self.list_lines[index], TableEntry)
 
     @property
     def current_entry(self) -> TableEntry | None:
         """The current dialect."""
-        found = self.shown[self.cursor] if self.cursor < len(self.shown) else None
+        found = self.list_lines[self.cursor] if self.cursor < len(self.list_lines) else None
         return found if isinstance(found, TableEntry) else None
 
     @property
     def column_layout(self) -> dialect_lines.ColumnLayout:
         """The visible columns."""
-        found = [each for each in self.shown if isinstance(each, TableEntry)]
+        found = [each for each in self.list_lines if isinstance(each, TableEntry)]
         return dialect_lines.layout(found, self.scrollable_content_region.width - 2)
 
-    def watch_shown(self) -> None:
+    def watch_list_lines(self) -> None:
         """Redraws for other dialects or another width."""
         self.headings = [at for at in range(self.count) if not self.selectable(at)]
         self._laid = self.column_layout
@@ -105,12 +105,12 @@ class DialectTable(CursorTable):
         """A dialect, or a heading."""
         paint = paint_of(self.app)
         here = Span("▶ " if index == self.cursor else "  ", Tone.HERE)
-        line = dialect_lines.line(self.shown[index], self._laid, paint.measure, paint.mark)
+        line = dialect_lines.line(self.list_lines[index], self._laid, paint.measure, paint.mark)
         return (here, *mark_matches(line, self.needle))
 
     def find(self, by: int, again: bool) -> bool:
         """Moves the cursor to a dialect that contains the needle."""
-        found = dialect_lines.find(self.shown, self.needle, self.cursor, by, again)
+        found = dialect_lines.find(self.list_lines, self.needle, self.cursor, by, again)
         if found is not None:
             self.choose(found)
         return found is not None
@@ -173,8 +173,8 @@ class ProvidersScreen(TableScreen):
     def _fold(self) -> None:
         """Computes the lines of the list; the cursor stays on its dialect."""
         rows = self._dialects
-        rows.shown = dialect_lines.list_lines(entries(self._rows, self.table_query.each))
-        rows.cursor = dialect_lines.place_of(rows.shown, rows.dialect)
+        rows.list_lines = dialect_lines.list_lines(entries(self._rows, self.table_query.each))
+        rows.cursor = dialect_lines.place_of(rows.list_lines, rows.dialect)
         rows.take_early_moves()
         self.show()
 
@@ -182,16 +182,16 @@ class ProvidersScreen(TableScreen):
 
     def show(self) -> None:
         """Redraws the rows after a change of data or size."""
-        self._dialects.watch_shown()
+        self._dialects.watch_list_lines()
         super().show()
 
     def head(self) -> Sequence[Line]:
         """The scenario, its result, the names of the columns."""
-        asked, width = self.table_query, max(0, self.size.width - 2)
-        scenario = asked.scenario
+        query, width = self.table_query, max(0, self.size.width - 2)
+        scenario = query.scenario
         number = f" {list(SCENARIOS).index(scenario.name) + 1}/{len(SCENARIOS)}  "
         title = (Span(scenario.name, Tone.TITLE), Span(number, Tone.DIM), Span(scenario.title))
-        budget = (Span(f"{asked.limit:,} tokens", Tone.STRONG), Span(" ESTIMATED  ", Tone.DIM),
+        budget = (Span(f"{query.limit:,} tokens", Tone.STRONG), Span(" ESTIMATED  ", Tone.DIM),
                   Span("SIMULATED", Tone.WARN))
         found: list[Line] = [spread_ends(title, budget, width)]
         if self._answered is None:
@@ -215,9 +215,9 @@ class ProvidersScreen(TableScreen):
         if not self._rows:
             return {}
         policy, name = self.table_query.settings.policy, f"providers-{self.table_query.scenario.name}"
-        made = document(self._rows, self.table_query.scenario, policy)
+        table = document(self._rows, self.table_query.scenario, policy)
         return {f"{name}.txt": text(self._rows, policy, 160, self.table_query.each),
-                f"{name}.json": json.dumps(made, indent=1) + "\n"}
+                f"{name}.json": json.dumps(table, indent=1) + "\n"}
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
@@ -274,8 +274,8 @@ class ProvidersScreen(TableScreen):
     def _selected_row(self) -> DialectRow | None:
         """The row at the cursor if it can be opened; else None, with the reason shown."""
         entry = self._dialects.current_entry
-        shown = self._answered
-        if entry is None or shown is None or self._same_rows(shown) != self._same_rows(self.table_query):
+        query = self._answered
+        if entry is None or query is None or self._same_rows(query) != self._same_rows(self.table_query):
             self.note = "the dialects are still being run: try again"
             return None
         if not isinstance(entry.row, DialectRow):

@@ -101,23 +101,23 @@ class RemarkBook(SessionPart):
 
     def _nothing_kept(self, why: str) -> None:
         self.stage.runs.unkeepable = why
-        made = self.stage.opened.before != ""
-        self.stage.note = "a generated session: its runs and notes are not saved" if made else (
+        is_generated = self.stage.opened.before != ""
+        self.stage.note = "a generated session: its runs and notes are not saved" if is_generated else (
             f"nothing is kept of this session: {why}")
 
     def _join(self, store: Store, tree: Tree, notices: Sequence[str]) -> None:
         """Merges the saved remarks with those made before they were read."""
         from inspector.tui.breakpoints import Breakpoint
 
-        kept = store.kept
-        before = [Breakpoint(text, on) for text, on in kept.breakpoints.items()]
+        stored_acts = store.kept
+        before = [Breakpoint(text, on) for text, on in stored_acts.breakpoints.items()]
         # The operator's own, made while the store was read, take the place of saved ones with the same text.
         self.breakpoints = tuple({each.text: each for each in (*before, *self.breakpoints)}.values())
         counts = [count_of(count, word, words) for count, word, words in (
-            (len(tree.every) - 1, "branch", "branches"), (len(kept.marks), "mark", ""), (len(kept.notes), "note", ""),
-            (len(kept.breakpoints), "breakpoint", "")) if count]
+            (len(tree.every) - 1, "branch", "branches"), (len(stored_acts.marks), "mark", ""),
+            (len(stored_acts.notes), "note", ""), (len(stored_acts.breakpoints), "breakpoint", "")) if count]
         branches = len(tree.every) > 1
-        found = _remarks_of(kept)
+        found = _remarks_of(stored_acts)
         self.stage.runs.join_store(store, tree)  # saves the runs made meanwhile, which the store did not have
         for screen in self.stage.app.screen_stack:
             if isinstance(screen, RunsScreen):
@@ -180,16 +180,16 @@ class RemarkBook(SessionPart):
             found = filter_of(text)
         except filters.FilterError as why:
             return str(filters.explain_error(why, filters.values_of(stage.run.view)))
-        kept = filters.steps(found, stage.run.view, self.marks)
+        steps = filters.steps(found, stage.run.view, self.marks)
         searched = filters.search_note(found, filters.values_of(stage.run.view))
-        nothing = "" if kept else ": nothing matches"
-        count = f"{len(kept):,} of {count_of(len(stage.run.view.steps), 'step')}{nothing}"
+        nothing = "" if steps else ": nothing matches"
+        count = f"{len(steps):,} of {count_of(len(stage.run.view.steps), 'step')}{nothing}"
         count = " · ".join(filter(None, (count, searched)))
-        if not kept:
+        if not steps:
             return count
-        narrowed = FilteredOutline(stage.run.outline, kept)
-        self._expression, stage.filtered, stage.listed = text, f"{text}: {count_of(len(kept), 'step')}", narrowed
-        if stage.step not in set(kept):
+        narrowed = FilteredOutline(stage.run.outline, steps)
+        self._expression, stage.filtered, stage.listed = text, f"{text}: {count_of(len(steps), 'step')}", narrowed
+        if stage.step not in set(steps):
             stage.step = narrowed.neighbour(stage.step, 1)
         return count
 

@@ -106,8 +106,8 @@ class RunTree(Dialog[tuple[str, int] | None]):
     def action_remove(self) -> None:
         """Removes the run at the cursor."""
         gone, why = self._list.runs.remove(self._chosen_index())
-        said = f"not kept: {why}" if why else f"{gone} removed" if gone else "the original stays"
-        self.query(Note).last().line = (Span(said, Tone.WARN),)
+        message = f"not kept: {why}" if why else f"{gone} removed" if gone else "the original stays"
+        self.query(Note).last().line = (Span(message, Tone.WARN),)
         self._list.lay()
         self._list.cursor = min(self._list.cursor, self._list.count - 1)
         self._list.fit_rows()

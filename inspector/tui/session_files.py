@@ -73,7 +73,7 @@ class OpenSession:
     @property
     def errors(self) -> tuple[str, ...]:
         """The inputs that could not be read, one line each."""
-        return tuple(given.error for given in self.case.recording.inputs if given.error)
+        return tuple(source.error for source in self.case.recording.inputs if source.error)
 
 
 def command_with_files(before: str, command: str) -> str:
@@ -125,8 +125,8 @@ def load_followed(paths: Sequence[str], view: FollowedView) -> OpenSession:
     Raises:
         LoopError: an API, profile, policy or limit that does not exist.
     """
-    seen = view.read()
-    return OpenSession(tuple(paths), seen.replay.case, run_of("original", seen), following=view)
+    current_view = view.read()
+    return OpenSession(tuple(paths), current_view.replay.case, run_of("original", current_view), following=view)
 
 
 BEGINNING = 3 << 17
@@ -224,8 +224,8 @@ def remember(paths: Sequence[str]) -> None:
         private_folder(target.parent)
         # Two instances may open files at the same time; without the lock one would undo the other's entry.
         with open(target.parent / "lock", "ab", opener=partial(os.open, mode=FILE)) as file, lock_file(file.fileno()):
-            kept = [path for path in recent_files() if path not in new]
-            replace_all({target: json.dumps([*new, *kept][:RECENT]).encode()}, FILE)
+            other_paths = [path for path in recent_files() if path not in new]
+            replace_all({target: json.dumps([*new, *other_paths][:RECENT]).encode()}, FILE)
             target.chmod(FILE)  # an older version left it readable by others
     except OSError:
         return

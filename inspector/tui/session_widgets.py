@@ -203,19 +203,19 @@ class Tabs(Panel):
         spans: list[Span] = []
         for tab in TABS:
             if tab.name != "steps" or self.steps:
-                shown = tab.name == self.tab
-                number = f"[{tab.key}" if shown else f" {tab.key}"
-                title = tab.title if shown else tab.title[:letters]
-                spans.append(Span(f"{number}{pad}", Tone.HERE if shown else Tone.DIM))
-                spans.append(Span(f"{title}{']' if shown else ' '}", Tone.HERE if shown else Tone.PLAIN))
+                is_open = tab.name == self.tab
+                number = f"[{tab.key}" if is_open else f" {tab.key}"
+                title = tab.title if is_open else tab.title[:letters]
+                spans.append(Span(f"{number}{pad}", Tone.HERE if is_open else Tone.DIM))
+                spans.append(Span(f"{title}{']' if is_open else ' '}", Tone.HERE if is_open else Tone.PLAIN))
         return tuple(spans)
 
     def on_click(self, event: Click) -> None:
         """Opens the tab that was clicked."""
         position = 0
         spans = self._fitting(self._fidelity(self.step), self.size.width)
-        shown = [tab for tab in TABS if tab.name != "steps" or self.steps]
-        for tab, number, title in zip(shown, spans[::2], spans[1::2], strict=True):
+        tabs = [tab for tab in TABS if tab.name != "steps" or self.steps]
+        for tab, number, title in zip(tabs, spans[::2], spans[1::2], strict=True):
             position += len(number.text) + len(title.text)
             if event.x < position:
                 self.post_message(TabWanted(tab.name))

@@ -209,8 +209,8 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
         if viewpoint.branch is None:
             how = "this is the only run; e runs it again with other limits, and compares both here"
             return LineSheet([hint(how, sentence=True), forms_line(diff.FORMS, "run")])
-        shown, compared = viewpoint.outline.view.replay, viewpoint.branch.view.replay
-        return whatif.branch_sheet(viewpoint.branch, shown.place_in(compared, viewpoint.step))
+        replay, branch_replay = viewpoint.outline.view.replay, viewpoint.branch.view.replay
+        return whatif.branch_sheet(viewpoint.branch, replay.place_in(branch_replay, viewpoint.step))
     return diff.diff(viewpoint.outline.view, viewpoint.step)
 
 

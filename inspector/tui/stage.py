@@ -63,8 +63,8 @@ class SessionRuns:
         shown its latest branch; None if it has none."""
         if self.current.branch is not None:
             return self.current.branch
-        made = (run.branch for run in reversed(self.every) if run.branch is not None)
-        return next((branch for branch in made if branch.beside == ORIGINAL), None)
+        branches = (run.branch for run in reversed(self.every) if run.branch is not None)
+        return next((branch for branch in branches if branch.beside == ORIGINAL), None)
 
     def under(
         self, assignments: Mapping[str, str], since: int | None = None, before: int | None = None
@@ -117,9 +117,9 @@ class SessionRuns:
         if parent is None:
             raise CallerError("the run from which it was asked was removed meanwhile")
         parent.view.replay.case.live_runs[answers.name] = answers
-        made, _ = self.tree.add(parent, settings, since)
+        branch_node, _ = self.tree.add(parent, settings, since)
         self._build_runs()
-        return self.tree.every.index(made)
+        return self.tree.every.index(branch_node)
 
     def forget(self, node: Node, settings: Settings, since: int) -> None:
         """Discards a live run without responses."""
@@ -163,9 +163,9 @@ class SessionRuns:
 
     def join_store(self, store: Store, tree: Tree) -> None:
         """Merges the saved tree of the opened store with runs made meanwhile."""
-        made, here = self.tree, self.node
+        old_tree, here = self.tree, self.node
         self.store, self.tree = store, tree
-        for node in made.every[1:]:
+        for node in old_tree.every[1:]:
             under = node.parent.key if node.parent is not None else ""
             # Nodes of the new tree are other objects, so the parent is looked up by its key.
             parent = next((each for each in tree.every if each.key == under), None)
@@ -180,9 +180,9 @@ class SessionRuns:
     def _build_runs(self) -> None:
         """Builds a run with its outline for every node of the tree."""
         # An outline takes a pass over the session, so those of unchanged runs are kept.
-        known = {id(run.view): run for run in self.every}
+        runs_by_view = {id(run.view): run for run in self.every}
         self.every = [
-            known.get(id(node.view)) or run_of(node.name, node.view, node.branch) for node in self.tree.every]
+            runs_by_view.get(id(node.view)) or run_of(node.name, node.view, node.branch) for node in self.tree.every]
 
     def command(self, api: str | None = None, profile: str | None = None) -> str:
         """The command line that makes the current run without the app."""

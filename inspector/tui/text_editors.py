@@ -28,9 +28,9 @@ class TextField(TextArea, KeysInOrder):
 
 def text_field(text: str, id: str, **more: Any) -> TextArea:  # noqa: A002
     """A text field whose cursor does not blink, so that an idle screen draws nothing."""
-    made = TextField(text, soft_wrap=True, id=id, **more)
-    made.cursor_blink = False
-    return made
+    editor = TextField(text, soft_wrap=True, id=id, **more)
+    editor.cursor_blink = False
+    return editor
 
 
 class TextEditor(Dialog[ScreenResultType | None]):
@@ -138,9 +138,9 @@ class BodyEditor(TextEditor[str]):
     ]
 
     def __init__(self, driver: Driver) -> None:
-        asked = driver.stepper.request
-        super().__init__("" if asked is None or asked.body is None else json.dumps(asked.body, indent=2,
-                                                                                   ensure_ascii=False))
+        live_request = driver.stepper.request
+        super().__init__("" if live_request is None or live_request.body is None
+                         else json.dumps(live_request.body, indent=2, ensure_ascii=False))
         self._driver = driver
 
     def compose(self) -> ComposeResult:

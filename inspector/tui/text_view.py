@@ -177,8 +177,8 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
             return
         line = self._line_at(row)
         column = at.x + (0 if self.wrap else int(self.scroll_offset.x))
-        shown, part = self._rows.get(line, ()), row - self._row_of(line)
-        if part < len(shown) and (key := key_at(shown[part], column, paint_of(self.app).measure)) is not None:
+        rows, part = self._rows.get(line, ()), row - self._row_of(line)
+        if part < len(rows) and (key := key_at(rows[part], column, paint_of(self.app).measure)) is not None:
             self.app.simulate_key(key_of(key))
             return
         width = self._laid[1] if self._laid is not None and self.wrap else UNWRAPPED_WIDTH
@@ -327,10 +327,10 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
                 self._rows.clear()
             rows = self._rows[line] = self._make_rows(line, laid, paint.measure)
         part = row - self._row_of(line)
-        shown = rows[part] if part < len(rows) else ()
+        spans = rows[part] if part < len(rows) else ()
         if self.wrap:
-            return paint.strip(shown, width, self._base)
-        strip = paint.strip(shown, width, self._base, whole=False)
+            return paint.strip(spans, width, self._base)
+        strip = paint.strip(spans, width, self._base, whole=False)
         return strip.crop_extend(left, left + width, self._base)
 
     def _make_rows(self, line: int, width: int, measure: Measure) -> Sequence[Line]:

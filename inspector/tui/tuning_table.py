@@ -70,8 +70,8 @@ class GridOutcome:
 
 def outcome_of(tuning: TunedGrid) -> GridOutcome:
     """Computes the conclusions; a large grid takes a moment."""
-    for shown in MEASURES.values():
-        shown.total(tuning)  # sums are cached: added up here, so that no key waits for them later
+    for measure in MEASURES.values():
+        measure.total(tuning)  # sums are cached: added up here, so that no key waits for them later
     simulated, run = (sum(map(bool, each)) for each in (tuning.simulated, tuning.run_counts))
     trust = ((Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN))
     return GridOutcome(tuning, answer_lines(tuning, most=MOST_LISTED), trust)

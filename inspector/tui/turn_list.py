@@ -183,8 +183,8 @@ class TurnList(RowList):
         if self.filter is None:
             return "all turns"
         total = sum(row.verdict is not None for row in self.rows)
-        noted = self.filter.searched or self.filter.values
-        searched = filters.search_note(self.filter, self.values()) if noted else ""
+        needs_note = self.filter.searched or self.filter.values
+        searched = filters.search_note(self.filter, self.values()) if needs_note else ""
         return " · ".join(filter(None, (f"{len(self.passed):,} of {count_of(total, 'turn')}", searched)))
 
     def values(self) -> Mapping[tuple[str, str], None]:
@@ -350,10 +350,10 @@ class TurnCounts(AutoHeightPanel):
 def flow_groups(groups: Sequence[Line], verdicts: Sequence[Line], width: int, most: int) -> list[Line]:
     """Groups, then counts of verdicts, in at most this many rows; verdicts without room are counted if it has room."""
     every = [*groups, *verdicts]
-    tries = [(kept, len(every) - kept) for kept in range(len(every), len(groups) - 1, -1)]
-    for kept, left in [*tries, *((kept, 0) for kept in range(len(groups), 0, -1))]:
+    tries = [(count, len(every) - count) for count in range(len(every), len(groups) - 1, -1)]
+    for count, left in [*tries, *((count, 0) for count in range(len(groups), 0, -1))]:
         rows: list[list[Line]] = [[]]
-        for group in (*every[:kept], *([(Span(count_of(left, "more verdict"), Tone.DIM),)] if left else [])):
+        for group in (*every[:count], *([(Span(count_of(left, "more verdict"), Tone.DIM),)] if left else [])):
             if rows[-1] and width_of(join_groups([*rows[-1], group])) > width:
                 rows.append([])
             rows[-1].append(group)
@@ -379,14 +379,14 @@ def count_groups(
     groups.append((
         Span(f"{counts.attention:,}", Tone.STRONG), Span(f" need{'s' if counts.attention == 1 else ''} attention"),
         Span(f" + {counts.complete:,} complete{f' + {other:,} other' if other else ''}", Tone.DIM)))
-    return groups, [(Span(f"{count:,} "), Span(f"{seen.glyph} {seen.count_word}", role_of(seen)))
-                    for seen, count in counts.verdicts if not seen.complete]
+    return groups, [(Span(f"{count:,} "), Span(f"{verdict.glyph} {verdict.count_word}", role_of(verdict)))
+                    for verdict, count in counts.verdicts if not verdict.complete]
 
 
 def _sum_of_rows(counts: RowCounts, rows: int, by_file: bool) -> Line:
     """The sum of the listed rows: `217 turns in 3 sessions + 4 not read = 221 rows`."""
-    made = Span(counts.simulated_words, Tone.WARN)
-    turns, sessions = (*_count_line(counts.turns, "turn"), made), _count_line(counts.sessions, "session")
+    simulations = Span(counts.simulated_words, Tone.WARN)
+    turns, sessions = (*_count_line(counts.turns, "turn"), simulations), _count_line(counts.sessions, "session")
     copies = Span(counts.copied_words, Tone.DIM)
     line = (*((*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)), copies)
     if not counts.unread:

@@ -288,11 +288,11 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def action_attention(self) -> None:
         """Goes to the next row that needs attention, wrapping around."""
-        shown = self.listed.shown
-        for far in range(1, len(shown) + 1):
-            row = shown[(self.listed.cursor + far) % len(shown)]
+        rows = self.listed.shown
+        for far in range(1, len(rows) + 1):
+            row = rows[(self.listed.cursor + far) % len(rows)]
             if isinstance(row, TurnRow) and row.verdict is not None and not row.verdict.clean:
-                self.listed.cursor = (self.listed.cursor + far) % len(shown)
+                self.listed.cursor = (self.listed.cursor + far) % len(rows)
                 return
         self.note = "no turn that is listed needs attention"
 
@@ -310,9 +310,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         text = before.text if before is not None else self._last
 
         def done(text: str | None) -> None:
-            said = self._narrow((before.text if before is not None else "") if text is None else text)
+            message = self._narrow((before.text if before is not None else "") if text is None else text)
             if text and not self.listed.passed:
-                self.note = said
+                self.note = message
 
         self.app.push_screen(FilterPrompt(text, self._narrow, "an empty filter shows all turns"), done)
 
@@ -326,10 +326,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def _narrow(self, text: str) -> str:
         """Lists the rows that match an expression; returns their number as text, or the error."""
-        said = self.listed.narrow(text)
+        message = self.listed.narrow(text)
         self._say_counts()
         self._follow_cursor()
-        return said
+        return message
 
     def action_search(self) -> None:
         """Asks for a search text."""

@@ -104,9 +104,9 @@ class Tab(AppService):
 
     async def on_meta(self, data: bytes) -> None:
         """Stores the place in the session; other messages go to textual-serve."""
-        said = json.loads(data)
-        if said.get("type") == "place":
-            self.place = json.dumps(said.get("place"))[:MOST_TEXT]
+        message = json.loads(data)
+        if message.get("type") == "place":
+            self.place = json.dumps(message.get("place"))[:MOST_TEXT]
         else:
             await super().on_meta(data)
 

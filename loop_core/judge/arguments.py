@@ -42,8 +42,8 @@ def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, .
         return (TOO_COSTLY,)
     characters = pattern_characters(root, value) if text else 0
     if characters:
-        validator = next((made for row, bound in enumerate(PATTERN_BOUNDS) if characters <= bound.characters
-                          and (made := _compile_bounded(text, row)) is not None), None)
+        validator = next((candidate for row, bound in enumerate(PATTERN_BOUNDS) if characters <= bound.characters
+                          and (candidate := _compile_bounded(text, row)) is not None), None)
         if validator is None:
             return (TOO_COSTLY_PATTERNS,)
     return tuple(
@@ -154,16 +154,16 @@ def _validator(tool: Tool) -> _Validator | None:
     declared = tool.schema
     if declared is None:
         return None
-    known = _COMPILED.get(id(declared))
-    if known is not None and known[0] is declared and known[1] == tool.dialect:
-        return known[2]
+    cache_entry = _COMPILED.get(id(declared))
+    if cache_entry is not None and cache_entry[0] is declared and cache_entry[1] == tool.dialect:
+        return cache_entry[2]
     plain = json_schema_of(declared) if tool.dialect == "openapi" else declared
     # equal schemas of many requests compile once
-    made = _compile_schema(json.dumps(plain, sort_keys=True, default=_json_default))
+    validator = _compile_schema(json.dumps(plain, sort_keys=True, default=_json_default))
     if len(_COMPILED) >= _MOST_VALIDATORS:
         _COMPILED.clear()
-    _COMPILED[id(declared)] = (declared, tool.dialect, made)
-    return made
+    _COMPILED[id(declared)] = (declared, tool.dialect, validator)
+    return validator
 
 
 @lru_cache(maxsize=512)
@@ -173,12 +173,12 @@ def _compile_schema(text: str) -> _Validator | None:
     root = json.loads(text)
     try:
         patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_MOST_BACKTRACKING)
-        made = jsonschema_rs.validator_for(root, retriever=_refuse, pattern_options=patterns)
+        validator = jsonschema_rs.validator_for(root, retriever=_refuse, pattern_options=patterns)
     except (ValueError, TypeError, jsonschema_rs.ReferencingError):  # its ValidationError is a ValueError
         return None
     # A single reference applies nothing twice, so that most schemas need no count.
     several = sum(text.count(f'"{name}"') for name in REFERENCES) > 1
-    return _Validator(made, root, text if '"pattern' in text else "", several)
+    return _Validator(validator, root, text if '"pattern' in text else "", several)
 
 
 @lru_cache(maxsize=512)
@@ -298,12 +298,12 @@ def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
     within = parse(inner)
     begins, takes, only = _BRACE.match(inner) is not None, _takes(tool, name), name in ONLY_WRAPPINGS
     if call.form is not ArgsForm.OBJECT:
-        shown = not takes and (only or (takes is False and begins))
+        is_wrapping = not takes and (only or (takes is False and begins))
     elif within.shape is ArgumentShape.CUT:
-        shown = begins
+        is_wrapping = begins
     else:
-        shown = not takes and (takes is False or only or begins)
-    if within.shape is ArgumentShape.COMPLETE or not shown:
+        is_wrapping = not takes and (takes is False or only or begins)
+    if within.shape is ArgumentShape.COMPLETE or not is_wrapping:
         return reading
     shape = within.shape if within.shape is ArgumentShape.CUT else ArgumentShape.INVALID
     problem = f"a translator put them under {name!r}, as they could not be parsed: {within.problem}"
@@ -364,8 +364,8 @@ def _is_beginning(raw: str, why: json.JSONDecodeError) -> bool:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        keys: set[str] = set()
+        twice = next(key for key, _ in pairs if key in keys or keys.add(key))  # type: ignore[func-returns-value]
         raise ValueError(f"the key {twice!r} occurs twice")
     return value
 

@@ -109,13 +109,13 @@ def ended_wordless(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The response ended properly (a whole body, or a stream with its end mark) without any stop word."""
     response = case.response
     absent = stop.normalized is Stop.INTERRUPTED and not stop.raw and stop.evidence[:1]
-    if not absent or stop.evidence[0].rule != "absent" or any(seen.rule == "cut" for seen in stop.evidence):
+    if not absent or stop.evidence[0].rule != "absent" or any(evidence.rule == "cut" for evidence in stop.evidence):
         return None
     whole = not response.streaming and response.size > 0 and response.transport_end is TransportEnd.EOF
     if not (whole or response.saw_done):
         return None
-    said = f"the {'stream ended' if response.streaming else 'body is whole'}, and it holds no stop reason"
-    return Correction(Stop.UNKNOWN, NO_WORD, stop.evidence[0].at, said)
+    note = f"the {'stream ended' if response.streaming else 'body is whole'}, and it holds no stop reason"
+    return Correction(Stop.UNKNOWN, NO_WORD, stop.evidence[0].at, note)
 
 
 NO_WORD = "no_stop_reason"
@@ -130,10 +130,10 @@ def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
     at = native.evidence[0].at if native.evidence else None
     if native.normalized not in FAILING:
         return Correction(None, None, at, f"{native.raw!r} changes nothing")
-    said = f"the router says {stop.raw!r}" if stop.raw else "the router says nothing"
+    claim = f"the router says {stop.raw!r}" if stop.raw else "the router says nothing"
     # A pause of the format behind the router cannot be resumed in this one.
     word, detail = (Stop.INTERRUPTED, None) if native.normalized is Stop.PAUSED else (native.normalized, native.detail)
-    return Correction(word, detail, at, f"{said}, the provider behind it {native.raw!r}", Severity.ERROR)
+    return Correction(word, detail, at, f"{claim}, the provider behind it {native.raw!r}", Severity.ERROR)
 
 
 def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -157,14 +157,14 @@ def misplaced_event(case: JudgeCase, stop: StopReason) -> Correction | None:
     whole: no limit cut it."""
     if stop.normalized not in FINISHED:
         return None
-    seen = next((found for found in case.response.findings if found.rule.endswith(MISPLACED_EVENTS)), None)
+    finding = next((found for found in case.response.findings if found.rule.endswith(MISPLACED_EVENTS)), None)
     cut = {id(call) for call, reading in case.calls if reading.shape is ArgumentShape.CUT}
     broken = [call for call in case.every_call if not is_phantom(call) and (not call.closed or id(call) in cut)]
     call = next(iter(broken), None)
-    if seen is None or call is None:
+    if finding is None or call is None:
         return None
-    return Correction(Stop.MALFORMED_TOOL_CALL, None, seen.at,
-                      f"{seen.message}, and {call.name or 'a call without a name'} is not whole", Severity.ERROR)
+    return Correction(Stop.MALFORMED_TOOL_CALL, None, finding.at,
+                      f"{finding.message}, and {call.name or 'a call without a name'} is not whole", Severity.ERROR)
 
 
 def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -243,31 +243,32 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     spent = spent_cap(case.response, case.request)
     if spent is None:
         return None
-    seen = f"{spent[0]:,} of {spent[1]:,} output tokens" if spent[0] <= spent[1] else (
+    usage_text = f"{spent[0]:,} of {spent[1]:,} output tokens" if spent[0] <= spent[1] else (
         f"{spent[0]:,} output tokens, more than the cap of {spent[1]:,}")
     mapped = case.response.stop_reason
     if mapped.normalized is Stop.INTERRUPTED and (stop.normalized is Stop.INTERRUPTED or not mapped.raw):
-        return Correction(None, None, None, seen, cap_reached=True)  # as MiMo ends at its cap (Zoo Code's analysis)
+        # MiMo ends like this at its cap (Zoo Code's analysis).
+        return Correction(None, None, None, usage_text, cap_reached=True)
     if stop.normalized not in FINISHED:
         return None
     if has_calls(case.response) and case.speaker is not None and case.speaker.reasoning_under_cap:
         # Nothing of a call shows that its batch was cut, or that an empty object stands for a lost one (vLLM #46303).
-        said = f"{seen}, though the reason is {stop.raw!r}: the batch may be cut"
-        return Correction(Stop.MAX_TOKENS, None, None, said, Severity.WARNING)
+        note = f"{usage_text}, though the reason is {stop.raw!r}: the batch may be cut"
+        return Correction(Stop.MAX_TOKENS, None, None, note, Severity.WARNING)
     if has_reasoning(case.response):
-        return Correction(None, None, None, f"{seen}; reasoning may not count under the cap", Severity.INFO)
+        return Correction(None, None, None, f"{usage_text}; reasoning may not count under the cap", Severity.INFO)
     sign = cut_at_cap(case.response, case.request)
     if sign is not None:
-        said = f"{seen}, and the text stops in the middle ({sign.text}), though the reason is {stop.raw!r}"
-        return Correction(Stop.MAX_TOKENS, None, None, said, Severity.ERROR,
+        note = f"{usage_text}, and the text stops in the middle ({sign.text}), though the reason is {stop.raw!r}"
+        return Correction(Stop.MAX_TOKENS, None, None, note, Severity.ERROR,
                           quote=FactQuote("text", sign.start, sign.end))
     call, reading = case.calls[-1] if case.calls else (None, None)
     lacks = arguments.shortcoming(case.tool(call.name),
                                   reading.value) if call is not None and reading is not None else ""
     if call is not None and lacks:  # what a server makes of a call that it could not parse (vLLM PR#46303)
-        said = f"{seen}, and the arguments of {call.name} {lacks}, though the reason is {stop.raw!r}"
-        return Correction(Stop.MAX_TOKENS, None, call.at, said, Severity.ERROR)
-    return Correction(None, None, None, f"{seen}; nothing else shows a cut", Severity.INFO)
+        note = f"{usage_text}, and the arguments of {call.name} {lacks}, though the reason is {stop.raw!r}"
+        return Correction(Stop.MAX_TOKENS, None, call.at, note, Severity.ERROR)
+    return Correction(None, None, None, f"{usage_text}; nothing else shows a cut", Severity.INFO)
 
 
 def context_full(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -319,42 +320,44 @@ def judge(
         if correction is None:
             continue
         cap_reached = cap_reached or correction.cap_reached
-        seen = Evidence(f"judge.{name}", correction.at, correction.note)
+        evidence = Evidence(f"judge.{name}", correction.at, correction.note)
         word = correction.stop or stop.normalized
         detail = correction.detail if correction.stop else stop.detail
         quoted = (Evidence("judge.quoted", None, "", correction.quote),) if correction.quote else ()
-        stop = stop._replace(normalized=word, detail=detail, evidence=(*stop.evidence, seen, *quoted))
+        stop = stop._replace(normalized=word, detail=detail, evidence=(*stop.evidence, evidence, *quoted))
         if correction.severity is not None:
             findings.append(Finding(f"judge.{name}", correction.severity, correction.note, correction.at))
     # OpenAI says stop over complete calls where tool_choice names the function (vLLM PR#25054).
     promoted = stop.normalized is Stop.END_TURN and _has_complete_calls(response, request)
     if promoted:
-        seen = Evidence("judge.promoted", response.tool_calls[0].at, f"complete calls under {stop.raw!r}")
-        stop = stop._replace(normalized=Stop.TOOL_CALL, evidence=(*stop.evidence, seen))
+        evidence = Evidence("judge.promoted", response.tool_calls[0].at, f"complete calls under {stop.raw!r}")
+        stop = stop._replace(normalized=Stop.TOOL_CALL, evidence=(*stop.evidence, evidence))
     elif stop.normalized is Stop.TOOL_CALL and not has_calls(response):
         stop = stop._replace(detail="no_calls")
     found = ending_of(response, request, stop)
     sure = response.stop_reason.normalized is not Stop.END_TURN or not endings.stop_string_unknown(response, request)
     if found is not None:
-        noted = _ending_finding(found.ending, found.sign, sure)
-        stop = stop._replace(evidence=(*stop.evidence, Evidence(noted.rule, noted.at, noted.message, noted.quote)))
-        findings.append(noted)
+        finding = _ending_finding(found.ending, found.sign, sure)
+        stop = stop._replace(evidence=(
+            *stop.evidence, Evidence(finding.rule, finding.at, finding.message, finding.quote)))
+        findings.append(finding)
     findings.extend(remarks(response, stop))
     ending = found.ending if found is not None else None
     return Judgement(response.stop_reason, stop, cap_reached, promoted, ending, ending is None or sure, tuple(findings))
 
 
 def _ending_finding(ending: Ending, sign: EndingSign, sure: bool) -> Finding:
-    said = sign.text if sure else f"{sign.text}; a stop string of the request may have ended it"
-    return Finding(f"ending.{ending.value}", Severity.ERROR if sure else Severity.WARNING, said, sign.at, sign.quote)
+    message = sign.text if sure else f"{sign.text}; a stop string of the request may have ended it"
+    return Finding(f"ending.{ending.value}", Severity.ERROR if sure else Severity.WARNING, message, sign.at, sign.quote)
 
 
 def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
     """Findings that do not change the reason: an unknown word, a budget spent on reasoning."""
     found: list[Finding] = []
     word, usage = response.stop_reason, response.usage
-    known = any(seen.rule.endswith(".stop_reasons") for seen in word.evidence)  # Gemini's OTHER is in its table
-    if word.normalized is Stop.UNKNOWN and word.raw and word.detail is None and not known:
+    # Gemini's OTHER is in its table.
+    is_in_table = any(evidence.rule.endswith(".stop_reasons") for evidence in word.evidence)
+    if word.normalized is Stop.UNKNOWN and word.raw and word.detail is None and not is_in_table:
         at = response.stop_reason.evidence[0].at if response.stop_reason.evidence else None
         found.append(Finding("stop.unknown_word", Severity.WARNING,
                              f"{response.stop_reason.raw!r} is not a known stop reason of {response.api}", at))

@@ -99,8 +99,8 @@ def _markup_call(case: EndingCase) -> EndingSign | None:
     leak = case.leak
     if leak is None:
         return None
-    said = f"the {case.leak_in} holds a call of {leak.tool} as markup ({leak.title}); it was not delivered as a call"
-    return EndingSign(said, None, FactQuote(case.leak_in, leak.start, leak.end))
+    text = f"the {case.leak_in} holds a call of {leak.tool} as markup ({leak.title}); it was not delivered as a call"
+    return EndingSign(text, None, FactQuote(case.leak_in, leak.start, leak.end))
 
 
 def _word(stop: StopReason) -> str:
@@ -162,11 +162,11 @@ def ending_of(response: ChatResponse, request: Request | None, stop: StopReason)
     if stop.normalized is not Stop.TOOL_CALL and hit_stop_string(response):
         return None
     visible = has_content(response)
-    heard = EndingCase(response, request, stop, visible, *_leak(response, request, visible))
+    case = EndingCase(response, request, stop, visible, *_leak(response, request, visible))
     for row in ENDINGS:
-        seen = row.holds(heard)
-        if seen is not None:
-            return EndingMatch(row.ending, seen)
+        sign = row.holds(case)
+        if sign is not None:
+            return EndingMatch(row.ending, sign)
     return None
 
 
@@ -192,8 +192,8 @@ def shows_anything(response: ChatResponse) -> bool:
     if response.refusal:
         return True
     # white space alone is nothing visible
-    said = any(type(part) is TextPart and part.text.strip() for part in response.parts)
-    return (said and _thinking(response) is None) or any(_shows(part) for part in response.parts)
+    has_text = any(type(part) is TextPart and part.text.strip() for part in response.parts)
+    return (has_text and _thinking(response) is None) or any(_shows(part) for part in response.parts)
 
 
 def _thinking(response: ChatResponse) -> Sign | None:
@@ -231,7 +231,7 @@ def _leak(response: ChatResponse, request: Request | None, visible: bool) -> tup
 
 def _word_at(stop: StopReason) -> At | None:
     """The place of the stop word that ended the answer."""
-    return next((seen.at for seen in stop.evidence if seen.at is not None), None)
+    return next((evidence.at for evidence in stop.evidence if evidence.at is not None), None)
 
 
 # -- what a request set: a context, stop strings -----------------------------------------------------------------------

@@ -166,8 +166,8 @@ def admit_all(
     """
     if not calls:
         return ()
-    known, declared = tools_by_name(tools), declared_names(tools)
-    verdicts = [admit(call, judgement, known.get(call.name), declared, choice) for call in calls]
+    named_tools, declared = tools_by_name(tools), declared_names(tools)
+    verdicts = [admit(call, judgement, named_tools.get(call.name), declared, choice) for call in calls]
     # A phantom is something that a server appends to whole answers, so it holds nothing else.
     blocking = next((v for v in verdicts if v.admission is Admission.HELD and v.rule != "gate.phantom"), None)
     if blocking is None:
@@ -193,8 +193,8 @@ def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: Sto
         if call.form is ArgsForm.OBJECT and reading.shape is ArgumentShape.COMPLETE:
             return (f"the answer ended in it ({stop.normalized.value}), and in arguments that are sent as a whole "
                     "object a cut cannot be seen")
-        said = f"the call was never closed ({_describe_parsing(reading)})"
-        return said if call.kind is CallKind.FUNCTION else "never closed"
+        reason = f"the call was never closed ({_describe_parsing(reading)})"
+        return reason if call.kind is CallKind.FUNCTION else "never closed"
     if call.kind is CallKind.CUSTOM:
         return "no input was sent" if call.arguments is None else None
     if reading.shape is ArgumentShape.COMPLETE:
@@ -318,8 +318,8 @@ def _name(call: ToolCall, marks: DistinctArguments) -> str:
     name = call.name or "a call whose name did not arrive"
     if not marks:
         return name
-    shown = ", ".join(f"{key} {_text(value)[:SHOWN_CHARS]}" for key, value in marks.items())
-    return f"{name} ({shown})"
+    mark_text = ", ".join(f"{key} {_text(value)[:SHOWN_CHARS]}" for key, value in marks.items())
+    return f"{name} ({mark_text})"
 
 
 def _text(value: Any) -> str:

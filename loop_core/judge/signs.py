@@ -279,8 +279,8 @@ def _function_word(text: str, end: int) -> Sign | None:
         return None  # of a path or a name
     if not (last.islower() or (len(last) > 2 and last.istitle())):
         return None  # `Option A`, `IT`
-    said = Counter(word[0].lower() for word in words[:-1])
-    counts = {name: sum(said[word] for word in table) for name, table in FUNCTION_WORDS.items()}
+    occurrences = Counter(word[0].lower() for word in words[:-1])
+    counts = {name: sum(occurrences[word] for word in table) for name, table in FUNCTION_WORDS.items()}
     most = max(counts.values())
     # `in` is English, German, Italian and Dutch: the words before it tell which table counts.
     if most and any(count == most and last.lower() in FUNCTION_WORDS[name] for name, count in counts.items()):
@@ -304,7 +304,7 @@ is reported."""
 def stops_in_the_middle(text: str) -> Sign | None:
     """The sign that a text stops in the middle; None if nothing does."""
     end = len(text.rstrip(_EMPHASIS))
-    return next((seen for sign in SIGNS if end and (seen := sign(text, end)) is not None), None)
+    return next((sign for finder in SIGNS if end and (sign := finder(text, end)) is not None), None)
 
 
 # -- Reasoning in the text: a server without a reasoning parser leaves it there ---------------------------------------
@@ -328,12 +328,13 @@ def only_thinks(text: str) -> Sign | None:
 
     A chat template may open the reasoning itself; then the text only closes it.
     """
-    said = text.strip()
+    content = text.strip()
     for opening, closing in THINKING_MARKS.items():
-        if said.startswith(opening) or (said.endswith(closing) and opening not in said):
-            end = said.find(closing)
-            if end < 0 or end + len(closing) == len(said):
+        if content.startswith(opening) or (content.endswith(closing) and opening not in content):
+            end = content.find(closing)
+            if end < 0 or end + len(closing) == len(content):
                 start = len(text) - len(text.lstrip())
-                said_so = f"it is reasoning behind {opening}" if said.startswith(opening) else f"it ends with {closing}"
-                return Sign(f"{said_so}, and nothing follows", start, start + len(said))
+                note = (f"it is reasoning behind {opening}" if content.startswith(opening)
+                        else f"it ends with {closing}")
+                return Sign(f"{note}, and nothing follows", start, start + len(content))
     return None

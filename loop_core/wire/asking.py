@@ -40,8 +40,11 @@ def tool_of(holder: Mapping[str, Any], name: str, schema: Any, declaration: Mapp
 def message_of(role: Role, parts: Iterable[MessagePart]) -> Message:
     """A message of these parts, for formats that send tool results in a message of the user: a message of nothing but
     results gets the role of a tool."""
-    said = tuple(parts)
-    return Message(Role.TOOL if said and all(isinstance(part, ToolResultPart) for part in said) else role, said)
+    message_parts = tuple(parts)
+    return Message(
+        Role.TOOL if message_parts and all(isinstance(part, ToolResultPart) for part in message_parts) else role,
+        message_parts,
+    )
 
 
 # -- `Request` -> a body ---------------------------------------------------------------------------------------------
@@ -141,11 +144,11 @@ def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Mess
     and a missing one, is made: `call00000`, in the form that the strictest servers ask for. A result answers the first
     call of its id, or without one of its name, that is still open. Without `missing` a call that has no id gets none.
     """
-    made: list[Message] = []
+    history: list[Message] = []
     waiting: list[tuple[ToolCall, str | None]] = []
     used: set[str] = set()
-    given = {call.id for call in calls_of(messages) if call.id}
-    fresh = (name for name in (f"call{count:05}" for count in itertools.count()) if name not in given)
+    provider_ids = {call.id for call in calls_of(messages) if call.id}
+    fresh = (name for name in (f"call{count:05}" for count in itertools.count()) if name not in provider_ids)
     for message in messages:
         parts: list[Any] = []
         for part in message.parts:
@@ -163,8 +166,8 @@ def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Mess
                     waiting.remove(answers)
                     part = part if part.call_id == answers[1] else part._replace(call_id=answers[1])
             parts.append(part)
-        made.append(Message(message.role, tuple(parts)))
-    return tuple(made)
+        history.append(Message(message.role, tuple(parts)))
+    return tuple(history)
 
 
 def _answers(part: ToolResultPart, call: ToolCall) -> bool:

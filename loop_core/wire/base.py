@@ -165,8 +165,8 @@ class Decoder:
         if self.error is None and self._failed:
             self.fail(read_error("", self.http_status) or ProviderError(""), At(ExchangePart.HEADERS, pointer="status"))
         if isinstance(self._framing, SSE) and self._framing.single is not None:
-            said = "events are parted by one line break instead of two: others read them as one event"
-            self.find("frame.single_newline", said, At(ExchangePart.BODY, *self._framing.single))
+            message = "events are parted by one line break instead of two: others read them as one event"
+            self.find("frame.single_newline", message, At(ExchangePart.BODY, *self._framing.single))
         response = each_call_once(self.build(), self.find)
         if any(found.rule in _LENIENT for found in self.findings):
             response = replace(response, parts=mend_parts(response.parts))
@@ -310,8 +310,8 @@ class Decoder:
                     self.find("frame.no_object", "a frame is not a JSON object", self.at())
             elif (error := read_error(event, 400 if name == "error" else None)) is not None:
                 # OpenAI's clients stop reading at the mark (openai 3.54.0 _streaming.py): the answer stays whole.
-                said = f"an error follows the end mark, at which clients stop reading: {error.message[:200]}"
-                self.find("frame.error_after_end", said, self.at())
+                message = f"an error follows the end mark, at which clients stop reading: {error.message[:200]}"
+                self.find("frame.error_after_end", message, self.at())
 
     def _read_event(self, event: dict[str, Any], name: str | None) -> None:
         try:
@@ -330,8 +330,8 @@ class Decoder:
             event = json.loads(payload.decode("utf-8", "replace"), strict=False)  # raw control characters pass
         except (ValueError, RecursionError):
             self.cut = self.cut or last
-            rule, said = _UNREADABLE[last] if last or any(mark in stripped for mark in _JSON_MARKS) else _NOISE
-            self.find(rule, said, self.at())
+            rule, message = _UNREADABLE[last] if last or any(mark in stripped for mark in _JSON_MARKS) else _NOISE
+            self.find(rule, message, self.at())
             return None
         self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", self.at())
         return event
@@ -373,24 +373,24 @@ class Decoder:
             self.find("body.no_object", "the body is not a JSON object", whole)
 
     def _with_transport(self, response: ChatResponse, end: TransportEnd) -> ChatResponse:
-        said = [self.map_word(word, at) for word, at in self.words_said if word]
-        stop = keep_earlier(response.stop_reason, said, f"{self.api}.earlier_reason")
+        stops = [self.map_word(word, at) for word, at in self.words_said if word]
+        stop = keep_earlier(response.stop_reason, stops, f"{self.api}.earlier_reason")
         sent_on = redirect(self.http_status, self.headers)
         if sent_on is not None and not response.parts and not stop.raw:
             # If there is a body, it is a page about the redirect, and findings about it would be of no use.
             self.error, pointer = sent_on
             self.findings.clear()
-            seen = Evidence("error.redirect", At(ExchangePart.HEADERS, pointer=pointer), self.error.message[:200])
-            stop = StopReason(Stop.ERROR, None, "fatal", (seen,))
+            evidence = Evidence("error.redirect", At(ExchangePart.HEADERS, pointer=pointer), self.error.message[:200])
+            stop = StopReason(Stop.ERROR, None, "fatal", (evidence,))
         elif self.error is not None and (self._failed or stop.normalized is not Stop.SAFETY_BLOCKED):
             stop = error_reason(self.error, self.error_at, stop)
         elif end is TransportEnd.CUT and stop.normalized is Stop.INTERRUPTED:
             # What is missing is missing from the recording: nothing shows that the server did not send it.
-            seen = Evidence(RECORDING_CUT, At(ExchangePart.BODY, self.size, self.size), "the recording stops here")
-            stop = StopReason(Stop.UNKNOWN, stop.raw, RECORDING_CUT, (*stop.evidence, seen))
+            evidence = Evidence(RECORDING_CUT, At(ExchangePart.BODY, self.size, self.size), "the recording stops here")
+            stop = StopReason(Stop.UNKNOWN, stop.raw, RECORDING_CUT, (*stop.evidence, evidence))
         elif self.cut and stop.raw is None:
-            seen = Evidence("cut", At(ExchangePart.BODY, self.size, self.size))
-            stop = stop._replace(evidence=(*stop.evidence, seen))
+            evidence = Evidence("cut", At(ExchangePart.BODY, self.size, self.size))
+            stop = stop._replace(evidence=(*stop.evidence, evidence))
         return replace(
             response, stop_reason=stop, streaming=self.streaming, http_status=self.http_status, error=self.error,
             native=response.native or EMPTY, quota_metadata=read_quota(self.headers), saw_done=self.saw_done,

@@ -164,15 +164,16 @@ class RawJSON(str):
     __slots__ = ()
 
 
-def conflicting_arguments(given: Any, text: str) -> str | None:
+def conflicting_arguments(first_arguments: Any, text: str) -> str | None:
     """The arguments in the event that began a call, as JSON, if the call's own text is another object; None if not."""
-    if not isinstance(given, dict) or not given:
+    if not isinstance(first_arguments, dict) or not first_arguments:
         return None
     try:
         value = from_json(text.encode("utf-8", "replace"))
     except ValueError:
         return None  # it is cut, or no JSON: that says enough
-    return None if compact(value, sort=True) == compact(given, sort=True) else compact(given)  # for Python 1 is True
+    # The texts are compared, since for Python 1 is True.
+    return None if compact(value, sort=True) == compact(first_arguments, sort=True) else compact(first_arguments)
 
 
 def compact(value: Any, *, sort: bool = False) -> str:

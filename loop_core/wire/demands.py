@@ -113,8 +113,8 @@ def items(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
 def inside(value: Any, *names: str, spellings: Spellings = plain) -> Any:
     """The value at the end of this path of names; None if a member is missing."""
     for name in names:
-        known = value if isinstance(value, Mapping) else {}
-        value = next((each for spelled in spellings(name) if (each := known.get(spelled)) is not None), None)
+        members = value if isinstance(value, Mapping) else {}
+        value = next((each for spelled in spellings(name) if (each := members.get(spelled)) is not None), None)
     return value
 
 
@@ -153,17 +153,18 @@ class UnpairedIds(NamedTuple):
 
 def turns(messages: Any, *, joined: bool) -> list[RoleTurn]:
     """The messages of the user and the model; with `joined`, consecutive ones of one role are one turn."""
-    made: list[RoleTurn] = []
+    role_turns: list[RoleTurn] = []
     for number, message in enumerate(messages if isinstance(messages, list) else ()):
         if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant"):
             continue  # a late system message is part of no turn
         where: Where = ("messages", number)
         role, blocks = message["role"], list(_blocks(message.get("content"), where))
-        if joined and made and made[-1].role == role:  # Anthropic reads them as one (API reference, messages)
-            made[-1] = made[-1]._replace(blocks=[*made[-1].blocks, *blocks])
+        # Anthropic reads them as one (API reference, messages).
+        if joined and role_turns and role_turns[-1].role == role:
+            role_turns[-1] = role_turns[-1]._replace(blocks=[*role_turns[-1].blocks, *blocks])
         else:
-            made.append(RoleTurn(role, where, blocks))
-    return made
+            role_turns.append(RoleTurn(role, where, blocks))
+    return role_turns
 
 
 def _blocks(content: Any, where: Where) -> Iterable[tuple[Where, Mapping[str, Any]]]:

@@ -93,10 +93,10 @@ class EventStream:
         """Appends the complete frames; returns how many bytes they took."""
         base, size, width, position = self._offset, len(buffer), self._width, 0
         # Local names, since this loop runs once for each frame.
-        known, checked, append = self._heads.get, _CRC.unpack_from, frames.append
+        head_of, checksum_at, append = self._heads.get, _CRC.unpack_from, frames.append
         while True:
             # The same bytes as a head that was checked need no second check: most frames differ in their payload only.
-            head = known(buffer[position : position + width])
+            head = head_of(buffer[position : position + width])
             if head is None:
                 found = self._read_head(buffer, position)
                 if isinstance(found, str):
@@ -110,7 +110,7 @@ class EventStream:
                 self._need = total
                 break
             payload = buffer[position + width : end - 4]
-            if crc32(payload, checksum) != checked(buffer, end - 4)[0]:
+            if crc32(payload, checksum) != checksum_at(buffer, end - 4)[0]:
                 append(self._break("message_crc", base + position, base + end))
                 break
             if kind.name[:1] == ":":

@@ -113,10 +113,10 @@ def read_error(body: Any, status: int | None = None) -> ProviderError | None:
     words = {str(word).lower() for word in (kind, code) if word}
     # OpenRouter and Google put the HTTP status into `code`; in a stream under HTTP 200 no other place has it.
     numeric = {int(word) for word in words if re.fullmatch(r"[0-9]{3}", word)}
-    known = status if failed else next(iter(numeric), None)
+    error_status = status if failed else next(iter(numeric), None)
     retryable = bool(words & RETRYABLE_WORDS)
-    if known in RETRYABLE_STATUS:  # a 5xx is the server's own failure, whatever a gateway writes into its body
-        retryable = retryable or known >= 500 or not words & FATAL_WORDS
+    if error_status in RETRYABLE_STATUS:  # a 5xx is the server's own failure, whatever a gateway writes into its body
+        retryable = retryable or error_status >= 500 or not words & FATAL_WORDS
     return ProviderError(message, kind, code, retryable)
 
 
@@ -150,8 +150,8 @@ def error_reason(error: ProviderError, at: At | None, stop: StopReason) -> StopR
     """The stop reason of a response with an error. The error outranks the stop word beside it: `length` plus an error
     is an error."""
     word, detail, rule = classify(error)
-    seen = Evidence(rule, at, error.message[:200])
-    return StopReason(word, stop.raw, detail, (*(stop.evidence if stop.raw else ()), seen))
+    evidence = Evidence(rule, at, error.message[:200])
+    return StopReason(word, stop.raw, detail, (*(stop.evidence if stop.raw else ()), evidence))
 
 
 def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
@@ -224,15 +224,15 @@ def foreign_row(
     """The meaning of a word such as `content_filter: RECITATION`, and the table that has it. A filter's word never
     means less than a filter."""
     before, _, word = raw.partition(":")
-    known = words.get(before.strip().casefold())
-    if known is None:
+    foreign_word = words.get(before.strip().casefold())
+    if foreign_word is None:
         return None, rule
     from loop_core.wire import wire  # here, as it imports this module
 
-    row = wire(known.api).stop_reasons.get(word.strip().upper())
+    row = wire(foreign_word.api).stop_reasons.get(word.strip().upper())
     if row is None or row.stop in WORDLESS:
-        return known.least, rule
-    return row, f"{known.api}.stop_reasons"
+        return foreign_word.least, rule
+    return row, f"{foreign_word.api}.stop_reasons"
 
 
 @lru_cache(maxsize=256)  # whole bodies of one server have the word at the same place, and share these 0.3 kB
@@ -245,13 +245,13 @@ PASSING = FINISHED | {Stop.UNKNOWN, Stop.PAUSED}
 """The reasons that a later stop word may replace. A cut, a filter or a failure is never replaced."""
 
 
-def keep_earlier(stop: StopReason, said: Iterable[StopReason], rule: str) -> StopReason:
+def keep_earlier(stop: StopReason, stops: Iterable[StopReason], rule: str) -> StopReason:
     """The reason of an answer that sent several stop words: a cut or a failure outranks a clean word after it."""
-    before = next((each for each in said if each.normalized not in PASSING), None)
+    before = next((each for each in stops if each.normalized not in PASSING), None)
     if before is None or stop.normalized not in FINISHED:
         return stop
-    seen = Evidence(rule, before.evidence[0].at, before.raw or "")
-    return stop._replace(normalized=before.normalized, detail=before.detail, evidence=(*stop.evidence, seen))
+    evidence = Evidence(rule, before.evidence[0].at, before.raw or "")
+    return stop._replace(normalized=before.normalized, detail=before.detail, evidence=(*stop.evidence, evidence))
 
 
 # -- Rate-limit headers -> Quota (ZeroClaw RFI 2309 `quota_metadata`) --------------------------------------------------
@@ -281,18 +281,18 @@ def read_quota(headers: Iterable[tuple[str, str]]) -> Quota | None:
     """The quota in the rate-limit headers; None if none of them is a rate-limit header."""
     numbers: dict[str, int] = {}
     words: dict[str, str] = {}
-    seen: dict[str, str] = {}
+    quota_headers: dict[str, str] = {}
     for name, value in headers:
         lower = name.lower()
         if "ratelimit" not in lower and lower != "retry-after":
             continue
-        seen[lower] = value
+        quota_headers[lower] = value
         field = NAMES.get(lower)
         if field in _NUMBERS and _WHOLE_NUMBER.fullmatch(value.strip()) is not None:
             numbers.setdefault(field, int(value))
         elif field in ("reset", "retry_after"):
             words.setdefault(field, value)
-    if not seen:
+    if not quota_headers:
         return None
     return Quota(
         limit_requests=numbers.get("limit_requests"),
@@ -301,5 +301,5 @@ def read_quota(headers: Iterable[tuple[str, str]]) -> Quota | None:
         remaining_tokens=numbers.get("remaining_tokens"),
         reset=words.get("reset"),
         retry_after=words.get("retry_after"),
-        headers=seen,
+        headers=quota_headers,
     )

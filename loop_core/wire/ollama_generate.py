@@ -89,8 +89,8 @@ def _generate_line(line: dict[str, Any]) -> dict[str, Any]:
     message = line.get("message")
     if message is None:
         return line  # an error
-    said = {"response": message["content"], **{k: message[k] for k in ("thinking", "tool_calls") if k in message}}
-    return {**{name: value for name, value in line.items() if name != "message"}, **said}
+    fields = {"response": message["content"], **{k: message[k] for k in ("thinking", "tool_calls") if k in message}}
+    return {**{name: value for name, value in line.items() if name != "message"}, **fields}
 
 
 # -- Body of a recorded request -> `Request` -------------------------------------------------------------------------

@@ -93,10 +93,12 @@ def _as_chat(body: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     choices = body.get("choices")
     if not isinstance(choices, list):
         return body
-    said = [{**choice, field: {"content": choice["text"]}}
-            if isinstance(choice, dict) and isinstance(choice.get("text"), str) and field not in choice else choice
-            for choice in choices]
-    return {**body, "choices": said}
+    chat_choices = [
+        {**choice, field: {"content": choice["text"]}}
+        if isinstance(choice, dict) and isinstance(choice.get("text"), str) and field not in choice else choice
+        for choice in choices
+    ]
+    return {**body, "choices": chat_choices}
 
 
 # -- `ChatResponse` -> the bytes that a completions server would send for it -----------------------------------------

@@ -134,16 +134,16 @@ def _by_address(api: str, address: str) -> ProfileChoice | None:
 
 
 def _by_headers(api: str, headers: Iterable[tuple[str, str]]) -> ProfileChoice | None:
-    seen = {name.lower(): value for name, value in headers}
-    if not seen:
+    values_by_name = {name.lower(): value for name, value in headers}
+    if not values_by_name:
         return None
     for profile, name, wanted in _header_rows(api):
         if name.endswith("*"):
             # a row that ends in `*` names the beginning alone
-            name = next((given for given in seen if given.startswith(name[:-1])), name)
-        if name in seen and wanted in seen[name].lower():
+            name = next((header for header in values_by_name if header.startswith(name[:-1])), name)
+        if name in values_by_name and wanted in values_by_name[name].lower():
             at = At(ExchangePart.HEADERS, pointer=name)
-            return ProfileChoice(profile, (Evidence("profile.header", at, f"{name}: {seen[name]}"[:120]),))
+            return ProfileChoice(profile, (Evidence("profile.header", at, f"{name}: {values_by_name[name]}"[:120]),))
     return None
 
 
@@ -296,7 +296,7 @@ def _words_of(api: str | None) -> Mapping[str, StopRow]:
         for word, row in table.items():
             # The second half of Responses' words (`incomplete:max_output_tokens`) is what routers pass on.
             for name in {word.casefold(), word.casefold().rpartition(":")[2]}:
-                known = words.get(name)
-                if known is None or (known.stop in WORDLESS and row.stop not in WORDLESS):
+                earlier_row = words.get(name)
+                if earlier_row is None or (earlier_row.stop in WORDLESS and row.stop not in WORDLESS):
                     words[name] = row
     return words

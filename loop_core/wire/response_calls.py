@@ -62,7 +62,7 @@ def each_call_once(response: ChatResponse, find: Callable[[str, str, At | None],
     parts: list[ResponsePart] = []
     calls: dict[int, ToolCall] = {}  # place in `parts` -> the call there
     places: dict[tuple[str | None, str, CallKind, str | None], int] = {}  # id, tool, kind and arguments -> place
-    known: dict[str | None, list[tuple[int, Object]]] = {}  # id -> place and arguments of its different calls
+    calls_by_id: dict[str | None, list[tuple[int, Object]]] = {}  # id -> place and arguments of its different calls
     for part in response.parts:
         if type(part) is not ToolCall or part.kind is CallKind.SERVER or part.id not in repeated:
             parts.append(part)
@@ -75,7 +75,7 @@ def each_call_once(response: ChatResponse, find: Callable[[str, str, At | None],
             find(f"{response.api}.call_repeated", "a complete call was sent again", part.at)
             parts[same] = calls[same] = calls[same]._replace(closed=calls[same].closed and part.closed)
             continue
-        others = known.setdefault(part.id, [])
+        others = calls_by_id.setdefault(part.id, [])
         if others:
             find(f"{response.api}.id_repeated", "several tool calls have the same id", part.at)
         if len(others) >= MOST_OF_ONE_ID:

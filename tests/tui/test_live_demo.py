@@ -248,7 +248,7 @@ async def test_a_provider_s_row_is_played_live_and_opened_as_simulated() -> None
         assert isinstance(screen, ProvidersScreen)
         table = screen._dialects
         at = next(index for index in range(table.count) if table.selectable(index)
-                  and "vllm" in table.shown[index].row.name)  # type: ignore[union-attr]
+                  and "vllm" in table.list_lines[index].row.name)  # type: ignore[union-attr]
         table.choose(at)
         row = table.current_entry.row  # type: ignore[union-attr]
         screen.action_play()

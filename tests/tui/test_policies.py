@@ -60,8 +60,8 @@ async def opened(pilot: Pilot[Any]) -> PolicyTable:
 async def test_the_matrix_has_a_row_for_each_turn(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         cells = await opened(pilot)
-        assert cells.made is not None
-        assert [[cell.decision.short for cell in row] for row in cells.made.rows] == [FIRST, SECOND]
+        assert cells.matrix is not None
+        assert [[cell.decision.short for cell in row] for row in cells.matrix.rows] == [FIRST, SECOND]
         rows = seen(pilot.app)
         assert "2 turns under 7 policies" in rows[0]
         assert rows[0].rstrip().endswith("run original  RECORDED")
@@ -156,8 +156,8 @@ async def test_it_opens_at_the_turn_of_the_row_that_the_cursor_is_at_in_a_table(
             await app.workers.wait_for_complete()
             await pilot.pause()
             cells = app.screen.query_one(PolicyTable)
-            assert cells.made is not None
-            assert (cells.made.paths[cells.here[0]], cells.here[0] % 2 + 1) == (row.file, row.number)
+            assert cells.matrix is not None
+            assert (cells.matrix.paths[cells.here[0]], cells.here[0] % 2 + 1) == (row.file, row.number)
             await pilot.press("escape", "j")
 
 
@@ -211,8 +211,8 @@ async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(
 ) -> None:
     async with app_on().run_test(size=size) as pilot:
         cells = await opened(pilot)
-        made = cells.made
-        assert made is not None
+        matrix = cells.matrix
+        assert matrix is not None
         assert (", 0 complete under strict" in seen(pilot.app)[0]) is (size == LARGE)
         assert "complete       0 of 2 turns, by the verdict of each" in told(pilot.app)
         await pilot.press("j", "l", "l", "l", "l", "enter")
@@ -224,7 +224,7 @@ async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(
         first = screen.run.view.turns[1].run.first
         # The step at which the cursor stands is the first of the turn with another state than strict's.
         far = screen.step - first
-        offset = made.replays[0].turns[1].first
+        offset = matrix.replays[0].turns[1].first
         assert [step.state for step in own[first : screen.step]] == [s.state for s in strict[offset : offset + far]]
         assert own[screen.step].state is not strict[offset + far].state
         assert "turn 2: ran a cut call · differs from strict here" in page(pilot.app)
@@ -253,8 +253,8 @@ async def test_the_limits_of_the_run_hold_in_the_matrix(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         await pilot.press("e", "5", "enter")
         cells = await opened(pilot)
-        assert cells.made is not None
-        assert (cells.made.rows[0][0].decision.short, cells.made.rows[0][0].continuations) == ("continued", 5)
+        assert cells.matrix is not None
+        assert (cells.matrix.rows[0][0].decision.short, cells.matrix.rows[0][0].continuations) == ("continued", 5)
         assert "run attempts=5" in page(pilot.app)
         await pilot.press("y")
         assert "--set continuation_max_attempts=5" in pilot.app.clipboard
@@ -351,8 +351,8 @@ async def test_the_keys_are_in_the_help_and_in_the_palette(app_on: AppOn) -> Non
 async def test_hostile_words_are_inert(app_on: AppOn, plain: bool) -> None:
     async with app_on(hostile(), plain=plain).run_test(size=LARGE) as pilot:
         cells = await opened(pilot)
-        assert cells.made is not None
-        assert any("\x1b" in cell.why for row in cells.made.rows for cell in row)
+        assert cells.matrix is not None
+        assert any("\x1b" in cell.why for row in cells.matrix.rows for cell in row)
         for _ in range(cells.count):
             for _ in range(7):
                 assert commands_in(seen(pilot.app)) == set()
@@ -425,10 +425,10 @@ async def test_a_run_that_parts_from_a_later_step_is_laid_out_from_the_first(app
         cells = await opened(pilot)
         assert ", from the first step on" in seen(pilot.app)[0]
         await pilot.press(*["l"] * 3, "enter")
-        assert cells.made is not None
+        assert cells.matrix is not None
         assert screen.run.view.replay.since == 0
         assert screen.run.view.replay.settings.limits.continuation_max_attempts == 1
-        assert list(map(step_key, screen.run.view.steps)) == list(map(step_key, cells.made.replays[3].trace.steps))
+        assert list(map(step_key, screen.run.view.steps)) == list(map(step_key, cells.matrix.replays[3].trace.steps))
 
 
 async def test_a_simulated_run_opens_its_cells_simulated(tmp_path: Path) -> None:
@@ -445,8 +445,8 @@ async def test_a_simulated_run_opens_its_cells_simulated(tmp_path: Path) -> None
         assert isinstance(screen, SessionScreen)
         settings = screen.run.view.replay.settings
         assert (settings.simulate, settings.policy.name) == (True, "zoo-before")
-        assert cells.made is not None
-        assert list(map(step_key, screen.run.view.steps)) == list(map(step_key, cells.made.replays[3].trace.steps))
+        assert cells.matrix is not None
+        assert list(map(step_key, screen.run.view.steps)) == list(map(step_key, cells.matrix.replays[3].trace.steps))
 
 
 async def test_a_key_of_the_session_below_is_said_to_be_one_screen_back(app_on: AppOn) -> None:

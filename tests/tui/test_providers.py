@@ -65,7 +65,7 @@ def chosen(rows: DialectTable) -> str:
 async def test_every_dialect_is_there_with_what_matters_most(size: tuple[int, int]) -> None:
     async with Shown().run_test(size=size) as pilot:
         rows = await settled(pilot)
-        entries = [each for each in rows.shown if not isinstance(each, str)]
+        entries = [each for each in rows.list_lines if not isinstance(each, str)]
         assert sum(1 + len(entry.equal_rows) for entry in entries) == len(DIALECTS)
         shown = seen(pilot.app)
         assert shown[0].split()[:2] == ["call-cut", "1/13"]

@@ -125,8 +125,8 @@ def _thinking(part: ReasoningPart, text: str) -> dict[str, Any]:
     return {"type": "thinking", "thinking": text, "signature": part.signature or ""}  # required
 
 
-def _call(block: _Block, call: ToolCall, given: str | None) -> dict[str, Any]:
-    sent = None if given is None else RawJSON(given)
+def _call(block: _Block, call: ToolCall, arguments: str | None) -> dict[str, Any]:
+    sent = None if arguments is None else RawJSON(arguments)
     return {"type": block.type, **non_null(id=call.id, name=call.name, input=sent), **block.fields}
 
 
@@ -143,9 +143,9 @@ def _events(response: ChatResponse, blocks: list[_Block], chunk: int) -> Iterato
     for index, block in enumerate(blocks):
         yield from _block_events(index, block, chunk)
     if raw is not None:
-        said = {"stop_reason": raw, "stop_sequence": _native(response, "stop_sequence"),
-                **_natives(response, "stop_details", "container")}
-        yield {"type": "message_delta", "delta": said, **non_null(usage=usage),
+        delta = {"stop_reason": raw, "stop_sequence": _native(response, "stop_sequence"),
+                 **_natives(response, "stop_details", "container")}
+        yield {"type": "message_delta", "delta": delta, **non_null(usage=usage),
                **_natives(response, "context_management")}
     if response.error is not None:
         yield _error(response)
@@ -195,7 +195,7 @@ def _message(response: ChatResponse, content: list[Any], raw: str | None, usage:
 
 
 def _natives(response: ChatResponse, *names: str) -> dict[str, RawJSON]:
-    return {name: said for name in names if (said := _native(response, name)) is not None}
+    return {name: native for name in names if (native := _native(response, name)) is not None}
 
 
 def _native(response: ChatResponse, name: str) -> RawJSON | None:
@@ -205,8 +205,8 @@ def _native(response: ChatResponse, name: str) -> RawJSON | None:
             words["stop_details.explanation"] = response.refusal
         if any(word.startswith("stop_details.") for word in words):
             words.setdefault("stop_details.type", "refusal")  # the only type there is, left out when it was read
-    said = unflatten(words, name)
-    return RawJSON(said) if said else None
+    text = unflatten(words, name)
+    return RawJSON(text) if text else None
 
 
 def _usage(response: ChatResponse) -> dict[str, Any] | None:

@@ -138,8 +138,8 @@ class Decoder(base.Decoder):
             end = At(ExchangePart.BODY, self.size, self.size)
             self.find(f"{API}.goes_on", f"the answer goes on after stop reason {self.raw}, and has no end", end)
             if stop.normalized in FINISHED:
-                seen = Evidence(f"{API}.goes_on", end)
-                return stop._replace(normalized=Stop.INTERRUPTED, detail=None, evidence=(*stop.evidence, seen))
+                evidence = Evidence(f"{API}.goes_on", end)
+                return stop._replace(normalized=Stop.INTERRUPTED, detail=None, evidence=(*stop.evidence, evidence))
         if self.raw != "stop_sequence" or self.native.get("stop_sequence") or self.raw in self.words:
             return stop
         row = STOP_REASONS[UNNAMED]
@@ -200,13 +200,13 @@ class Decoder(base.Decoder):
 
     def _start_block(self, event: Any) -> None:
         block, index = event["content_block"], event.get("index")
-        known, source = self._open.get(index), slice_of(self.text(), "content_block")
+        open_block, source = self._open.get(index), slice_of(self.text(), "content_block")
         if index is None:
             self._quirk("missing_index", "a block has no index")
-        elif known is not None and known.began_with(block, source):
+        elif open_block is not None and open_block.began_with(block, source):
             self._quirk("repeated_start", f"the event that begins block {index!r} came twice", Severity.INFO)
             return
-        elif known is not None or (block.get("id") and self._begun.get(index) == source):
+        elif open_block is not None or (block.get("id") and self._begun.get(index) == source):
             self._quirk("repeated_index", f"block {index!r} began twice")
         self._begun[index] = source
         self._add(index, block, source)

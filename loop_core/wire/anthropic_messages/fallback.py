@@ -33,12 +33,12 @@ def declined_calls(parts: Sequence[ResponsePart]) -> list[ToolCall]:
 def answer_parts(parts: Sequence[ResponsePart]) -> list[ResponsePart]:
     """The parts without declined calls and without the fields that belong to them."""
     gone = {id(call) for call in declined_calls(parts)}
-    kept: list[ResponsePart] = []
+    answer: list[ResponsePart] = []
     for before, part in zip((None, *parts), parts, strict=False):
         extends = type(part) is OpaquePart and part.type.endswith(FIELDS) and id(before) in gone
         if id(part) not in gone and not extends:
-            kept.append(part)
-    return kept
+            answer.append(part)
+    return answer
 
 
 def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At], end: At) -> Iterator[Remark]:
@@ -50,8 +50,8 @@ def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At]
         block = _value(parts[at])
         before, after = _model(block, "from"), _model(block, "to")
         begin = seams[number - 1] + 1 if number else 0
-        said = sum(len(part.text) for part in parts[begin:at] if type(part) is TextPart)
-        whose = f"{said:,} characters before this seam are its, what follows is by {after}"
+        characters = sum(len(part.text) for part in parts[begin:at] if type(part) is TextPart)
+        whose = f"{characters:,} characters before this seam are its, what follows is by {after}"
         spent = _describe_iterations(iterations) if number == len(seams) - 1 else ""
         yield BLOCK, f"{before} gave way to {after}{_trigger(block)}: {whose}{spent}", place
     if not seams:
@@ -65,13 +65,13 @@ def handovers(parts: Sequence[ResponsePart]) -> list[tuple[int, str]]:
     """The handovers inside one answer: the index of the character from which another model goes on, and a text that
     names both models."""
     found: list[tuple[int, str]] = []
-    said = 0
+    position = 0
     for part in parts:
         if type(part) is TextPart:
-            said += len(part.text)
+            position += len(part.text)
         elif _is_seam(part):
             block = _value(part)
-            found.append((said, f"{_model(block, 'from')} gave way to {_model(block, 'to')}{_trigger(block)}"))
+            found.append((position, f"{_model(block, 'from')} gave way to {_model(block, 'to')}{_trigger(block)}"))
     return found
 
 
@@ -102,12 +102,12 @@ def _trigger(block: Mapping[str, Any]) -> str:
 
 def _fallback_models(iterations: Any) -> list[str]:
     """The names of the fallback models that made an answer, from the usage per iteration."""
-    given = iterations if isinstance(iterations, list) else []
-    return [str(each.get("model")) for each in given if isinstance(each, dict) and each.get("type") == ITERATION]
+    usages = iterations if isinstance(iterations, list) else []
+    return [str(each.get("model")) for each in usages if isinstance(each, dict) and each.get("type") == ITERATION]
 
 
 def _describe_iterations(iterations: Any) -> str:
-    given = iterations if isinstance(iterations, list) else []
-    counts = [each.get("output_tokens") for each in given if isinstance(each, dict)]
+    usages = iterations if isinstance(iterations, list) else []
+    counts = [each.get("output_tokens") for each in usages if isinstance(each, dict)]
     sums = " + ".join(f"{count:,}" for count in counts if type(count) is int)
     return f"; output tokens by iteration: {sums}" if sums else ""

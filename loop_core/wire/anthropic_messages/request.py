@@ -107,11 +107,11 @@ def _part(block: Mapping[str, Any], names: dict[str, str]) -> MessagePart:
         return ToolResultPart(id_, names.get(id_ or ""), _text(content), block.get("is_error") is True, more)
     row = KINDS.get(kind)
     if row is not None and row.call is not None:
-        id_, name, given = string(block.get("id")), string(block.get("name")) or "", block.get("input")
+        id_, name, call_input = string(block.get("id")), string(block.get("name")) or "", block.get("input")
         names[id_ or ""] = name
-        if isinstance(given, str):
-            return ToolCall(id_, name, given, True, row.call)
-        arguments = compact(given) if "input" in block else None
+        if isinstance(call_input, str):
+            return ToolCall(id_, name, call_input, True, row.call)
+        arguments = compact(call_input) if "input" in block else None
         return ToolCall(id_, name, arguments, True, row.call, ArgsForm.OBJECT)
     return OpaquePart(kind, compact(block))
 
@@ -119,9 +119,9 @@ def _part(block: Mapping[str, Any], names: dict[str, str]) -> MessagePart:
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    said = ((block, mapping_of(block)) for block in list_of(content))
+    blocks = ((block, mapping_of(block)) for block in list_of(content))
     return "".join(text if members.get("type") == "text" and (text := string(members.get("text"))) is not None
-                   else compact(block) for block, members in said)
+                   else compact(block) for block, members in blocks)
 
 
 def _tool(item: Any) -> Tool | None:
@@ -166,9 +166,9 @@ def encode_request(request: Request) -> dict[str, Any]:
     one_choice(request, API)
     if request.max_tokens is None:  # required (API reference)
         raise EncodeError("a request needs max_tokens", api=API, what="max_tokens")
-    said, history = split_system(with_ids(request.messages))
+    system_messages, history = split_system(with_ids(request.messages))
     body = non_null(model=request.model, max_tokens=request.max_tokens)
-    system = [block for message in said for block in _blocks(message.parts)]
+    system = [block for message in system_messages for block in _blocks(message.parts)]
     if system:
         body["system"] = system[0]["text"] if len(system) == 1 and system[0].keys() == {"type", "text"} else system
     body["messages"] = [_write_message(message) for message in _join_results(history)]
@@ -224,8 +224,8 @@ def _block(part: MessagePart) -> dict[str, Any]:
         # The signature is required (API reference, Messages: thinking blocks in a request).
         return {"type": "thinking", "thinking": part.text, "signature": part.signature or ""}
     if isinstance(part, ToolResultPart):
-        said = part.text if part.json is None else content(part, API)
-        return {"type": "tool_result", "tool_use_id": part.call_id or "", "content": said,
+        result_content = part.text if part.json is None else content(part, API)
+        return {"type": "tool_result", "tool_use_id": part.call_id or "", "content": result_content,
                 **non_null(is_error=part.is_error or None)}
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind not in _CALLS:

@@ -280,13 +280,13 @@ class MessageBlock:
     def _arguments(self, text: str) -> tuple[str | None, ArgsForm]:
         if text:
             return text, ArgsForm.STRING
-        given = self.fields.get("input")
-        if given is None:
+        call_input = self.fields.get("input")
+        if call_input is None:
             return None, ArgsForm.STRING
-        if isinstance(given, str) or (not self.closed and not given):
+        if isinstance(call_input, str) or (not self.closed and not call_input):
             # An open block whose input is still `{}` has said nothing yet; `{}` would be a complete call.
             return "", ArgsForm.STRING
-        return (slice_of(self.source, "input") if self.source else None) or compact(given), ArgsForm.OBJECT
+        return (slice_of(self.source, "input") if self.source else None) or compact(call_input), ArgsForm.OBJECT
 
 
 def read_block(fields: Any, closed: bool, at: At, slice_at: Callable[..., str | None]) -> list[ResponsePart]:
@@ -298,12 +298,12 @@ def read_block(fields: Any, closed: bool, at: At, slice_at: Callable[..., str | 
         if not isinstance(text, str):
             return [OpaquePart(type_, slice_at() or compact(fields))]
         return _plain(type_, fields, text, slice_at)
-    given, form = fields.get("input"), ArgsForm.OBJECT
+    call_input, form = fields.get("input"), ArgsForm.OBJECT
     arguments: str | None = None
-    if isinstance(given, str):
-        arguments, form = given, ArgsForm.STRING
-    elif given is not None:
-        arguments = slice_at("input") or compact(given)
+    if isinstance(call_input, str):
+        arguments, form = call_input, ArgsForm.STRING
+    elif call_input is not None:
+        arguments = slice_at("input") or compact(call_input)
     return [_call(kind.call, fields, arguments, form, closed, at), *_fields(type_, fields)]
 
 
@@ -330,10 +330,10 @@ def _call(
 
 
 def _fields(type_: str, fields: Mapping[str, Any]) -> list[ResponsePart]:
-    known = STORED_FIELDS[type_]
-    if fields.keys() <= known and type_ != "mcp_tool_use":
+    stored_names = STORED_FIELDS[type_]
+    if fields.keys() <= stored_names and type_ != "mcp_tool_use":
         return []  # the usual case
-    rest = {name: value for name, value in fields.items() if name not in known and must_be_kept(name, value)}
+    rest = {name: value for name, value in fields.items() if name not in stored_names and must_be_kept(name, value)}
     if not rest and type_ != "mcp_tool_use":
         return []
     return [OpaquePart(type_ + FIELDS, compact(rest, sort=True))]

@@ -108,8 +108,8 @@ def _whole_block(block: _Block) -> Any:
         if part.data is not None:
             return {"reasoningContent": {"redactedContent": part.data}}
         return {"reasoningContent": {"reasoningText": {"text": part.text, **non_null(signature=part.signature)}}}
-    given = object_text(part, API)
-    return {"toolUse": {**_use(part), **non_null(input=None if given is None else RawJSON(given))}}
+    arguments = object_text(part, API)
+    return {"toolUse": {**_use(part), **non_null(input=None if arguments is None else RawJSON(arguments))}}
 
 
 def _use(call: ToolCall) -> dict[str, Any]:

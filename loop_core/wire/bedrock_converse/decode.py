@@ -121,10 +121,10 @@ def read_block(
     if isinstance(block.get("text"), str):
         return [TextPart(block["text"])]
     if kind == "toolUse" and value is not None:
-        given = value.get("input")
-        if isinstance(given, str):
-            return [_call(value, given, ArgsForm.STRING, closed, at)]
-        arguments = slice_at("toolUse", "input") or compact(given) if given is not None else None
+        call_input = value.get("input")
+        if isinstance(call_input, str):
+            return [_call(value, call_input, ArgsForm.STRING, closed, at)]
+        arguments = slice_at("toolUse", "input") or compact(call_input) if call_input is not None else None
         return [_call(value, arguments, ArgsForm.OBJECT, closed, at)]
     if kind == "reasoningContent" and value is not None:
         thought = value.get("reasoningText")

@@ -105,12 +105,12 @@ def _part(block: Mapping[str, Any], names: dict[str, str]) -> MessagePart:
 
 
 def _call(value: Mapping[str, Any], names: dict[str, str]) -> ToolCall:
-    id_, name, given = string(value.get("toolUseId")), string(value.get("name")) or "", value.get("input")
+    id_, name, call_input = string(value.get("toolUseId")), string(value.get("name")) or "", value.get("input")
     names[id_ or ""] = name
     kind = CallKind.SERVER if value.get("type") == SERVER_TOOL else CallKind.FUNCTION
-    if isinstance(given, str):
-        return ToolCall(id_, name, given, True, kind)
-    return ToolCall(id_, name, compact(given) if "input" in value else None, True, kind, ArgsForm.OBJECT)
+    if isinstance(call_input, str):
+        return ToolCall(id_, name, call_input, True, kind)
+    return ToolCall(id_, name, compact(call_input) if "input" in value else None, True, kind, ArgsForm.OBJECT)
 
 
 def _text(content: Any) -> str:
@@ -170,9 +170,9 @@ def path(request: Request) -> str:
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request. Raises `EncodeError` also if the request lacks a required field."""
     one_choice(request, API)
-    said, history = split_system(with_ids(request.messages))
+    system_messages, history = split_system(with_ids(request.messages))
     body: dict[str, Any] = {}
-    system = [block for message in said for block in _blocks(message.parts)]
+    system = [block for message in system_messages for block in _blocks(message.parts)]
     if system:
         body["system"] = system
     body["messages"] = [{"role": role, "content": _blocks(parts)} for role, parts in _alternating(history)]
@@ -219,8 +219,8 @@ def _block(part: MessagePart) -> dict[str, Any]:
         return {"reasoningContent": {"reasoningText": {"text": part.text, **non_null(signature=part.signature)}}}
     if isinstance(part, ToolResultPart):
         failed = {"status": "error"} if part.is_error else {}
-        said = [{"text": part.text}] if part.json is None else content(part, API)
-        return {"toolResult": {"toolUseId": part.call_id or "", "content": said, **failed}}
+        result_content = [{"text": part.text}] if part.json is None else content(part, API)
+        return {"toolResult": {"toolUseId": part.call_id or "", "content": result_content, **failed}}
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind is CallKind.CUSTOM:
         raise refuse(part, API)

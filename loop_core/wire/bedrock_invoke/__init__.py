@@ -213,14 +213,14 @@ class Decoder(ConverseDecoder):
     def build(self) -> ChatResponse:
         """The response, as far as it arrived. If a guardrail replaced the answer, the stop word may be clean, so its
         field decides."""
-        made = self._assemble()
-        stop = made.stop_reason
+        response = self._assemble()
+        stop = response.stop_reason
         if self._guarded_at is None or stop.normalized in (Stop.SAFETY_BLOCKED, Stop.ERROR):
-            return made
+            return response
         row = STOP_REASONS[GUARDRAIL]
-        seen = Evidence(f"{API}.guardrail", self._guarded_at, INTERVENED)
-        return replace(made, stop_reason=stop._replace(normalized=row.stop, detail=row.detail,
-                                                       evidence=(*stop.evidence, seen)))
+        evidence = Evidence(f"{API}.guardrail", self._guarded_at, INTERVENED)
+        return replace(response, stop_reason=stop._replace(normalized=row.stop, detail=row.detail,
+                                                           evidence=(*stop.evidence, evidence)))
 
     def _assemble(self) -> ChatResponse:
         if self._maker is None:
@@ -232,13 +232,14 @@ class Decoder(ConverseDecoder):
             text = (TextPart(joined),) if joined else ()
             return replace(response, parts=(*text, *self._calls))
         self._maker.size = self.size
-        made = self._maker.build()
+        maker_response = self._maker.build()
         for found in self._maker.findings:
             self.findings.note(found)
         if self._maker.error is not None:
             self.fail(self._maker.error, self._maker.error_at)
         self.saw_done, self.words_said = self._maker.saw_done, self._maker.words_said
-        return replace(made, api=API, id=made.id or None, model=made.model or None, usage=made.usage or self.usage)
+        return replace(maker_response, api=API, id=maker_response.id or None, model=maker_response.model or None,
+                       usage=maker_response.usage or self.usage)
 
     def watch(self, body: bytes, see: See) -> None:
         """Passes the events inside the chunks to `see`."""

@@ -97,8 +97,8 @@ def encode_text(response: ChatResponse, stream: bool, chunk: int, llama: bool) -
     if not stream:
         yield compact(_text(response.text or "", _reason(response), counts, llama)).encode()
         return
-    said = pieces(response.text or "", chunk)
-    for number, piece in enumerate(said):
+    text_pieces = pieces(response.text or "", chunk)
+    for number, piece in enumerate(text_pieces):
         yield compact(_text(piece, None, (counts[0] if number == 0 else None, number + 1), llama)).encode()
     if response.stop_reason.raw is not None:
         last = _text("", _reason(response), (None, counts[1]), llama)
@@ -168,23 +168,23 @@ def llama_prompt(messages: Iterable[Message]) -> str:
 
 def mistral_prompt(messages: Iterable[Message]) -> str:
     """The messages in the prompt template of Mistral's text models; system messages go before the user's text."""
-    made, system = "<s>", ""
+    prompt, system = "<s>", ""
     for message in messages:
         if message.role is Role.SYSTEM:
             system += f"{message.text}\n\n"
         elif message.role is Role.ASSISTANT:
-            made += f" {message.text}</s>"
+            prompt += f" {message.text}</s>"
         else:
-            made, system = f"{made}[INST] {system}{message.text} [/INST]", ""
-    return made
+            prompt, system = f"{prompt}[INST] {system}{message.text} [/INST]", ""
+    return prompt
 
 
 def read_prompt(prompt: str) -> Iterator[Message]:
     """The messages of a prompt; a single message of the user if it follows neither template."""
     found = [(Role(role), text) for role, text in _LLAMA_TURN.findall(prompt)]
     if not found and "<<SYS>>" not in prompt:  # Llama 2's template, which contains [INST] too
-        found = [each for asked, said in _MISTRAL_TURN.findall(prompt)
-                 for each in ((Role.USER, asked), (Role.ASSISTANT, said.strip()))]
+        found = [each for question, answer in _MISTRAL_TURN.findall(prompt)
+                 for each in ((Role.USER, question), (Role.ASSISTANT, answer.strip()))]
     yield from (Message(role, (TextPart(text),)) for role, text in found or [(Role.USER, prompt)] if text)
 
 
@@ -262,5 +262,5 @@ def encode_request(request: Request) -> dict[str, Any]:
             if any(type(part) is not TextPart for message in request.messages for part in message.parts):
                 raise EncodeError(f"{model}: its prompt is text alone", api=API, what="parts")
             return merge({"prompt": write(request.messages), **non_null(**{cap: request.max_tokens})}, request.extra)
-    said = "bodies can be written for Claude, Nova, Llama and Mistral only"
-    raise EncodeError(f"{model or 'no model'}: {said}", api=API, what="model")
+    reason = "bodies can be written for Claude, Nova, Llama and Mistral only"
+    raise EncodeError(f"{model or 'no model'}: {reason}", api=API, what="model")

@@ -159,8 +159,8 @@ def _with_plan(message: Message, plan: str | None) -> Message:
 def _read_version_1(body: Mapping[str, Any]) -> Request:
     """Reads a request of version 1, which holds a history and, in another member, the user's message."""
     history = (mapping_of(item) for item in list_of(body.get("chat_history")))
-    said = [(_ROLES.get(str(item.get("role")), Role.USER), word(item.get("message"))) for item in history]
-    whole = [(Role.SYSTEM, word(body.get("preamble"))), *said, (Role.USER, word(body.get("message")))]
+    messages = [(_ROLES.get(str(item.get("role")), Role.USER), word(item.get("message"))) for item in history]
+    whole = [(Role.SYSTEM, word(body.get("preamble"))), *messages, (Role.USER, word(body.get("message")))]
     return Request(
         API, tuple(Message(role, (TextPart(text),)) for role, text in whole if text), word(body.get("model")),
         max_tokens=token_count(body.get("max_tokens")), stream=body.get("stream") is True,
@@ -194,7 +194,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     choice = request.tool_choice
     forced = forced_tool(choice)
     words: dict[str, str | None] = {"auto": None, **{ours: theirs for theirs, ours in _CHOICES.items()}}
-    said = "REQUIRED" if forced is not None else None if choice is None else choice_word(choice, words, API)
+    tool_choice = "REQUIRED" if forced is not None else None if choice is None else choice_word(choice, words, API)
     tools = [tool for tool in request.tools if forced in (None, tool.name)]
     body = non_null(model=request.model)
     body["messages"] = [item for message in with_ids(request.messages) for item in _messages(message)]
@@ -202,7 +202,7 @@ def encode_request(request: Request) -> dict[str, Any]:
         body["tools"] = [tool.declaration or {"type": "function", "function": {
             "name": tool.name, "description": tool.description, "parameters": tool.schema or {"type": "object"}}}
             for tool in tools]
-    body |= non_null(tool_choice=said, max_tokens=request.max_tokens)
+    body |= non_null(tool_choice=tool_choice, max_tokens=request.max_tokens)
     body["stream"] = request.stream
     return merge(body, request.extra)
 
@@ -210,26 +210,26 @@ def encode_request(request: Request) -> dict[str, Any]:
 def _messages(message: Message) -> Iterator[dict[str, Any]]:
     for result in message.results:
         yield {"role": "tool", "tool_call_id": result.call_id or "", "content": result.text}
-    content: list[dict[str, Any]] = []
+    blocks: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
     for part in message.parts:
         if isinstance(part, TextPart):
-            content.append({"type": "text", "text": part.text})
+            blocks.append({"type": "text", "text": part.text})
         elif isinstance(part, ReasoningPart):
-            content.append({"type": "thinking", "thinking": part.text})
+            blocks.append({"type": "thinking", "thinking": part.text})
         elif isinstance(part, ToolCall):
             if part.kind is not CallKind.FUNCTION:
                 raise refuse(part, API)
             calls.append({"id": part.id, "type": "function",
                           "function": {"name": part.name, "arguments": part.arguments or "{}"}})
         elif part not in message.results:
-            content.append(opaque_object(part, API))  # type: ignore[arg-type]
-    if not content and not calls and message.results:
+            blocks.append(opaque_object(part, API))  # type: ignore[arg-type]
+    if not blocks and not calls and message.results:
         return
     role = Role.USER if message.role is Role.TOOL else message.role
-    only = content[0].get("text") if len(content) == 1 else None
-    said: Any = only if isinstance(only, str) else content or None
-    yield {"role": role.value, **non_null(content=said if said or calls else "", tool_calls=calls or None)}
+    only = blocks[0].get("text") if len(blocks) == 1 else None
+    content: Any = only if isinstance(only, str) else blocks or None
+    yield {"role": role.value, **non_null(content=content if content or calls else "", tool_calls=calls or None)}
 
 
 # -- The format -----------------------------------------------------------------------------------------------------

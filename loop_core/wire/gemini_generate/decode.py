@@ -145,8 +145,8 @@ class Decoder(base.Decoder):
             stop = stop._replace(detail="empty")
         for index, ended in self._others.items():
             if ended is None or self.map_word(*ended).normalized is not Stop.END_TURN:
-                said = f"ended with {ended[0]}" if ended else "has no finish reason"
-                self.find("gemini_generate.other_candidate", f"candidate {index}, which is not read, {said}",
+                remark = f"ended with {ended[0]}" if ended else "has no finish reason"
+                self.find("gemini_generate.other_candidate", f"candidate {index}, which is not read, {remark}",
                           ended[1] if ended else None)
         self.usage = _usage(self._counts)
         return self.response(parts, stop, continuation_token=self._token[0] if self._token else None,

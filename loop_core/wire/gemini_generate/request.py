@@ -212,9 +212,9 @@ def path(request: Request) -> str:
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request; the message of an `EncodeError` about a schema names the place."""
-    said, history = split_system(with_names(with_ids(request.messages, missing=False)))
+    system_messages, history = split_system(with_names(with_ids(request.messages, missing=False)))
     body: dict[str, Any] = {}
-    system = [_write_part(part) for message in said for part in message.parts]
+    system = [_write_part(part) for message in system_messages for part in message.parts]
     if system:
         body["systemInstruction"] = {"parts": system}
     body["contents"] = _contents(history)
@@ -273,15 +273,15 @@ def _answer(part: ToolResultPart) -> dict[str, Any]:
 def _write_tools(tools: Iterable[Tool]) -> list[dict[str, Any]]:
     """The `tools` of the body: consecutive functions share a list; tools that the provider runs have elements of their
     own."""
-    made: list[dict[str, Any]] = []
+    elements: list[dict[str, Any]] = []
     for tool in tools:
         if tool.kind is CallKind.SERVER:
-            made.append(dict(tool.declaration) if tool.declaration is not None else {tool.name: {}})
+            elements.append(dict(tool.declaration) if tool.declaration is not None else {tool.name: {}})
             continue
-        if not (made and "functionDeclarations" in made[-1]):
-            made.append({"functionDeclarations": []})
-        made[-1]["functionDeclarations"].append(_function(tool))
-    return made
+        if not (elements and "functionDeclarations" in elements[-1]):
+            elements.append({"functionDeclarations": []})
+        elements[-1]["functionDeclarations"].append(_function(tool))
+    return elements
 
 
 def _function(tool: Tool) -> Mapping[str, Any]:
@@ -299,6 +299,6 @@ def _write_choice(choice: str | None) -> dict[str, Any] | None:
     if choice is None:
         return None
     name = forced_tool(choice)
-    said = {"mode": "ANY", "allowedFunctionNames": [name]} if name is not None else {
+    config = {"mode": "ANY", "allowedFunctionNames": [name]} if name is not None else {
         "mode": choice_word(choice, CHOICES, API)}
-    return {"functionCallingConfig": said}
+    return {"functionCallingConfig": config}

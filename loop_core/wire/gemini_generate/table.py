@@ -269,8 +269,8 @@ def reduce_schema(tool: Tool) -> Tool:
     """
     if tool.schema is None or not problems(tool):
         return tool
-    made = _reduced(tool.schema, tool.dialect, tool.schema, ())
-    return tool._replace(schema=made, declaration=None)
+    schema = _reduced(tool.schema, tool.dialect, tool.schema, ())
+    return tool._replace(schema=schema, declaration=None)
 
 
 def _flaws(schema: Any, dialect: str, pointer: str) -> Iterator[tuple[str, str]]:
@@ -308,46 +308,46 @@ def _reduced(schema: Any, dialect: str, root: Mapping[str, Any], refs: tuple[str
         target = None if reference in refs[:-1] else _target(root, reference)
         schema = {**(target or {}), **{key: value for key, value in schema.items() if key != "$ref"}}
         schema = _simplified(schema, takes, dialect)
-    made: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key, value in schema.items():
         word = _SNAKE.get(key, key)
         if word not in takes:
             continue
         if word in _SCHEMAS_BY_NAME and isinstance(value, Mapping):
-            made[key] = {name: _reduced(inner, dialect, root, refs) for name, inner in value.items()}
+            members[key] = {name: _reduced(inner, dialect, root, refs) for name, inner in value.items()}
         elif word in _SCHEMA_LISTS and isinstance(value, list):
-            made[key] = [_reduced(inner, dialect, root, refs) for inner in value]
+            members[key] = [_reduced(inner, dialect, root, refs) for inner in value]
         else:
-            made[key] = _reduced(value, dialect, root, refs) if word in ("items", "additionalProperties") else value
-    return made
+            members[key] = _reduced(value, dialect, root, refs) if word in ("items", "additionalProperties") else value
+    return members
 
 
 def _simplified(schema: Mapping[str, Any], takes: frozenset[str], dialect: str) -> Mapping[str, Any]:
     """An equivalent of a refused keyword in accepted ones, if there is one."""
-    made = dict(schema)
-    if "const" in made and "const" not in takes:
-        made.setdefault("enum", [made["const"]])
-        made.setdefault("type", _type_of(made["const"]))
+    members = dict(schema)
+    if "const" in members and "const" not in takes:
+        members.setdefault("enum", [members["const"]])
+        members.setdefault("type", _type_of(members["const"]))
     for word in _SCHEMA_LISTS:
-        options = made.get(word)
+        options = members.get(word)
         if word in takes or not isinstance(options, list):
             continue
-        kept = [option for option in options if option != {"type": "null"}]
-        constants = [value for option in kept for value in _constants(option)]
-        if kept and all(_constants(option) for option in kept):
-            made |= {"enum": constants, "type": made.get("type") or _type_of(constants[0])}
-        elif len(kept) == 1 and isinstance(kept[0], Mapping):
-            made = {**kept[0], **{key: value for key, value in made.items() if key != word}}
-        if len(kept) < len(options) and "nullable" in takes:
-            made["nullable"] = True
-    kinds = made.get("type")
+        alternatives = [option for option in options if option != {"type": "null"}]
+        constants = [value for option in alternatives for value in _constants(option)]
+        if alternatives and all(_constants(option) for option in alternatives):
+            members |= {"enum": constants, "type": members.get("type") or _type_of(constants[0])}
+        elif len(alternatives) == 1 and isinstance(alternatives[0], Mapping):
+            members = {**alternatives[0], **{key: value for key, value in members.items() if key != word}}
+        if len(alternatives) < len(options) and "nullable" in takes:
+            members["nullable"] = True
+    kinds = members.get("type")
     if isinstance(kinds, list) and dialect == "openapi":
         plain = [kind for kind in kinds if kind != "null"]
         # OpenAPI 3.0 has one type; a string can hold any value
-        made["type"] = plain[0] if len(plain) == 1 else "string"
+        members["type"] = plain[0] if len(plain) == 1 else "string"
         if len(plain) < len(kinds):
-            made["nullable"] = True
-    return made
+            members["nullable"] = True
+    return members
 
 
 def _constants(option: Any) -> list[Any]:

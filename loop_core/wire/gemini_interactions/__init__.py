@@ -71,10 +71,10 @@ def _annotated_parts(parts: Sequence[ResponsePart]) -> Iterator[tuple[ResponsePa
     for part, follower in zip_longest(parts, parts[1:]):
         if type(part) is OpaquePart and part.type == NOTES:
             continue
-        noted = type(follower) is OpaquePart and follower.type == NOTES
-        if noted and type(part) is not TextPart:
+        has_notes = type(follower) is OpaquePart and follower.type == NOTES
+        if has_notes and type(part) is not TextPart:
             raise _stray()
-        yield part, follower.json if noted and type(follower) is OpaquePart else None
+        yield part, follower.json if has_notes and type(follower) is OpaquePart else None
     if parts and type(parts[0]) is OpaquePart and parts[0].type == NOTES:
         raise _stray()
 
@@ -104,8 +104,8 @@ def _check(part: ReasoningPart) -> None:
 def _call(call: ToolCall, whole: bool) -> dict[str, Any]:
     if call.kind is not CallKind.FUNCTION:
         raise EncodeError("only calls with JSON arguments exist here", api=API, what=f"{call.kind} call")
-    given = object_text(call, API) if whole else None if call.arguments is None else "{}"
-    sent = None if given is None else RawJSON(given)
+    arguments = object_text(call, API) if whole else None if call.arguments is None else "{}"
+    sent = None if arguments is None else RawJSON(arguments)
     return {"type": CALL, "id": call.id or "", "name": call.name, **non_null(arguments=sent, signature=call.signature)}
 
 
@@ -182,9 +182,9 @@ def _usage(usage: Usage) -> dict[str, int]:
             raise EncodeError("thoughts are counted beside the output", api=API, what="usage.reasoning_tokens")
         taken -= thought  # the API counts thoughts beside the output, not in it
     counts = {"input": usage.input_tokens, "output": taken, "thought": thought, "cached": usage.cached_tokens}
-    made = {f"total_{name}_tokens": count for name, count in counts.items() if count is not None}
+    totals = {f"total_{name}_tokens": count for name, count in counts.items() if count is not None}
     # What came from the cache is part of the input.
-    return {**made, "total_tokens": sum(count for name, count in counts.items() if count and name != "cached")}
+    return {**totals, "total_tokens": sum(count for name, count in counts.items() if count and name != "cached")}
 
 
 def _error(response: ChatResponse) -> dict[str, Any]:

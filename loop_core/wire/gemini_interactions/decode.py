@@ -79,9 +79,9 @@ class GrowingStep:
             notes = delta.get("annotations")
             self.notes += notes if isinstance(notes, list) else []
         elif kind == "arguments_delta" and self.type == CALL:
-            given = delta.get("arguments")
-            if given is not None:
-                self.append(given if isinstance(given, str) else compact(given))
+            piece = delta.get("arguments")
+            if piece is not None:
+                self.append(piece if isinstance(piece, str) else compact(piece))
         elif kind == "thought_signature" and self.type == THOUGHT:
             self.signature = word(delta.get("signature")) or self.signature
         elif kind == "thought_summary" and self.type == THOUGHT:
@@ -117,30 +117,30 @@ class GrowingStep:
             return [self._call(text, limit)]
         if self.type == THOUGHT:
             return [ReasoningPart(_summary(self.fields) + text, self.signature)]
-        made = read_step(self.fields, True, At(), lambda *path: None if self.grown else
-                         slice_of(self.source, self.holder, *path))
+        parts = read_step(self.fields, True, At(), lambda *path: None if self.grown else
+                          slice_of(self.source, self.holder, *path))
         if self.type not in (OUTPUT, "text"):
-            return made
+            return parts
         notes = [OpaquePart(NOTES, compact(self.notes))] if self.notes else []
-        return [*made, *([TextPart(text)] if text or notes else []), *notes]
+        return [*parts, *([TextPart(text)] if text or notes else []), *notes]
 
     def _call(self, text: str, limit: int) -> ToolCall:
         end = self.end if self.end is not None else max(limit, self.start)
-        given = self.fields.get("arguments")
+        first_arguments = self.fields.get("arguments")
         form = ArgsForm.STRING
         untold = False
         arguments: str | None = text
-        if not text and isinstance(given, str):
-            arguments = given
-        elif not text and given is None:
+        if not text and isinstance(first_arguments, str):
+            arguments = first_arguments
+        elif not text and first_arguments is None:
             arguments = None
-        elif not text and (given or self.closed):
+        elif not text and (first_arguments or self.closed):
             # An open call whose arguments are still `{}` has said nothing yet; `{}` would be a complete one.
-            arguments = slice_of(self.source, self.holder, "arguments") or compact(given)
-            form, untold = ArgsForm.OBJECT, not given
+            arguments = slice_of(self.source, self.holder, "arguments") or compact(first_arguments)
+            form, untold = ArgsForm.OBJECT, not first_arguments
         return ToolCall(word(self.fields.get("id")), str(self.fields.get("name") or ""), arguments,
                         self.closed and not self.orphan, form=form, signature=self.signature, arguments_unsent=untold,
-                        other_arguments=conflicting_arguments(given, text) if text else None,
+                        other_arguments=conflicting_arguments(first_arguments, text) if text else None,
                         at=At(ExchangePart.BODY, self.start, end, f"/{self.holder}"))
 
 
@@ -171,9 +171,9 @@ def _content(content: Any, source: str | None) -> list[ResponsePart]:
 
 
 def _whole_call(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice) -> ToolCall:
-    given = fields.get("arguments")
-    string = isinstance(given, str)
-    arguments = given if string else None if given is None else slice_at("arguments") or compact(given)
+    member = fields.get("arguments")
+    string = isinstance(member, str)
+    arguments = member if string else None if member is None else slice_at("arguments") or compact(member)
     return ToolCall(word(fields.get("id")), str(fields.get("name") or ""), arguments, closed,
                     form=ArgsForm.STRING if string else ArgsForm.OBJECT, signature=word(fields.get("signature")), at=at)
 
@@ -308,14 +308,14 @@ class Decoder(base.Decoder):
             self._steps(steps, (*path, "steps"))  # nothing was streamed but the end, which holds it all
 
     def _status(self, status: Any, at: At, *, last: bool) -> None:
-        said = word(status)
-        if said is None:
+        status_word = word(status)
+        if status_word is None:
             return
         # While it is being made each event says in_progress, which is no word about the end.
-        if said in PENDING and not last:
-            self._pending = said, at
+        if status_word in PENDING and not last:
+            self._pending = status_word, at
         elif last or self.raw is None:
-            self.end_with(said, at)
+            self.end_with(status_word, at)
 
     def _steps(self, steps: Any, path: tuple[str, ...]) -> None:
         found, text = list_of(steps), self.text()
@@ -360,5 +360,5 @@ def _usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
     names = ("input", "output", "thought", "cached")
-    given, taken, thought, cached = (token_count(usage.get(f"total_{name}_tokens")) for name in names)
-    return Usage(given, taken if thought is None else (taken or 0) + thought, thought, cached)
+    input_tokens, output_tokens, thought, cached = (token_count(usage.get(f"total_{name}_tokens")) for name in names)
+    return Usage(input_tokens, output_tokens if thought is None else (output_tokens or 0) + thought, thought, cached)

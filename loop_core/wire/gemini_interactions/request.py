@@ -86,20 +86,20 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 def _messages(value: Any) -> Iterator[Message]:
     """The history: a text, contents of one message, or steps. Consecutive steps of the model become one message."""
     items = value if isinstance(value, list) else [value]
-    said: list[MessagePart] = []
+    parts: list[MessagePart] = []
     role = Role.USER
     for item in items:
         # A step is a message of its own; contents that stand alone are one together.
         fresh = isinstance(item, Mapping) and word(item.get("type")) not in CONTENTS
         for who, part in _read_item(item):
             if who is not role or (fresh and who is Role.USER):
-                if said:
-                    yield Message(role, tuple(said))
-                said, role = [], who
-            said.append(part)
+                if parts:
+                    yield Message(role, tuple(parts))
+                parts, role = [], who
+            parts.append(part)
             fresh = False
-    if said:
-        yield Message(role, tuple(said))
+    if parts:
+        yield Message(role, tuple(parts))
 
 
 def _read_item(item: Any) -> Iterator[tuple[Role, MessagePart]]:
@@ -120,8 +120,8 @@ def _read_item(item: Any) -> Iterator[tuple[Role, MessagePart]]:
         for part in _contents(item):
             yield Role.USER, part
     else:
-        for made in read_step(item, True, At(), lambda *path: _verbatim(item, path)):
-            yield Role.ASSISTANT, made
+        for step_part in read_step(item, True, At(), lambda *path: _verbatim(item, path)):
+            yield Role.ASSISTANT, step_part
 
 
 def _verbatim(value: Any, path: tuple[str | int, ...]) -> str:
@@ -151,13 +151,15 @@ def _contents(value: Any) -> Iterator[MessagePart]:
 
 def _result(step: Mapping[str, Any]) -> ToolResultPart:
     """The result of a tool: a text, an object, or contents."""
-    given = step.get("result")
-    text, kept = given if isinstance(given, str) else "" if given is None else dump(given), None
-    if isinstance(given, list):
-        texts = [each.get("text") for each in given if isinstance(each, Mapping) and each.get("type") == "text"]
+    result = step.get("result")
+    text, contents = result if isinstance(result, str) else "" if result is None else dump(result), None
+    if isinstance(result, list):
+        texts = [each.get("text") for each in result if isinstance(each, Mapping) and each.get("type") == "text"]
         text = "".join(each for each in texts if isinstance(each, str))
-        kept = compact(given) if len(texts) != 1 or len(given) != 1 else None  # a single text needs nothing beside it
-    return ToolResultPart(word(step.get("call_id")), word(step.get("name")), text, step.get("is_error") is True, kept)
+        # A single text needs nothing beside it.
+        contents = compact(result) if len(texts) != 1 or len(result) != 1 else None
+    return ToolResultPart(word(step.get("call_id")), word(step.get("name")), text, step.get("is_error") is True,
+                          contents)
 
 
 def _tool(declared: Any) -> Tool | None:
@@ -197,13 +199,13 @@ ASKING_LOSES: Mapping[str, str] = {
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
     one_choice(request, API)
-    said, history = split_system(with_names(with_ids(request.messages)))
+    system_messages, history = split_system(with_names(with_ids(request.messages)))
     steps = [step for message in history for step in _steps(message)]
     body: dict[str, Any] = non_null(model=request.model)
     if steps or request.continuation_token is None:  # a kept interaction is gone on with by its token alone
         text = _only_text(history)
         body["input"] = steps if text is None else text
-    system = [_text(part) for message in said for part in message.parts]
+    system = [_text(part) for message in system_messages for part in message.parts]
     if system:
         body["system_instruction"] = "".join(system)
     settings = non_null(max_output_tokens=request.max_tokens, tool_choice=_write_choice(request.tool_choice))

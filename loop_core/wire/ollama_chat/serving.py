@@ -108,9 +108,9 @@ MEMBERS: tuple[Member, ...] = (
 
 
 def _format(body: Body) -> RequestError | None:
-    asked = body.get("format")
-    if isinstance(asked, str) and asked not in ("", "json"):
-        return RequestError(f'invalid format: {asked[:80]!r}; expected "json" or a JSON schema')
+    output_format = body.get("format")
+    if isinstance(output_format, str) and output_format not in ("", "json"):
+        return RequestError(f'invalid format: {output_format[:80]!r}; expected "json" or a JSON schema')
     return None
 
 

@@ -110,10 +110,10 @@ def _body(response: ChatResponse) -> dict[str, Any]:
 
 
 def _content(response: ChatResponse) -> Any:
-    kept = [RawJSON(p.json) for p in response.parts if type(p) is OpaquePart and p.type.startswith("content.")]
-    if not kept:
+    blocks = [RawJSON(p.json) for p in response.parts if type(p) is OpaquePart and p.type.startswith("content.")]
+    if not blocks:
         return response.text
-    return [*([{"type": "text", "text": response.text}] if response.text else []), *kept]
+    return [*([{"type": "text", "text": response.text}] if response.text else []), *blocks]
 
 
 def _calls(response: ChatResponse) -> dict[str, Any]:
@@ -133,8 +133,8 @@ def _is_deprecated_call(response: ChatResponse) -> bool:
 
 def _call(call: ToolCall, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
     key, kind = ("custom", "custom") if call.kind is CallKind.CUSTOM else ("function", "function")
-    given = _arguments(call) if arguments is None else arguments
-    value: dict[str, Any] = {"id": call.id, "type": kind, key: {"name": call.name, **given}}
+    argument_member = _arguments(call) if arguments is None else arguments
+    value: dict[str, Any] = {"id": call.id, "type": kind, key: {"name": call.name, **argument_member}}
     if call.id is None:
         del value["id"]
     if call.signature is not None:

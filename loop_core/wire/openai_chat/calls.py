@@ -139,23 +139,23 @@ class CallAssembly:
     def take(self, delta: Mapping[str, Any], at: At | None, verbatim: Slice) -> None:
         """Reads any element of `tool_calls` of a chunk."""
         kind, payload, holder, key = _payload(delta)
-        index, given = delta.get("index"), payload.get(key)
+        index, piece = delta.get("index"), payload.get(key)
         ident, name = _word(delta.get("id")), _word(payload.get("name"))
         if index is None or isinstance(index, (list, dict)):  # neither of these can be a key
             self._note(f"{API}.index_missing", "a tool call delta has no index", at)
-            index, call = None, self._without_index(ident, name, given)
+            index, call = None, self._without_index(ident, name, piece)
         elif index in self._by_index:
-            call = self._at_known(self._by_index[index], ident, name, given, at)
+            call = self._at_known(self._by_index[index], ident, name, piece, at)
         else:
-            call = self._at_new(index, ident, name, given, at)
+            call = self._at_new(index, ident, name, piece, at)
         if call is None:
             call = self._open(index, kind, at)
             call.orphan = not (ident or name)
-        elif name and name == call.name and given and given == call.arguments and call.complete:
+        elif name and name == call.name and piece and piece == call.arguments and call.complete:
             self._note(f"{API}.call_repeated", "a complete call was sent again", at)
             return
         self._last = call
-        self._fill(call, delta, name, given, lambda: verbatim(holder, key))
+        self._fill(call, delta, name, piece, lambda: verbatim(holder, key))
         if call.pieces is not None and call.form is ArgsForm.STRING and index is not None and not self._sealed:
             self._growing[index] = call.pieces
         else:
@@ -192,10 +192,10 @@ class CallAssembly:
 
     def _at_new(self, index: Any, ident: str | None, name: str | None, piece: Any, at: At | None) -> GrowingCall | None:
         if ident and not name:
-            known = next((c for c in self.opened if c.id == ident), None)
-            if known is not None:
+            call = next((c for c in self.opened if c.id == ident), None)
+            if call is not None:
                 self._note(f"{API}.index_changes", "the index of a call changes between its deltas", at)
-                return known
+                return call
         if ident or name:
             return None
         # Cerebras sends later pieces under another index and without an id (dirac PR#215): the only call takes them.

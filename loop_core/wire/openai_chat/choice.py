@@ -34,8 +34,8 @@ class ReasoningBlock:
 
     def freeze(self) -> ReasoningPart:
         """The finished block; a value that is not text counts as absent."""
-        kept = [word if type(word) is str else None for word in (self.signature, self.data, self.id)]
-        return ReasoningPart(join_pieces(self.text), *kept)
+        texts = [word if type(word) is str else None for word in (self.signature, self.data, self.id)]
+        return ReasoningPart(join_pieces(self.text), *texts)
 
 
 class GrowingChoice:
@@ -199,8 +199,8 @@ class GrowingChoice:
             elif isinstance(block, Mapping) and kind is None and blocks is not value:
                 self.text.append(verbatim(*path) or "")  # an answer that a server gives as JSON, and not as its text
             elif isinstance(block, Mapping):
-                kept = verbatim(*path, i) if isinstance(value, list) else verbatim(*path)
-                self.opaque.append(OpaquePart(f"content.{kind}", kept or ""))
+                block_json = verbatim(*path, i) if isinstance(value, list) else verbatim(*path)
+                self.opaque.append(OpaquePart(f"content.{kind}", block_json or ""))
 
     def _tool_calls(self, value: Any, path: Path, place: Place, verbatim: Verbatim, whole: bool) -> None:
         many = isinstance(value, list)

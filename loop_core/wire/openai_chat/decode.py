@@ -88,10 +88,10 @@ def settle(read: Sequence[GrowingChoice], map_word: Read, rows: Mapping[str, Sto
         if before.normalized not in FINISHED:
             return _tighten(stop, before.normalized, before.detail, f"{API}.earlier_reason", at, word), word
     for choice in read:
-        for key, found, seen in _signs(choice):
+        for key, found, sign_at in _signs(choice):
             row = rows.get(key)
             if found and row is not None:
-                return _tighten(stop, row.stop, row.detail, f"{API}.{key}", seen, ""), None
+                return _tighten(stop, row.stop, row.detail, f"{API}.{key}", sign_at, ""), None
     return stop, None
 
 
@@ -213,9 +213,9 @@ class Decoder(Base):
                 state.first_id = state.first_id or event.get("id")
             delta = choice.get("delta")
             if delta:
-                known = len(state.calls.opened)
+                call_count = len(state.calls.opened)
                 state.take(delta, ("choices", i, "delta"), self.at, self._verbatim, whole=False)
-                state.begun += [(call, event.get("id")) for call in state.calls.opened[known:]]
+                state.begun += [(call, event.get("id")) for call in state.calls.opened[call_count:]]
             elif choice.get("message"):
                 self._message(state, choice["message"], ("choices", i, "message"))
             reason = choice.get("finish_reason")
@@ -230,9 +230,9 @@ class Decoder(Base):
             return
         self._note(f"{API}.message_in_stream", "a chunk holds a message instead of a delta")
         if state.progress and not state.whole:
-            seen, text = join_pieces(state.text), message.get("content")
-            if type(text) is str and text.startswith(seen):
-                message = {**message, "content": text[len(seen) :]}
+            earlier_text, text = join_pieces(state.text), message.get("content")
+            if type(text) is str and text.startswith(earlier_text):
+                message = {**message, "content": text[len(earlier_text) :]}
             if state.reasoning or state.blocks:
                 message = {key: value for key, value in message.items() if not key.startswith("reasoning")}
         state.whole = state.whole or not state.progress

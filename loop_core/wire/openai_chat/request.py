@@ -118,9 +118,9 @@ def _calls(item: Mapping[str, Any]) -> Iterator[ToolCall]:
 
 
 def _call(ident: str | None, payload: Mapping[str, Any], key: str, kind: CallKind) -> ToolCall:
-    given = payload.get(key)
-    form = ArgsForm.STRING if given is None or isinstance(given, str) else ArgsForm.OBJECT
-    text = json.dumps(given, ensure_ascii=False) if form is ArgsForm.OBJECT else given
+    call_input = payload.get(key)
+    form = ArgsForm.STRING if call_input is None or isinstance(call_input, str) else ArgsForm.OBJECT
+    text = json.dumps(call_input, ensure_ascii=False) if form is ArgsForm.OBJECT else call_input
     return ToolCall(ident, word(payload.get("name")) or "", text, closed=True, kind=kind, form=form)
 
 
@@ -264,12 +264,12 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.declaration is not None:
         return tool.declaration
-    said = describe(tool)
+    description = describe(tool)
     if tool.kind is CallKind.CUSTOM:
-        return {"type": "custom", "custom": {"name": tool.name, **said}}
+        return {"type": "custom", "custom": {"name": tool.name, **description}}
     if tool.kind is CallKind.SERVER:
-        return {"type": tool.name, **said}
-    return {"type": "function", "function": {"name": tool.name, **said, **non_null(parameters=tool.schema)}}
+        return {"type": tool.name, **description}
+    return {"type": "function", "function": {"name": tool.name, **description, **non_null(parameters=tool.schema)}}
 
 
 def _write_choice(request: Request) -> Any:

@@ -174,8 +174,8 @@ def _choice(body: Body) -> RequestError | None:
     if not tools:
         return RequestError("'tool_choice' is only allowed where 'tools' are given", param="tool_choice")
     if isinstance(choice, str):
-        known = choice in ("none", "auto", "required")
-        return None if known else RequestError(
+        is_valid = choice in ("none", "auto", "required")
+        return None if is_valid else RequestError(
             f"'tool_choice' is {choice[:80]!r}: expected none, auto or required", code="invalid_value",
             param="tool_choice")
     kind = choice.get("type") if isinstance(choice, Mapping) else None

@@ -112,11 +112,11 @@ class _Stream:
                 yield self.event(f"response.{opened}.added", **at, part=_content(holder, ""))
             else:
                 at = place
-            said: dict[str, Any] = {"logprobs": []} if holder == "text" else {}  # a message's events demand them
+            logprobs: dict[str, Any] = {"logprobs": []} if holder == "text" else {}  # a message's events demand them
             for piece in pieces(text, self.chunk):
-                yield self.event(f"response.{kind}.delta", **at, delta=piece, **said)
+                yield self.event(f"response.{kind}.delta", **at, delta=piece, **logprobs)
             if done:
-                yield self.event(f"response.{kind}.done", **at, **{key: text}, **said)
+                yield self.event(f"response.{kind}.done", **at, **{key: text}, **logprobs)
                 if holder:
                     yield self.event(f"response.{closed}.done", **at, part=_content(holder, text))
         if done:

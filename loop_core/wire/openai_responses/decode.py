@@ -236,12 +236,12 @@ class Decoder(BaseDecoder):
         parts: list[Any] = []
         refusals: list[str] = []
         for item in self._order:
-            said = read(item, completed, answered)
-            parts.extend(said.parts)
-            if said.refusal:
-                refusals.append(said.refusal)
-            if said.quirk is not None:
-                self.find(said.quirk[0], said.quirk[1], item.at, said.quirk[2])
+            reading = read(item, completed, answered)
+            parts.extend(reading.parts)
+            if reading.refusal:
+                refusals.append(reading.refusal)
+            if reading.quirk is not None:
+                self.find(reading.quirk[0], reading.quirk[1], item.at, reading.quirk[2])
             if completed and item.value.get("status") == "incomplete":
                 self._cut_item = item.at._replace(pointer=f"{item.at.pointer or ''}/status")
                 self.find("openai_responses.incomplete_item", "an item of a completed response is incomplete", item.at)
@@ -266,8 +266,8 @@ class Decoder(BaseDecoder):
         if self._cut_item is not None:
             native["output.status"] = "incomplete"
         filters = self._last.get("content_filters")
-        given = filters if isinstance(filters, list) else []
-        if any(isinstance(found, dict) and found.get("blocked") is True for found in given):
+        filter_results = filters if isinstance(filters, list) else []
+        if any(isinstance(found, dict) and found.get("blocked") is True for found in filter_results):
             native["content_filters.blocked"] = "true"
         phases = [item.value.get("phase") for item in self._order if item.value.get("type") == "message"]
         if phases and all(phase == "commentary" for phase in phases):
@@ -301,8 +301,8 @@ class Decoder(BaseDecoder):
         if word is None:
             return stop
         row = STOP_REASONS.get(word, STOP_REASONS["incomplete"])
-        seen = Evidence(f"{API}.{word}", at, refusal[:200])
-        return StopReason(row.stop, raw, row.detail, (*stop.evidence, seen))
+        evidence = Evidence(f"{API}.{word}", at, refusal[:200])
+        return StopReason(row.stop, raw, row.detail, (*stop.evidence, evidence))
 
     def _place(self, *path: str) -> At:
         """The place of a member of the last `response` object."""
@@ -318,9 +318,12 @@ def _index(value: Any) -> int:
 def _usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
-    given, taken, total = (token_count(usage.get(key)) for key in ("input_tokens", "output_tokens", "total_tokens"))
+    input_tokens, output_tokens, total = (
+        token_count(usage.get(key)) for key in ("input_tokens", "output_tokens", "total_tokens"))
     out, into = usage.get("output_tokens_details"), usage.get("input_tokens_details")
     thought = token_count(out.get("reasoning_tokens")) if isinstance(out, dict) else None
-    if thought and given is not None and taken is not None and total == given + taken + thought:
-        taken += thought  # a server that counts thinking separately
-    return Usage(given, taken, thought, token_count(into.get("cached_tokens")) if isinstance(into, dict) else None)
+    if (thought and input_tokens is not None and output_tokens is not None
+            and total == input_tokens + output_tokens + thought):
+        output_tokens += thought  # a server that counts thinking separately
+    return Usage(input_tokens, output_tokens, thought,
+                 token_count(into.get("cached_tokens")) if isinstance(into, dict) else None)

@@ -98,11 +98,11 @@ def _messages(body: Mapping[str, Any]) -> Iterator[Message]:
     if isinstance(instructions, str) and instructions:
         yield Message(Role.SYSTEM, (TextPart(instructions),))
     items: list[Any] = instructions if isinstance(instructions, list) else []
-    given = body.get("input")
-    if isinstance(given, str):
-        items = [*items, {"role": "user", "content": given}]
-    elif isinstance(given, list):
-        items = [*items, *given]
+    request_input = body.get("input")
+    if isinstance(request_input, str):
+        items = [*items, {"role": "user", "content": request_input}]
+    elif isinstance(request_input, list):
+        items = [*items, *request_input]
     for item in items:
         if isinstance(item, dict):
             yield _message(item)
@@ -261,14 +261,14 @@ def encode_request(request: Request) -> dict[str, Any]:
 def _items(
     message: Message, calls: Mapping[str | None, ToolCall], tools: Sequence[Tool]
 ) -> Iterator[dict[str, Any]]:
-    said: list[TextPart | OpaquePart] = []
+    message_parts: list[TextPart | OpaquePart] = []
     for part in message.parts:
         if type(part) is TextPart or (type(part) is OpaquePart and _is_content(message.role, part)):
-            said.append(part)
+            message_parts.append(part)
             continue
-        if said:
-            yield _write_message(message.role, said)
-            said = []
+        if message_parts:
+            yield _write_message(message.role, message_parts)
+            message_parts = []
         if isinstance(part, ToolResultPart):
             yield _write_result(part, calls.get(part.call_id), tools)
         elif type(part) is ToolCall:
@@ -277,8 +277,8 @@ def _items(
             yield _write_reasoning(part)
         elif type(part) is OpaquePart:
             yield opaque_object(part, API)
-    if said or not message.parts:
-        yield _write_message(message.role, said)
+    if message_parts or not message.parts:
+        yield _write_message(message.role, message_parts)
 
 
 def _is_content(role: Role, part: OpaquePart) -> bool:
@@ -348,13 +348,13 @@ def _write_result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[T
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.declaration is not None:
         return tool.declaration
-    said = describe(tool)
+    description = describe(tool)
     if tool.kind is CallKind.SERVER:
         return {"type": tool.name}
     if tool.kind is CallKind.CUSTOM:
-        return {"type": "custom", "name": tool.name, **said}
+        return {"type": "custom", "name": tool.name, **description}
     # `strict` is on by default, and refuses most schemas (openai types/responses/function_tool_param.py).
-    return {"type": "function", "name": tool.name, **said, "parameters": tool.schema, "strict": False}
+    return {"type": "function", "name": tool.name, **description, "parameters": tool.schema, "strict": False}
 
 
 def _write_choice(request: Request) -> Any:
