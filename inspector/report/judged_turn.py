@@ -14,9 +14,8 @@ from inspector.replay.case import AMBIGUITY, TURN_PLACES, Case, has_unrecorded_a
 from inspector.report.findings import RAN_CUT, ReportedFinding, held_calls
 from inspector.sessions.reasons import STOPPED, inference_of, is_unrecorded
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
-from loop_core.judge.caps import maybe_cut_at_cap
 from loop_core.judge.classify import Judgement
-from loop_core.judge.endings import SILENT, Ending
+from loop_core.judge.endings import SILENT, Ending, maybe_cut_at_cap
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import GUARDS, TOTAL
 from loop_core.turn.loop import NO_RECORDED_ANSWER

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from inspector.sessions.recording import Exchange
 from inspector.sessions.traffic import host_of
 from loop_core.json_parser import from_json
-from loop_core.judge.caps import cut_at_cap
+from loop_core.judge.endings import cut_at_cap
 from loop_core.values import ArgsForm, CallKind, Message, OpaquePart, Request, Role, Stop, ToolCall, ToolResultPart
 
 

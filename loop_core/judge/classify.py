@@ -11,8 +11,16 @@ from typing import NamedTuple, Protocol
 
 from loop_core.judge import arguments, endings
 from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse_call, parse_input
-from loop_core.judge.caps import cut_at_cap, has_reasoning, spent_cap
-from loop_core.judge.endings import Ending, EndingSign, ending_of, has_calls, hit_stop_string
+from loop_core.judge.endings import (
+    Ending,
+    EndingSign,
+    cut_at_cap,
+    ending_of,
+    has_calls,
+    has_reasoning,
+    hit_stop_string,
+    spent_cap,
+)
 from loop_core.values import (
     FINISHED,
     WORDLESS,

@@ -1,5 +1,5 @@
 """Detects answers that look finished and are not: nothing visible, only reasoning, a call left in the text, no call at
-all.
+all, or a text that stops in the middle where the answer used all its tokens.
 
 It is a table of rows that are tried in order over a response whose effective reason says that it ended normally. It
 depends on no wire format: a decoder reports what it could not read as findings, and keeps unknown blocks as opaque
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from loop_core.formats import format_entry
 from loop_core.json_parser import from_json
-from loop_core.judge.signs import Leak, Sign, find_leak, only_thinks
+from loop_core.judge.signs import Leak, Sign, find_leak, only_thinks, stops_in_the_middle
 from loop_core.values import (
     FINISHED,
     At,
@@ -287,3 +287,39 @@ def stop_string_unknown(response: ChatResponse, request: Request | None) -> bool
     if format_entry(response.api).names_stop_strings or not stop_strings(request):
         return False
     return not any((response.native.get(name) or "").lstrip("-").isdigit() for name in HITS)
+
+
+# -- Answers that used the whole cap ---------------------------------------------------------------------------------
+
+
+def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int] | None:
+    """The output tokens and the cap, if the response is known to have used the whole cap; None otherwise."""
+    cap, usage = request.max_tokens if request else None, response.usage
+    if cap is None or usage is None or usage.output_tokens is None or usage.output_tokens < cap:
+        return None
+    if response.other_choices or (request is not None and request.n > 1):
+        return None  # the usage is the sum over all choices, the cap is for each
+    return usage.output_tokens, cap
+
+
+def maybe_cut_at_cap(response: ChatResponse, request: Request | None) -> bool:
+    """Whether a response may be cut: it used all allowed tokens, and shows neither reasoning nor a stop string."""
+    return spent_cap(response, request) is not None and not (has_reasoning(response) or hit_stop_string(response))
+
+
+def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
+    """The sign that a text which used all allowed tokens stops in the middle; None if there is none.
+
+    A stop string ends a text anywhere, so if one may have been hit, no sign is searched.
+    """
+    if spent_cap(response, request) is None or has_reasoning(response) or has_calls(response):
+        return None
+    if hit_stop_string(response) or stop_string_unknown(response, request):
+        return None
+    return stops_in_the_middle(response.text or "")
+
+
+def has_reasoning(response: ChatResponse) -> bool:
+    """Whether reasoning was seen or reported."""
+    reported = response.usage is not None and bool(response.usage.reasoning_tokens)
+    return reported or any(type(part) is ReasoningPart for part in response.parts)
