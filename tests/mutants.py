@@ -688,6 +688,7 @@ class Shared:
     """
 
     def __init__(self, chosen: Iterable[Row], root: Path = ROOT, packages: Sequence[str] = PACKAGES) -> None:
+        self.packages = packages
         self.left = Counter(row.table.module for row in chosen)
         self.waits_for: dict[str, str] = {module: "" for module, _ in modules(root, packages)}
         """The modules that are not shared yet, each with the module that it waits for."""
@@ -705,11 +706,16 @@ class Shared:
         for module, other in list(self.waits_for.items()):
             if self.left[other] or self.left[module]:
                 continue
+            before = set(sys.modules)
             try:
                 import_module(module)
                 del self.waits_for[module]
             except RowsLeftError as found:
                 self.waits_for[module] = str(found)
+                # What was imported on the way may belong to a package that was refused, and would be no name in it.
+                for name in sys.modules.keys() - before:
+                    if name.partition(".")[0] in self.packages:
+                        del sys.modules[name]
             except ImportError:  # it needs a library that is not installed
                 del self.waits_for[module]
         sys.meta_path.remove(refusing)

@@ -115,6 +115,25 @@ def test_a_module_is_shared_once_no_row_is_left_of_it_nor_of_what_it_imports(
     assert {"orchard.trees.words", "orchard.trees.press"} <= sys.modules.keys()
 
 
+def test_no_module_is_shared_without_its_package(orchard: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package imports one of its modules, and then is refused: the module would be no name in the package."""
+    monkeypatch.setattr("gc.freeze", lambda: None)
+    mill = orchard / "orchard" / "mill"
+    mill.mkdir()
+    (mill / "__init__.py").write_text("from orchard.mill import wheel\nfrom orchard.trees.words import STOPS\n")
+    (mill / "wheel.py").write_text("")
+    every = mutants.rows(orchard, ("orchard",))
+    for name in [name for name in sys.modules if name.partition(".")[0] == "orchard"]:
+        del sys.modules[name]
+    shared = mutants.Shared(every, orchard, ("orchard",))
+    shared.share()
+    assert "orchard.trees" in sys.modules
+    assert not {"orchard.mill", "orchard.mill.wheel"} & sys.modules.keys()
+    for row in every:
+        shared.done(row)
+    assert sys.modules["orchard.mill"].wheel is sys.modules["orchard.mill.wheel"]
+
+
 def test_what_is_left_out_is_still_there_and_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     left_out = dict(mutants.LEFT_OUT)
     monkeypatch.setattr(mutants, "LEFT_OUT", {})

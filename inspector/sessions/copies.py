@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from inspector.sessions.intake import STDIN
-from inspector.sessions.recording import Exchange, Input
+from inspector.sessions.recording import Exchange, Input, TurnPlace
 from loop_core.values import Role
 
 OpenedFile = tuple[Input, list[Exchange]]
@@ -121,5 +121,7 @@ def _identity(exchange: Exchange) -> tuple[Any, ...] | None:
 
 
 def _opens_turn(exchange: Exchange) -> bool:
+    if exchange.recorded_place is TurnPlace.REQUEST:
+        return True  # as behind the result of a call after which the operator went on otherwise
     roles = {message.role for message in exchange.request.messages} if exchange.request is not None else set()
     return roles == {Role.USER}

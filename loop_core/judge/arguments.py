@@ -143,7 +143,7 @@ _COMPILED: dict[int, tuple[Mapping[str, Any], str, _Validator | None]] = {}
 """Identity of a schema -> the schema, its dialect and its validator. Storing the schema keeps the identity from being
 used again."""
 _MOST_BACKTRACKING = 1_000
-"""The number of steps back after which a pattern counts as not matching, where no character of it was counted."""
+"""The number of steps back after which a pattern is given up, where no character of it was counted."""
 TOO_COSTLY = "arguments: a check against this schema, whose references multiply its parts, would take too long"
 """The problem of arguments that are not checked (`is_costly`)."""
 _MOST_VALIDATORS = 512  # schemas come from outside, and a long recording may declare new ones in every request

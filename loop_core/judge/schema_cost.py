@@ -26,18 +26,20 @@ class PatternBound(NamedTuple):
     size: int
     """The largest size of a compiled pattern in bytes; repetitions with a bound make it large."""
     steps: int = 0
-    """The number of steps back after which a pattern counts as not matching; 0 for patterns without lookaround and
-    references, which need none."""
+    """The number of steps back after which a pattern is given up, and the arguments with it; 0 for patterns without
+    lookaround and references, which need none."""
 
 
-# Each row takes less than a second, with patterns and texts built to take long (jsonschema-rs 0.61.0).
+# Each row takes a few seconds at most, with patterns and texts built to take long (jsonschema-rs 0.61.0).
 PATTERN_BOUNDS: tuple[PatternBound, ...] = (
     PatternBound(200_000, 5_000),
     PatternBound(50_000, 50_000),
     PatternBound(2_000, 500_000),
+    PatternBound(1_000, 2_000_000),
     PatternBound(400, 10_000_000),
     PatternBound(300, 50_000, 500),
     PatternBound(1_000, 5_000, 600),
+    PatternBound(1_000, 60_000, 60),
     PatternBound(10_000, 5_000, 60),
     PatternBound(300, 500_000, 60),
 )

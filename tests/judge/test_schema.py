@@ -199,15 +199,17 @@ def patterned(pattern: str) -> Tool:
     ("^[a-z]+$", "a" * 150_000),
     ("^(?:[a-z]{200})+$", "a" * 40_000),
     ("^(?:[^ ]{100})+$", "a" * 2_000),
-    ("^[^ ]{300,990}$", "a" * 400),
+    ("^.{1,1000}$", "a" * 1_000),
+    ("^[^ ]{300,3000}$", "a" * 400),
     ("^(?:(?!b)a)+[a-z]{200}$", "a" * 80 + "c" * 200),
     ("^(?:(?!b)a)+$", "a" * 500),
     (r"^(?!\s*$).+", "a" * 9_000),
+    (r"^(?!.*\.\.)[\w/.-]+$", "src/" * 200),
     (r"^(?=.{1,253}$)(?:(?!-)[a-z0-9-]{1,63}(?<!-)\.)+[a-z]{2,63}$", "api.example-1.com"),
-], ids=range(8))
+], ids=range(10))
 def test_ordinary_patterns_are_checked(pattern: str, text: str) -> None:
     assert schema_problems(patterned(pattern), {"x": text}) == ()
-    (found,) = schema_problems(patterned(pattern), {"x": " "})
+    (found,) = schema_problems(patterned(pattern), {"x": "\n"})
     assert "does not match" in found
 
 
@@ -228,7 +230,7 @@ def test_no_pattern_takes_long(pattern: str, text: str) -> None:
 
 
 LONG = "a" * 500
-MANY = "^(?:a{0,100}){0,100}$"
+MANY = "^(?:a{0,200}){0,200}$"
 
 
 @pytest.mark.parametrize(("schema", "value"), [
@@ -243,6 +245,17 @@ def test_characters_are_counted_wherever_a_pattern_is_matched(schema: dict[str, 
     assert schema_problems(tool, {"x": value}) == (TOO_COSTLY_PATTERNS,)
     assert schema_problems(tool, {"x": value, "other": LONG}) == (TOO_COSTLY_PATTERNS,)
     assert schema_problems(tool, {"other": LONG}) == ()
+
+
+@pytest.mark.parametrize("of", ["not", "if", "patternProperties"])
+def test_a_pattern_that_is_given_up_never_accepts_a_value(of: str) -> None:
+    """Where a pattern that does not match accepts the value, one that was given up must not."""
+    forbidden = r"^(?:(?!;).)*rm(?:(?!;).)*$"
+    schema = {"if": {"pattern": forbidden}, "then": False} if of == "if" else {of: {"pattern": forbidden}}
+    schema = {"patternProperties": {forbidden: False}} if of == "patternProperties" else schema
+    for text in ("rm", "rm " + "a" * 1_500):
+        value = {text: 1} if of == "patternProperties" else text
+        assert schema_problems(Tool("f", {"properties": {"x": schema}}), {"x": value}), len(text)
 
 
 def test_a_call_that_is_too_long_for_the_patterns_of_its_tool_never_runs() -> None:

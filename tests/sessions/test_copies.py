@@ -82,6 +82,16 @@ def test_a_session_that_was_resumed_within_a_turn_keeps_that_turn_whole(tmp_path
     assert words(first, again) == ["TRUNCATED, ANSWER LOST", "COMPLETE SO FAR", "COMPLETE"]
 
 
+def test_a_turn_that_ended_with_the_result_of_a_call_is_counted_once(tmp_path: Path):
+    """The operator went on with another message, so that the model never saw the result alone."""
+    begun = (*PLAN, result("ok"))
+    first = session(tmp_path / "a.jsonl", *begun)
+    again = session(tmp_path / "b.jsonl", *begun, *MORE)
+    assert listed(first, again) == ["a1", "a2", "b3 2"]
+    assert len(words(first, again)) == 3
+    assert [given.responses for given in open_paths([str(first), str(again)]).inputs] == [2, 1]
+
+
 def test_a_session_with_nothing_new_stays_whole(first: Path, tmp_path: Path):
     again = session(tmp_path / "b.jsonl", *PLAN, *DONE, prompt("more"))  # another end
     assert len(words(first, again)) == len(listed(first, again)) == 4

@@ -194,6 +194,7 @@ LONG = 50_000_000
     ("utf-16-le", b"\xff\xfe", "UTF-16"), ("utf-16-be", b"\xfe\xff", "UTF-16"),
     ("utf-32-le", b"\xff\xfe\0\0", "UTF-32"), ("utf-32-be", b"\0\0\xfe\xff", "UTF-32"),
     ("utf-16-le", b"", "UTF-16LE"), ("utf-16-be", b"", "UTF-16BE"),
+    ("utf-32-le", b"", "UTF-32LE"), ("utf-32-be", b"", "UTF-32BE"),
 ])
 @pytest.mark.parametrize("content", ['{"choices": []}', '[{"choices": []}]'])
 def test_a_text_in_another_encoding_says_how_to_convert_it(tmp_path, encoding, mark, name, content):

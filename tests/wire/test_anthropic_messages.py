@@ -399,6 +399,20 @@ def test_an_answer_that_goes_on_after_its_reason_and_has_no_end_was_cut(more: li
         assert read(API, sse(*events, message_delta(word))).stop_reason == read(API, sse(*events, STOP)).stop_reason
 
 
+@pytest.mark.parametrize(("word", "said", "admissions"), [
+    ("end_turn", text_block(0, "Hi", ""), []), ("tool_use", call_block(0, '{"a":1}', ""), ["ready"]),
+])
+def test_an_answer_that_goes_on_with_nothing_after_its_reason_is_whole(
+    word: str, said: list[dict[str, Any]], admissions: list[str]
+) -> None:
+    """Servers send the stop reason before the last block ends, and leave out `message_stop`."""
+    for late in (said[-1:], said[-2:]):
+        events = [message_start(), *said[: -len(late)], message_delta(word), *late, *text_block(1, "")]
+        whole = read(API, sse(*events))
+        assert whole.stop_reason == read(API, sse(*events, STOP)).stop_reason != "interrupted"
+        assert [each.admission for each in whole.calls] == admissions
+
+
 def test_content_in_message_start_is_not_lost() -> None:
     got = decode(API, sse(message_start(content=[{"type": "text", "text": "Hi"}]), message_delta("end_turn"), STOP))
     assert got.text == "Hi"

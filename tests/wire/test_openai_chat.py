@@ -589,6 +589,9 @@ def test_an_answer_that_goes_on_after_its_reason_and_has_no_end_was_cut(more: di
     assert (cut.stop_reason.normalized, cut.raw_stop_reason, cut.text) == (Stop.INTERRUPTED, "stop", "Hi more")
     for ended in (sse(*events), sse(*events, chunk({}, "stop"), done=False)):
         assert read(ended).stop_reason.normalized is Stop.END_TURN
+    usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+    assert read(sse(*events, usage, done=False)).stop_reason.normalized is Stop.END_TURN
+    assert read(sse(*events, usage, chunk(more), done=False)).stop_reason.normalized is Stop.INTERRUPTED
     capped = read(sse(events[0], chunk({}, "length"), chunk(more), done=False))
     assert capped.stop_reason.normalized is Stop.MAX_TOKENS
 

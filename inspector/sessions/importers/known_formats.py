@@ -119,7 +119,8 @@ def _list_names(names: list[Any]) -> str:
 
 
 _ENCODINGS: Mapping[bytes, str] = {
-    b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32",  # before UTF-16, whose mark begins one of them
+    b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32",  # before UTF-16, which begins as they do
+    b"{\0\0\0": "UTF-32LE", b"[\0\0\0": "UTF-32LE", b"\0\0\0{": "UTF-32BE", b"\0\0\0[": "UTF-32BE",
     b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16",
     b"{\0": "UTF-16LE", b"[\0": "UTF-16LE", b"\0{": "UTF-16BE", b"\0[": "UTF-16BE",  # JSON without a mark
 }

@@ -42,6 +42,8 @@ from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens")
+_PROSE = frozenset({"text", "thinking"})
+"""The types of blocks that say nothing while they are empty."""
 _USAGE = ("input_tokens", "output_tokens", "thinking_tokens", "cache_read_input_tokens")
 """The names of the token counts, in the order of the fields of `Usage`."""
 _MESSAGE_NATIVE = ("stop_sequence", "stop_details", "container", "context_management")
@@ -61,7 +63,7 @@ class Decoder(base.Decoder):
         self._open: dict[Any, MessageBlock] = {}
         self._begun: dict[Any, str | None] = {}  # the JSON with which the last block of each index began
         self._earlier = 0  # so many blocks are of messages before the one that is read
-        self._pieces_before = 0  # so many had arrived when the last stop reason came
+        self._sizes: list[int] = []  # the number of pieces of each block when the last stop reason came
         self._counts: dict[str, int] = {}
         self._refusal: str | None = None
         self._tail: int | None = None  # where the first message_delta begins: no block reaches beyond it
@@ -134,7 +136,7 @@ class Decoder(base.Decoder):
         """The mapped reason. A `stop_sequence` whose sequence is not named becomes unknown: translators write this word
         over filters, failures and whatever they do not know."""
         stop = self.map_word(self.raw, self.raw_at)
-        if self.raw and not self.saw_done and self._pieces() > self._pieces_before:
+        if self.raw and not self.saw_done and self._went_on():
             end = At(ExchangePart.BODY, self.size, self.size)
             self.find(f"{API}.goes_on", f"the answer goes on after stop reason {self.raw}, and has no end", end)
             if stop.normalized in FINISHED:
@@ -146,9 +148,11 @@ class Decoder(base.Decoder):
         return stop._replace(normalized=row.stop, detail=row.detail,
                              evidence=(*stop.evidence, Evidence(f"{API}.{UNNAMED}", self.raw_at)))
 
-    def _pieces(self) -> int:
-        """The number of blocks and of pieces that arrived."""
-        return sum(1 + len(block.chunks) for block in self._order)
+    def _went_on(self) -> bool:
+        """Whether characters, or a block that is not for characters alone, arrived after the last stop reason."""
+        old = len(self._sizes)
+        return any(any(block.chunks[self._sizes[at] if at < old else 0 :]) or (at >= old and block.type not in _PROSE)
+                   for at, block in enumerate(self._order))
 
     def _after_fallback(self, parts: list[ResponsePart], limit: int) -> list[ResponsePart]:
         """Reports which model wrote which part; returns the parts without calls of a model that handed over."""
@@ -249,7 +253,7 @@ class Decoder(base.Decoder):
             if reason is not None:
                 # The last word counts, and a later delta without one takes none away (wire notes).
                 self.end_with(str(reason), self.at("delta", "stop_reason"))
-                self._pieces_before = self._pieces()
+                self._sizes = [len(block.chunks) for block in self._order]
             self._read_native(delta)
         self._read_native(event)
         self._read_usage(event.get("usage"))

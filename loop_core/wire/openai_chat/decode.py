@@ -353,14 +353,17 @@ class Decoder(Base):
             self._note(f"{API}.second_answer", "another answer begins before the first one ended", call.at)
             call.unended = True
         stop, earlier = settle(read, self.map_word, self.stop_reasons)
-        if self.streaming and not self.saw_done and any(choice.late for choice in read) and stop.normalized in FINISHED:
+        # Where no mark follows, an empty list of choices, as beside the usage, is the end too.
+        emptied = self._empty_at is not None and self._progress == sum(choice.progress for choice in self._choices)
+        late = self.streaming and any(choice.late for choice in read)
+        if late and not (self.saw_done or emptied) and stop.normalized in FINISHED:
             end = At(ExchangePart.BODY, self.size, self.size)
             stop = _tighten(stop, Stop.INTERRUPTED, None, f"{API}.goes_on", end, "no end follows")
         finished = bool(stop.raw) and all(choice.raw for choice in read)
         parts = [part for choice in read for part in choice.parts(finished)]
         self.usage = read_usage(self._counts, self.model)
-        ended = self._progress == sum(choice.progress for choice in self._choices) and not stop.raw
-        for rule, message, at, severity in remarks(read, parts, self.usage, self._empty_at if ended else None):
+        empty_at = self._empty_at if emptied and not stop.raw else None
+        for rule, message, at, severity in remarks(read, parts, self.usage, empty_at):
             self.find(rule, message, at, severity)
         others = [choice for choice in self._choices if choice not in read]
         for choice in others:
