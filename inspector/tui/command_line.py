@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from textual.binding import ActiveBinding, Binding, BindingType
 
-from inspector.report.lines.spans import in_quotes, one_line
+from inspector.report.lines.spans import in_quotes
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import whole_number
@@ -40,7 +40,7 @@ class CommandLine(SessionPart):
         """Asks for a line, with completion."""
         from inspector.config.settings import CHOICES
         from inspector.tui.keys import active_keys
-        from inspector.tui.questions import Prompt, WordSuggester
+        from inspector.tui.questions import Prompt, WordSuggester, refusal_of
         from loop_core.turn.limits import RANGES, SCOPES
         from loop_core.turn.presets import POLICIES
 
@@ -53,14 +53,7 @@ class CommandLine(SessionPart):
         words = WordSuggester([*STEP_FINDERS, *sorted(able), *settings], {"file": list(self.stage.run.outline.files)})
         hint = f"1 to {len(self.stage.run.view.steps):,} · turn 2 · file NAME · max_tokens=80 · the name of a command"
 
-        def refusal(line: str) -> str:
-            try:
-                self.read(line, able)
-            except CallerError as why:
-                return one_line(str(why))
-            return ""
-
-        prompt = Prompt(":", hint, words=words, refusal=refusal)
+        prompt = Prompt(":", hint, words=words, refusal=refusal_of(lambda line: self.read(line, able)))
         self.stage.app.push_screen(prompt, lambda typed: self.read(typed or "", able)())
 
     def read(self, line: str, able: Mapping[str, ActiveBinding]) -> Act:

@@ -18,7 +18,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Label
 
 from inspector.report.lines.glyphs import hint
-from inspector.report.lines.spans import Tone, count_of, safe
+from inspector.report.lines.spans import Tone, count_of, one_line, safe
 from inspector.tui.panels import Note, WrappedLines, after_pause, line_input, note
 from loop_core.errors import CallerError
 
@@ -37,6 +37,18 @@ class WordSuggester(Suggester):
         words = self._after.get(before, self._words)
         found = next((word for word in words if begun and word.startswith(begun)), None)
         return None if found is None else f"{before}{space}{found}"
+
+
+def refusal_of(read: Callable[[str], object]) -> Callable[[str], str]:
+    """A prompt's check of a line by the function that reads it: the text of its `CallerError`, or an empty text."""
+    def refusal(line: str) -> str:
+        try:
+            read(line)
+        except CallerError as why:
+            return one_line(str(why))
+        return ""
+
+    return refusal
 
 
 class Prompt(ModalScreen[str | None]):

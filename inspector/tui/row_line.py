@@ -4,11 +4,12 @@ file."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from inspector.report.lines.spans import in_quotes, one_line
+from inspector.report.lines.spans import in_quotes
 from inspector.report.turn_rows import TurnRow
 from inspector.tui.command_line import file_named
-from inspector.tui.questions import Prompt, WordSuggester
+from inspector.tui.questions import Prompt, WordSuggester, refusal_of
 from inspector.tui.turn_list import TurnList
 from loop_core.errors import CallerError
 from loop_core.turn.limits import whole_number
@@ -19,19 +20,13 @@ def go_to_row(listed: TurnList) -> None:
     files = [row.file.rpartition("/")[2] for row in listed.shown if isinstance(row, TurnRow)]
     words = WordSuggester([*ROW_FINDERS], {"file": files})
 
-    def refusal(line: str) -> str:
-        try:
-            row_index(listed, line)
-        except CallerError as why:
-            return one_line(str(why))
-        return ""
-
     def go(line: str | None) -> None:
         if line and line.strip():
             listed.choose(row_index(listed, line))
 
     hint = f"row 1 to {len(_turns(listed)):,} · turn 2 of this session · file NAME"
-    listed.app.push_screen(Prompt(":", hint, words=words, refusal=refusal), go)
+    prompt = Prompt(":", hint, words=words, refusal=refusal_of(partial(row_index, listed)))
+    listed.app.push_screen(prompt, go)
 
 
 def row_index(listed: TurnList, line: str) -> int:

@@ -167,8 +167,8 @@ def misplaced_event(case: JudgeCase, stop: StopReason) -> Correction | None:
         return None
     finding = next((found for found in case.response.findings if found.rule.endswith(MISPLACED_EVENTS)), None)
     cut = {id(call) for call, reading in case.calls if reading.shape is ArgumentShape.CUT}
-    broken = [call for call in case.every_call if not is_phantom(call) and (not call.closed or id(call) in cut)]
-    call = next(iter(broken), None)
+    call = next((call for call in case.every_call
+                 if not is_phantom(call) and (not call.closed or id(call) in cut)), None)
     if finding is None or call is None:
         return None
     return Correction(Stop.MALFORMED_TOOL_CALL, None, finding.at,

@@ -61,7 +61,6 @@ def test_the_end_of_a_recording_keeps_the_fidelity_of_the_step_before() -> None:
 
 
 def test_a_step_names_the_response_at_hand() -> None:
-
     trace = drive([TEXT._replace(number=7), END._replace(number=9)])
     assert [step.response for step in trace.steps] == [None, 7, 7, 7, 9, 9]
 

@@ -22,7 +22,7 @@ def sniff(head: bytes, path: str) -> int:
     """Recognises the body of a known wire format; other text is accepted only to report what is wrong with it."""
     text = first_look(head).text
     if text[:2] in (b"{\0", b"[\0"):
-        return 0  # UTF-16 without a mark
+        return 0  # UTF-16 or UTF-32 without a mark; not `other_encoding`: a binary event stream may begin as one does
     if text[:1] not in (b"{", b"[") and not text.startswith(_EVENT_STARTS) and not traffic.is_event_stream(head):
         return 0
     # 5, so that some importer takes any JSON and can say what is wrong with it; every real format scores higher.
