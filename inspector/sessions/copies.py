@@ -6,7 +6,6 @@ session before it, as that of a branched session of Qwen Code does, and that of 
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
@@ -82,6 +81,8 @@ def may_copy(source: Input) -> bool:
 
 def stored_keys(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
     """The keys of answers, the same in every process; empty for one that is never recognised as a copy."""
+    import hashlib  # the import takes 4 ms, which a command over one file saves
+
     answers = (_identity(exchange) for exchange in exchanges)
     return tuple("" if answer is None else
                  hashlib.blake2b(repr(answer).encode("utf-8", "replace"), digest_size=8).hexdigest()

@@ -186,9 +186,7 @@ _ANY = _beginning("|".join(row.pattern for row in REFUSALS))
 
 STOPS = "stop what you are doing and wait for the user"
 """The part of a refusal after which the agent does not continue by itself."""
-_INTERRUPTION = re.compile(
-    r"\s*\[Request (?:interrupted|cancell?ed|aborted) by (?:the )?user(?P<tool> for tool use)?[^\]\n]{0,80}\]"
-)
+_INTERRUPTION = r"\s*\[Request (?:interrupted|cancell?ed|aborted) by (?:the )?user(?P<tool> for tool use)?[^\]\n]{0,80}\]"
 PLACEHOLDERS: tuple[str, ...] = (
     r"interrupted by user", r"task was interrupted before this tool call could be completed\.",
     r"tool execution was interrupted before completion\.",
@@ -196,7 +194,7 @@ PLACEHOLDERS: tuple[str, ...] = (
 )
 """Patterns of the whole text that agents write as the result of a call without one: Claude Code, Roo Code (when a task
 is resumed, and for a missing result), ZeroClaw. They show no more than that the call has no result."""
-_PLACEHOLDER = re.compile(rf"\s*(?:<error>)?\s*(?:{'|'.join(PLACEHOLDERS)})\s*(?:</error>)?\s*$", re.IGNORECASE)
+_PLACEHOLDER = rf"(?i)\s*(?:<error>)?\s*(?:{'|'.join(PLACEHOLDERS)})\s*(?:</error>)?\s*$"
 
 
 class Interruption(NamedTuple):
@@ -239,7 +237,7 @@ def stops(part: ToolResultPart) -> bool:
 
 def interruption(text: str) -> Interruption | None:
     """The mark of an interruption at the beginning of a text; None if it begins with none."""
-    found = _INTERRUPTION.match(text)
+    found = re.match(_INTERRUPTION, text)
     return None if found is None else Interruption(found["tool"] is not None, text[found.end() :].strip())
 
 
@@ -253,7 +251,7 @@ def placeholder(part: ToolResultPart) -> bool:
     found = interruption_in(part)
     if found is not None:
         return not found.at_tool
-    return not _is_stored(part) and _PLACEHOLDER.match(part.text) is not None
+    return not _is_stored(part) and re.match(_PLACEHOLDER, part.text) is not None
 
 
 # -- Lost connections, after which clients send a request again unchanged --------------------------------------------
