@@ -216,6 +216,23 @@ MODEL = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/"
      "embeddings: not read yet"),
     ("POST", MODEL + "arn%3Aaws%3Abedrock%3Aprofile%2Fa/invoke", '{"embedding": [0.5], "inputTextTokenCount": 3}',
      "embeddings: not read yet"),
+    ("POST", "https://us-east1-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google/models/"
+     "text-embedding-005:predict", '{"predictions": [{"embeddings": {"values": [0.5]}}]}', "embeddings: not read yet"),
+    ("POST", "https://us-east1-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google/models/"
+     "imagen-4.0-generate-001:predict", '{"predictions": [{"mimeType": "image/png"}]}', "images: not read yet"),
+    ("POST", "https://api.openai.com/v1/responses/compact",
+     '{"id": "r", "object": "response.compaction", "output": [{"type": "compaction", "encrypted_content": "a"}]}',
+     "a compaction of OpenAI Responses: not read yet"),
+    ("POST", "https://api.replicate.com/v1/models/meta/llama/predictions", '{"id": "a", "status": "starting"}',
+     "Replicate: not read yet"),
+    ("GET", "https://api.replicate.com/v1/predictions/a1b2", '{"id": "a1b2", "output": ["a"]}',
+     "Replicate: not read yet"),
+    ("POST", "https://runtime.sagemaker.eu-west-1.amazonaws.com/endpoints/mine/invocations",
+     '[{"generated_text": "a"}]', "a SageMaker endpoint: not read yet"),
+    ("POST", "https://api.aleph-alpha.com/complete", '{"completions": [{"completion": "a"}]}',
+     "Aleph Alpha: not read yet"),
+    ("POST", "https://api.mistral.ai/v1/ocr", '{"pages": [{"index": 0, "markdown": "a"}]}',
+     "text recognition (OCR): not read yet"),
 ])
 def test_what_asks_no_model_for_an_answer_is_none_without_an_end(opened, method, url, body, why):
     seen = opened(cassette(f"{{string: '{body}'}}").replace("method: POST", f"method: {method}").replace(URL, url),

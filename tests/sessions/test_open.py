@@ -434,6 +434,15 @@ def test_pairs_in_many_spellings(opened, pair):
         assert [exchange.entry for exchange in loaded.exchanges] == list(range(len(loaded.exchanges)))
 
 
+def test_an_answer_of_responses_that_repeats_its_input_is_no_pair(opened):
+    """Llama Stack keeps the input beside the output of a stored answer."""
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}
+    answer = {"id": "resp_1", "object": "response", "status": "completed", "input": [user("hi")], "output": [said]}
+    loaded = opened(json.dumps(answer))
+    assert [(each.api, each.response.text) for each in loaded.exchanges] == [("openai_responses", "hello")]
+    assert loaded.inputs[0].format == "body"
+
+
 @pytest.mark.parametrize(("asks", "answers"), [
     ("request", "response"), ("req", "resp"), ("request_body", "res"), ("requestBody", "response_body"),
     ("input", "responseBody"), ("kwargs", "raw_response"), ("input", "output"), ("input", "result"),

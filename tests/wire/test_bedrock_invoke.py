@@ -417,3 +417,19 @@ def test_a_guardrail_that_intervened_in_a_stream_holds_its_calls() -> None:
     llama = decode_response(API, chunks({"generation": "a", "stop_reason": None},
                                         {"generation": "", "stop_reason": "stop", **GUARDED}))
     assert llama.stop_reason.normalized is Stop.SAFETY_BLOCKED
+
+
+def test_the_trace_of_a_guardrail_hides_no_event_of_nova() -> None:
+    """It stands beside the last event, whose only other key is its name."""
+    usage = {"inputTokens": 30, "outputTokens": 5, "cacheReadInputTokenCount": 20}
+    response = decode_response(API, chunks(
+        {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "a"}}, **GUARDED},
+        {"contentBlockStop": {"contentBlockIndex": 0}},
+        {"messageStop": {"stopReason": "end_turn"}},
+        {"metadata": {"usage": usage, "metrics": {}, "trace": {}}, **METRICS, **GUARDED,
+         "amazon-bedrock-trace": {"guardrail": {"modelOutput": ["a b"]}}},
+    ))
+    assert (response.text, response.stop_reason.normalized) == ("a", Stop.SAFETY_BLOCKED)
+    assert response.usage is not None
+    assert (response.usage.output_tokens, response.usage.cached_tokens) == (5, 20)
+    assert not response.findings

@@ -197,8 +197,8 @@ def _note_broken(reading: FileReading, entry: int, where: str, unfinished: RawEx
 
 
 def _score(value: Any) -> int:
-    if not isinstance(value, dict):
-        return 0
+    if not isinstance(value, dict) or value.get("object") == "response":
+        return 0  # an answer of Responses has an `output` of its own, and beside it the input (Llama Stack)
     answer = pick(value, RESPONSES)
     if answer is None and pick(value, REQUESTS) and "logged_at" in value and "response" in value:
         return 90  # claude-trace: the first request may have been interrupted

@@ -80,6 +80,8 @@ STOP_REASONS: Mapping[str, StopRow] = {
 }
 """Native word -> mapped reason. The last key is the guardrail's field, whose value outranks a clean word."""
 INTERVENED = "INTERVENED"
+TRACE = "amazon-bedrock-trace"
+"""The name of the field that holds what a guardrail examined, beside an event of any maker."""
 
 LOSES: Mapping[str, str] = MESSAGES_LOSES
 REASON = "stop_reason"
@@ -184,6 +186,7 @@ class Decoder(ConverseDecoder):
         metrics = inner.pop(METRICS, None)
         if inner.pop(GUARDRAIL, None) == INTERVENED:
             self._guarded_at = self.at()
+        inner.pop(TRACE, None)
         shape = self._shape(inner) or (_COMMAND_R if "event_type" in inner else None)
         if shape is not None:
             self._text(shape, inner, self.at(), text)
