@@ -434,6 +434,22 @@ def test_pairs_in_many_spellings(opened, pair):
         assert [exchange.entry for exchange in loaded.exchanges] == list(range(len(loaded.exchanges)))
 
 
+def test_objects_of_an_sdk_stand_beside_their_types(opened):
+    """Llama Stack's recordings keep what the SDK made of an answer, or of each chunk."""
+    def dumped(value):
+        return {"__type__": "openai.types.chat.chat_completion.ChatCompletion", "__data__": value}
+
+    chunks = [json.loads(line[6:]) for line in chat_stream("hello").split("\n\n")[:-2]]
+    for body in (dumped(ANSWER), [dumped(chunk) for chunk in chunks]):
+        for indent in (None, 2):
+            answer = {"body": body, "is_streaming": isinstance(body, list)}
+            loaded = opened(json.dumps({"request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": answer},
+                                       indent=indent))
+            (exchange,) = loaded.exchanges
+            assert (exchange.response.text, exchange.response.raw_stop_reason) == ("hello", "stop")
+            assert b"__data__" not in exchange.body
+
+
 def test_an_answer_of_responses_that_repeats_its_input_is_no_pair(opened):
     """Llama Stack keeps the input beside the output of a stored answer."""
     said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions import redact, traffic
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import DUMP, first_look, undumped
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
     ODD,
@@ -72,7 +72,7 @@ def is_http(value: dict[str, Any]) -> bool:
         status_of(value) is not None
         or isinstance(value.get("headers"), (dict, list))
         or "body_raw" in value
-        or ("body" in value and isinstance(value["body"], (str, dict)))
+        or ("body" in value and isinstance(value["body"], (str, dict, list)))
     )
 
 
@@ -88,12 +88,14 @@ def status_of(value: dict[str, Any]) -> int | None:
 
 
 def cassette(value: Any, path: Path) -> tuple[Any, Path]:
-    """The text inside `{"string": …}`, as cassettes write bodies."""
+    """The text inside `{"string": …}`, as cassettes write bodies, or the JSON of an SDK's object."""
     if isinstance(value, dict):
         # vcrpy writes the first, Ruby's VCR with `preserve_exact_body_bytes` the second
         for key in ("string", "base64_string"):
             if isinstance(value.get(key), str) and set(value) <= {"string", "base64_string", "encoding"}:
                 return value[key], (*path, key)
+        if DUMP in value and len(value) == 2:
+            return value[DUMP], (*path, DUMP)
     return value, path
 
 
@@ -381,7 +383,7 @@ def _list_body(
     if reader is not None and reader.array_framing is not Whole:
         raw.body = text.encode("utf-8", "replace")
         return raw
-    frames = [item for item, _ in _elements(text, 0)]
+    frames = undumped(item for item, _ in _elements(text, 0))
     if reader is not None and reader.object_framing is not Whole:  # one line for each object
         raw.body = "".join(f"{item}\n" for item in map(_one_line, frames)).encode("utf-8", "replace")
     else:
