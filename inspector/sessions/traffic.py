@@ -140,7 +140,7 @@ UNREAD: tuple[Unread, ...] = (
     Unread("a cache of contents", r"/cachedContents(/|$)"),
     Unread("reranking", r"/rerank$"),
     Unread("moderation", r"/moderations$"),
-    Unread("images", r"/images/(generations|edits|variations)$|:predict(LongRunning)?$"),
+    Unread("images", r"/images/(generations|edits|variations)$|/image/generate$|:predict(LongRunning)?$"),
     Unread("audio", r"/audio/(speech|transcriptions|translations)$"),
     Unread("a realtime session", r"/realtime(/|$)|BidiGenerateContent"),
     Unread("OpenAI Assistants", r"/threads(/|$)|/assistants(/|$)"),

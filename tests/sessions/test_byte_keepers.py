@@ -220,6 +220,7 @@ MODEL = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/"
      "text-embedding-005:predict", '{"predictions": [{"embeddings": {"values": [0.5]}}]}', "embeddings: not read yet"),
     ("POST", "https://us-east1-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google/models/"
      "imagen-4.0-generate-001:predict", '{"predictions": [{"mimeType": "image/png"}]}', "images: not read yet"),
+    ("POST", "https://api.venice.ai/api/v1/image/generate", '{"id": "a", "images": ["YQ=="]}', "images: not read yet"),
     ("POST", "https://api.openai.com/v1/responses/compact",
      '{"id": "r", "object": "response.compaction", "output": [{"type": "compaction", "encrypted_content": "a"}]}',
      "a compaction of OpenAI Responses: not read yet"),

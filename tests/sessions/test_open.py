@@ -450,6 +450,13 @@ def test_objects_of_an_sdk_stand_beside_their_types(opened):
             assert b"__data__" not in exchange.body
 
 
+def test_an_answer_whose_body_is_null_was_not_recorded(opened):
+    """Llama Stack keeps the exception that the SDK raised, and no body."""
+    answer = {"body": None, "is_streaming": False, "is_exception": True, "exception_message": "boom"}
+    loaded = opened(json.dumps({"request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": answer}))
+    assert [exchange.recorded for exchange in loaded.exchanges] == [False]
+
+
 def test_an_answer_of_responses_that_repeats_its_input_is_no_pair(opened):
     """Llama Stack keeps the input beside the output of a stored answer."""
     said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}

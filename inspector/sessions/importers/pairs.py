@@ -72,7 +72,7 @@ def is_http(value: dict[str, Any]) -> bool:
         status_of(value) is not None
         or isinstance(value.get("headers"), (dict, list))
         or "body_raw" in value
-        or ("body" in value and isinstance(value["body"], (str, dict, list)))
+        or "body" in value
     )
 
 
