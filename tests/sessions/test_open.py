@@ -398,6 +398,7 @@ ANSWER = json.loads(chat_body("hello"))
                 "body": {"string": json.dumps(ANSWER)},
             },
         },
+        {"request": {"url": CHAT, "method": "POST", "payload": ASKED}, "response": {"status": 200, "body": ANSWER}},
         {"url": CHAT, "request_body": ASKED, "response_body": ANSWER, "status": 200},
         {"input": ASKED, "output": ANSWER, "timestamp": "2026-03-01T10:00:00Z"},
         {"req": ASKED, "res": [json.loads(line[6:]) for line in chat_stream("hello").split("\n\n")[:-2]]},
@@ -413,6 +414,7 @@ ANSWER = json.loads(chat_body("hello"))
         "http",
         "claude-trace",
         "cassette",
+        "llama-stack",
         "bodies",
         "input/output",
         "events",
@@ -455,6 +457,14 @@ def test_an_answer_whose_body_is_null_was_not_recorded(opened):
     answer = {"body": None, "is_streaming": False, "is_exception": True, "exception_message": "boom"}
     loaded = opened(json.dumps({"request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": answer}))
     assert [exchange.recorded for exchange in loaded.exchanges] == [False]
+
+
+def test_the_address_beside_a_payload_says_whose_the_error_is(opened):
+    """Llama Stack's recordings of raw requests have no headers."""
+    request = {"url": "https://generativelanguage.googleapis.com/v1beta/interactions", "method": "POST",
+               "payload": {"model": "m", "input": "hi"}}
+    loaded = opened(json.dumps({"request": request, "response": {"status": 400, "body": {"error": {"message": "no"}}}}))
+    assert [(each.api, each.response.http_status) for each in loaded.exchanges] == [("gemini_interactions", 400)]
 
 
 def test_an_answer_of_responses_that_repeats_its_input_is_no_pair(opened):

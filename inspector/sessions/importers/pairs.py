@@ -48,7 +48,7 @@ RESPONSES = (
     "result",
     "completion",
 )
-BODIES = ("body_raw", "body", "json", "content", "text", "data")
+BODIES = ("body_raw", "body", "payload", "json", "content", "text", "data")
 LISTS = (
     "interactions", "http_interactions", "exchanges", "entries", "calls", "pairs", "records", "items", "logs",
     "requests",
@@ -73,6 +73,7 @@ def is_http(value: dict[str, Any]) -> bool:
         or isinstance(value.get("headers"), (dict, list))
         or "body_raw" in value
         or "body" in value
+        or "payload" in value
     )
 
 
