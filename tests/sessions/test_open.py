@@ -406,6 +406,8 @@ ANSWER = json.loads(chat_body("hello"))
             "request": ASKED,
             "response": [chat_stream("hello")[:70], chat_stream("hello")[70:]],
         },
+        {"request": ASKED, "response": chat_stream("hello").split("\n")},
+        {"request": ASKED, "response": [json.dumps(ANSWER)[:70], json.dumps(ANSWER)[70:]]},
     ],
     ids=[
         "objects",
@@ -419,6 +421,8 @@ ANSWER = json.loads(chat_body("hello"))
         "input/output",
         "events",
         "pieces",
+        "lines",
+        "pieces of a body",
     ],
 )
 def test_pairs_in_many_spellings(opened, pair):
