@@ -134,12 +134,13 @@ UNREAD: tuple[Unread, ...] = (
     Unread("a batch", r"(?<!/tracing)(?<!/tracing/ephemeral)/batches(/|$)|/batch/jobs(/|$)|/batchPredictionJobs"
                       r"|:batchGenerateContent$"),
     Unread("OpenAI Responses, a stored item", r"/responses/[^/]+/(cancel|input_items|compact)$"),
+    Unread("a compaction of OpenAI Responses", r"/responses/compact$"),
     Unread("embeddings", r"/embeddings$|/embed$|:embedContents?$|:batchEmbedContents$|/api/embed(dings)?$"
-                         r"|/model/[^/]*embed[^/]*/invoke$"),
+                         r"|/model/[^/]*embed[^/]*/invoke$|/models/[^/]*embed[^/]*:predict$"),
     Unread("a cache of contents", r"/cachedContents(/|$)"),
     Unread("reranking", r"/rerank$"),
     Unread("moderation", r"/moderations$"),
-    Unread("images", r"/images/(generations|edits|variations)$|:predict(LongRunning)?$"),
+    Unread("images", r"/images/(generations|edits|variations)$|/image/generate$|:predict(LongRunning)?$"),
     Unread("audio", r"/audio/(speech|transcriptions|translations)$"),
     Unread("a realtime session", r"/realtime(/|$)|BidiGenerateContent"),
     Unread("OpenAI Assistants", r"/threads(/|$)|/assistants(/|$)"),
@@ -148,6 +149,10 @@ UNREAD: tuple[Unread, ...] = (
     Unread("Bedrock agents", r"/agents/[^/]+/agentAliases/|/retrieveAndGenerate"
                              r"|bedrock-agent-runtime[^/]*/agents/[^/]+$"),
     Unread("Cohere generate", r"cohere.*/generate$|/v1/generate$"),
+    Unread("Aleph Alpha", r"aleph-alpha[^/]*/complete$"),
+    Unread("Replicate", r"replicate[^/]*/v1/(.*/)?predictions(/[^/]+)?$"),
+    Unread("a SageMaker endpoint", r"/endpoints/[^/]+/invocations(-response-stream)?$"),
+    Unread("text recognition (OCR)", r"/v1/ocr$"),
     Unread("xAI gRPC", r"^grpc:.*xai|/xai_api\."),
 )
 """The known LLM traffic that cannot be read. The first row that matches counts, and only for a path that no format

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inspector.sessions.importers.vcr import parse_document
+from inspector.sessions.importers.vcr import parse_documents
 from inspector.sessions.intake import most, set_maximum
 from tests.scenes.shapes import FLOW, tnetstring
 
@@ -216,6 +216,24 @@ MODEL = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/"
      "embeddings: not read yet"),
     ("POST", MODEL + "arn%3Aaws%3Abedrock%3Aprofile%2Fa/invoke", '{"embedding": [0.5], "inputTextTokenCount": 3}',
      "embeddings: not read yet"),
+    ("POST", "https://us-east1-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google/models/"
+     "text-embedding-005:predict", '{"predictions": [{"embeddings": {"values": [0.5]}}]}', "embeddings: not read yet"),
+    ("POST", "https://us-east1-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google/models/"
+     "imagen-4.0-generate-001:predict", '{"predictions": [{"mimeType": "image/png"}]}', "images: not read yet"),
+    ("POST", "https://api.venice.ai/api/v1/image/generate", '{"id": "a", "images": ["YQ=="]}', "images: not read yet"),
+    ("POST", "https://api.openai.com/v1/responses/compact",
+     '{"id": "r", "object": "response.compaction", "output": [{"type": "compaction", "encrypted_content": "a"}]}',
+     "a compaction of OpenAI Responses: not read yet"),
+    ("POST", "https://api.replicate.com/v1/models/meta/llama/predictions", '{"id": "a", "status": "starting"}',
+     "Replicate: not read yet"),
+    ("GET", "https://api.replicate.com/v1/predictions/a1b2", '{"id": "a1b2", "output": ["a"]}',
+     "Replicate: not read yet"),
+    ("POST", "https://runtime.sagemaker.eu-west-1.amazonaws.com/endpoints/mine/invocations",
+     '[{"generated_text": "a"}]', "a SageMaker endpoint: not read yet"),
+    ("POST", "https://api.aleph-alpha.com/complete", '{"completions": [{"completion": "a"}]}',
+     "Aleph Alpha: not read yet"),
+    ("POST", "https://api.mistral.ai/v1/ocr", '{"pages": [{"index": 0, "markdown": "a"}]}',
+     "text recognition (OCR): not read yet"),
 ])
 def test_what_asks_no_model_for_an_answer_is_none_without_an_end(opened, method, url, body, why):
     seen = opened(cassette(f"{{string: '{body}'}}").replace("method: POST", f"method: {method}").replace(URL, url),
@@ -230,6 +248,33 @@ def test_messages_of_a_socket_in_a_cassette_are_named_as_what_they_are(opened):
     assert words(seen) == ["length"]
     assert [(skip.entry, skip.why) for skip in seen.inputs[0].skipped] == [
         (0, "an interaction without a request and a response"), (1, "an interaction without a request and a response")]
+
+
+def mock(body: str, *more: str, path: str = "/v1/chat/completions") -> str:
+    """A document as httpmock records it."""
+    header = "  header:\n  - name: content-type\n    value: application/json\n"
+    return (f"when:\n  path: {path}\n  method: POST\n  query_param: []\n{header}  body: '{ASKED}'\n"
+            f"then:\n  status: 200\n{header}  body: {body}\n" + "".join(f"  {line}\n" for line in more))
+
+
+def test_cassettes_of_httpmock_are_read(opened):
+    packed = base64.b64encode(SAID.replace("length", "stop").encode()).decode()
+    seen = opened("---\n".join([mock(f"'{SAID}'"), mock(packed, "body_encoding: base64"), ""]), "a.yaml")
+    assert (words(seen), seen.inputs[0].format) == (["length", "stop"], "vcr")
+    assert (seen.inputs[0].error, seen.inputs[0].skipped) == (None, ())
+    one = seen.exchanges[0]
+    assert (one.url, one.request.max_tokens, one.response.http_status) == ("/v1/chat/completions", 9, 200)
+    assert one.body == SAID.encode()
+
+
+def test_of_a_damaged_cassette_of_httpmock_the_documents_before_are_read(opened):
+    whole = "---\n".join([mock(f"'{SAID}'"), mock(f"'{SAID}'")])
+    cut = opened(whole[:-90], "a.yaml")
+    assert words(cut)[0] == "length"
+    assert "no valid YAML, or cut" in cut.inputs[0].error
+    odd = opened("---\n".join([mock(f"'{SAID}'"), "when: 7\n", "7\n"]), "a.yaml")
+    assert words(odd) == ["length"]
+    assert [skip.why for skip in odd.inputs[0].skipped] == ["an interaction without a request and a response"] * 2
 
 
 def test_a_tag_makes_no_object(opened, tmp_path):
@@ -262,7 +307,7 @@ def test_an_anchor_repeats_no_body_beyond_the_bound(opened):
 
 def test_lists_of_aliases_and_merged_keys_do_not_grow():
     lines = ["a0: &a0 {x: y}"] + [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 40)]
-    value, line = parse_document("\n".join(lines))
+    (value,), line = parse_documents("\n".join(lines))
     assert line is None
     assert value["a1"]["<<"][0] is value["a0"]
 

@@ -398,6 +398,7 @@ ANSWER = json.loads(chat_body("hello"))
                 "body": {"string": json.dumps(ANSWER)},
             },
         },
+        {"request": {"url": CHAT, "method": "POST", "payload": ASKED}, "response": {"status": 200, "body": ANSWER}},
         {"url": CHAT, "request_body": ASKED, "response_body": ANSWER, "status": 200},
         {"input": ASKED, "output": ANSWER, "timestamp": "2026-03-01T10:00:00Z"},
         {"req": ASKED, "res": [json.loads(line[6:]) for line in chat_stream("hello").split("\n\n")[:-2]]},
@@ -405,6 +406,8 @@ ANSWER = json.loads(chat_body("hello"))
             "request": ASKED,
             "response": [chat_stream("hello")[:70], chat_stream("hello")[70:]],
         },
+        {"request": ASKED, "response": chat_stream("hello").split("\n")},
+        {"request": ASKED, "response": [json.dumps(ANSWER)[:70], json.dumps(ANSWER)[70:]]},
     ],
     ids=[
         "objects",
@@ -413,10 +416,13 @@ ANSWER = json.loads(chat_body("hello"))
         "http",
         "claude-trace",
         "cassette",
+        "llama-stack",
         "bodies",
         "input/output",
         "events",
         "pieces",
+        "lines",
+        "pieces of a body",
     ],
 )
 def test_pairs_in_many_spellings(opened, pair):
@@ -432,6 +438,46 @@ def test_pairs_in_many_spellings(opened, pair):
         assert {exchange.response.text for exchange in loaded.exchanges} == {"hello"}
         assert [exchange.request.max_tokens for exchange in loaded.exchanges] == [5] * len(loaded.exchanges)
         assert [exchange.entry for exchange in loaded.exchanges] == list(range(len(loaded.exchanges)))
+
+
+def test_objects_of_an_sdk_stand_beside_their_types(opened):
+    """Llama Stack's recordings keep what the SDK made of an answer, or of each chunk."""
+    def dumped(value):
+        return {"__type__": "openai.types.chat.chat_completion.ChatCompletion", "__data__": value}
+
+    chunks = [json.loads(line[6:]) for line in chat_stream("hello").split("\n\n")[:-2]]
+    for body in (dumped(ANSWER), [dumped(chunk) for chunk in chunks]):
+        for indent in (None, 2):
+            answer = {"body": body, "is_streaming": isinstance(body, list)}
+            loaded = opened(json.dumps({"request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": answer},
+                                       indent=indent))
+            (exchange,) = loaded.exchanges
+            assert (exchange.response.text, exchange.response.raw_stop_reason) == ("hello", "stop")
+            assert b"__data__" not in exchange.body
+
+
+def test_an_answer_whose_body_is_null_was_not_recorded(opened):
+    """Llama Stack keeps the exception that the SDK raised, and no body."""
+    answer = {"body": None, "is_streaming": False, "is_exception": True, "exception_message": "boom"}
+    loaded = opened(json.dumps({"request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": answer}))
+    assert [exchange.recorded for exchange in loaded.exchanges] == [False]
+
+
+def test_the_address_beside_a_payload_says_whose_the_error_is(opened):
+    """Llama Stack's recordings of raw requests have no headers."""
+    request = {"url": "https://generativelanguage.googleapis.com/v1beta/interactions", "method": "POST",
+               "payload": {"model": "m", "input": "hi"}}
+    loaded = opened(json.dumps({"request": request, "response": {"status": 400, "body": {"error": {"message": "no"}}}}))
+    assert [(each.api, each.response.http_status) for each in loaded.exchanges] == [("gemini_interactions", 400)]
+
+
+def test_an_answer_of_responses_that_repeats_its_input_is_no_pair(opened):
+    """Llama Stack keeps the input beside the output of a stored answer."""
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}
+    answer = {"id": "resp_1", "object": "response", "status": "completed", "input": [user("hi")], "output": [said]}
+    loaded = opened(json.dumps(answer))
+    assert [(each.api, each.response.text) for each in loaded.exchanges] == [("openai_responses", "hello")]
+    assert loaded.inputs[0].format == "body"
 
 
 @pytest.mark.parametrize(("asks", "answers"), [

@@ -380,6 +380,23 @@ def test_its_address_and_its_chunks() -> None:
     assert by_content(BODIES["claude"]) == "anthropic_messages"
 
 
+def test_the_last_event_of_command_has_the_word_and_no_text() -> None:
+    texts = [{"is_finished": False, "text": text} for text in ("I ", "go")]
+    last = {"finish_reason": "MAX_TOKENS", "is_finished": True, **METRICS}
+    cut = decode_response(API, chunks(*texts, last))
+    assert (cut.raw_stop_reason, cut.stop_reason.normalized, cut.text) == ("MAX_TOKENS", Stop.MAX_TOKENS, "I go")
+    assert (cut.saw_done, cut.findings, cut.other_choices) == (True, (), 0)
+    open_end = decode_response(API, chunks(*texts))
+    assert open_end.stop_reason.normalized is Stop.INTERRUPTED
+
+
+def test_of_several_answers_of_command_the_first_is_read() -> None:
+    """Each text says whose it is (`num_generations` 2); one word ends them all."""
+    said = [{"index": index, "is_finished": False, "text": text} for index, text in ((0, "I "), (1, "We "), (0, "go"))]
+    both = decode_response(API, chunks(*said, {"finish_reason": "COMPLETE", "is_finished": True, **METRICS}))
+    assert (both.text, both.raw_stop_reason, both.other_choices) == ("I go", "COMPLETE", 1)
+
+
 GUARDED = {"amazon-bedrock-guardrailAction": "INTERVENED"}
 
 
@@ -417,3 +434,19 @@ def test_a_guardrail_that_intervened_in_a_stream_holds_its_calls() -> None:
     llama = decode_response(API, chunks({"generation": "a", "stop_reason": None},
                                         {"generation": "", "stop_reason": "stop", **GUARDED}))
     assert llama.stop_reason.normalized is Stop.SAFETY_BLOCKED
+
+
+def test_the_trace_of_a_guardrail_hides_no_event_of_nova() -> None:
+    """It stands beside the last event, whose only other key is its name."""
+    usage = {"inputTokens": 30, "outputTokens": 5, "cacheReadInputTokenCount": 20}
+    response = decode_response(API, chunks(
+        {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "a"}}, **GUARDED},
+        {"contentBlockStop": {"contentBlockIndex": 0}},
+        {"messageStop": {"stopReason": "end_turn"}},
+        {"metadata": {"usage": usage, "metrics": {}, "trace": {}}, **METRICS, **GUARDED,
+         "amazon-bedrock-trace": {"guardrail": {"modelOutput": ["a b"]}}},
+    ))
+    assert (response.text, response.stop_reason.normalized) == ("a", Stop.SAFETY_BLOCKED)
+    assert response.usage is not None
+    assert (response.usage.output_tokens, response.usage.cached_tokens) == (5, 20)
+    assert not response.findings

@@ -774,6 +774,8 @@ def test_more_thinking_than_tokens_is_a_contradiction() -> None:
     {"provider_metadata": {"gateway": {"routing": {"resolvedProvider": "anthropic"}}}},  # Vercel's gateway
     {"padding": "abcde"},  # GitHub Copilot
     {"channel": "analysis"},  # Groq
+    {"thought_signature": "c2ln"},  # Gemini's endpoint in June 2025
+    {"graph_data": {"sources": [], "status": "finished", "subqueries": []}},  # Writer
 ])
 def test_fields_beside_the_answer_are_no_finding(field: Any) -> None:
     assert rules(read(whole({"content": "Hi", **field}))) == set()

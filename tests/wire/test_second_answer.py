@@ -168,3 +168,33 @@ def test_several_choices_with_an_id_each_are_several_answers() -> None:
     ]).encode()
     found = read("openai_chat", body, request={"model": "m", "messages": [], "n": 2})
     assert [(verdict.arguments, verdict.admission) for verdict in found.calls] == [({"at": "a"}, "ready")]
+
+
+def test_a_second_stream_of_responses_is_no_part_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may hold the streams of several turns, one behind the other."""
+    api = "openai_responses"
+    monkeypatch.setitem(WORDS, api, "completed")
+    monkeypatch.setitem(ENDS, api, "completed")
+    first, second = answer(api, "first"), answer(api, "second")
+    for size in range(len(first)):
+        ended = read(api, b"".join(first[:size])).response.saw_stop_reason
+        assert released(api, [*first[:size], *second]) in ([], ["first" if ended else "second"])
+    for later in (second, text_answer(api, "second")):
+        found = read(api, b"".join([*first, *later]))
+        assert (found.response.id, found.response.text) == ("answer_first", "I look.")
+        assert [each.arguments["at"] for each in found.calls if each.admission == "ready"] == ["first"]
+        assert {each.rule for each in found.response.findings} == {"frame.after_end"}
+
+
+def test_a_failure_behind_the_end_counts_unless_another_response_began() -> None:
+    def said(kind: str, status: str, number: int) -> bytes:
+        response = {"id": f"resp_{number}", "object": "response", "status": status, "output": []}
+        return f"data: {json.dumps({'type': f'response.{kind}', 'response': response})}\n\n".encode()
+
+    whole = said("created", "in_progress", 1) + said("completed", "completed", 1)
+    again = said("created", "queued", 1)
+    for late, reason in (
+        (said("failed", "failed", 1), Stop.ERROR), (again + said("failed", "failed", 1), Stop.ERROR),
+        (said("created", "in_progress", 2) + said("failed", "failed", 2), Stop.END_TURN),
+    ):
+        assert read("openai_responses", whole + late).stop_reason is reason

@@ -257,8 +257,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
         (b":version", b":response", b":request", b":websocket", b":type", b":id", b":error", b".mitm"),
     ),
     "vcr": FileFormat(
-        f"{_HERE}.vcr", "VCR cassette", '"interactions:" or "http_interactions:", a list in YAML', _ANY_BYTES,
-        (b"interactions:", b"!ruby/struct:VCR"),
+        f"{_HERE}.vcr", "cassette in YAML", '"interactions:" or "http_interactions:", a list, or "when:" and "then:"',
+        _ANY_BYTES, (b"interactions:", b"!ruby/struct:VCR", b"when:"),
     ),
     "langfuse": FileFormat(
         f"{_HERE}.langfuse", "Langfuse export", 'an object with "trace" and "observations", or observations',

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions import redact, traffic
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import DUMP, first_look, undumped
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
     ODD,
@@ -48,7 +48,7 @@ RESPONSES = (
     "result",
     "completion",
 )
-BODIES = ("body_raw", "body", "json", "content", "text", "data")
+BODIES = ("body_raw", "body", "payload", "json", "content", "text", "data")
 LISTS = (
     "interactions", "http_interactions", "exchanges", "entries", "calls", "pairs", "records", "items", "logs",
     "requests",
@@ -72,7 +72,8 @@ def is_http(value: dict[str, Any]) -> bool:
         status_of(value) is not None
         or isinstance(value.get("headers"), (dict, list))
         or "body_raw" in value
-        or ("body" in value and isinstance(value["body"], (str, dict)))
+        or "body" in value
+        or "payload" in value
     )
 
 
@@ -88,12 +89,14 @@ def status_of(value: dict[str, Any]) -> int | None:
 
 
 def cassette(value: Any, path: Path) -> tuple[Any, Path]:
-    """The text inside `{"string": …}`, as cassettes write bodies."""
+    """The text inside `{"string": …}`, as cassettes write bodies, or the JSON of an SDK's object."""
     if isinstance(value, dict):
         # vcrpy writes the first, Ruby's VCR with `preserve_exact_body_bytes` the second
         for key in ("string", "base64_string"):
             if isinstance(value.get(key), str) and set(value) <= {"string", "base64_string", "encoding"}:
                 return value[key], (*path, key)
+        if DUMP in value and len(value) == 2:
+            return value[DUMP], (*path, DUMP)
     return value, path
 
 
@@ -197,8 +200,8 @@ def _note_broken(reading: FileReading, entry: int, where: str, unfinished: RawEx
 
 
 def _score(value: Any) -> int:
-    if not isinstance(value, dict):
-        return 0
+    if not isinstance(value, dict) or value.get("object") == "response":
+        return 0  # an answer of Responses has an `output` of its own, and beside it the input (Llama Stack)
     answer = pick(value, RESPONSES)
     if answer is None and pick(value, REQUESTS) and "logged_at" in value and "response" in value:
         return 90  # claude-trace: the first request may have been interrupted
@@ -367,8 +370,9 @@ def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExc
 def _list_body(
     raw: RawExchange, value: list[Any], piece: str, path: Path, options: Options, reading: FileReading
 ) -> RawExchange | str:
-    if all(isinstance(item, str) for item in value):  # the chunks of a stream as they arrived
-        return _string_body(raw, "".join(value), None)
+    if all(isinstance(item, str) for item in value):  # the chunks of a stream as they arrived, or its lines
+        lines = value[:1] and value[0].startswith(("event:", "data:")) and not any("\n" in item for item in value)
+        return _string_body(raw, "\n".join([*value, ""]) if lines else "".join(value), None)
     span = char_span(piece, *path)
     text = piece[span[0] : span[1]] if span else json.dumps(value)
     api = (
@@ -381,7 +385,7 @@ def _list_body(
     if reader is not None and reader.array_framing is not Whole:
         raw.body = text.encode("utf-8", "replace")
         return raw
-    frames = [item for item, _ in _elements(text, 0)]
+    frames = undumped(item for item, _ in _elements(text, 0))
     if reader is not None and reader.object_framing is not Whole:  # one line for each object
         raw.body = "".join(f"{item}\n" for item in map(_one_line, frames)).encode("utf-8", "replace")
     else:

@@ -1,9 +1,10 @@
-"""YAML cassettes of vcrpy (`interactions`) and of Ruby's VCR (`http_interactions`, or in old versions a list).
+"""YAML cassettes of vcrpy (`interactions`), of Ruby's VCR (`http_interactions`, or in old versions a list), and of
+Rust's httpmock (a document with `when` and `then` for each interaction).
 
 A cassette becomes texts, lists and mappings only: a tag such as `!ruby/struct:VCR::Request` creates no object, keys are
 not merged, and repetition by anchors is bounded. Cassettes in JSON are read as pairs. If a body is stored as JSON
 values (`parsed_body`), its JSON is written again, with a notice. Sources: vcrpy 9.4.2 `serializers/yamlserializer.py`,
-VCR's `docs/configuration`, and cassettes of its versions 1 to 6 and of pydantic-ai.
+VCR's `docs/configuration`, and cassettes of its versions 1 to 6, of pydantic-ai and of rig (httpmock).
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from inspector.sessions.recording import (
 from loop_core.values import TransportEnd
 
 _LISTS = ("interactions", "http_interactions")
-_BEGINS = re.compile(rb"(?:\A|\n)(?:http_)?interactions:[ \t]*\r?\n|\A---[ \t]*\r?\n- !ruby/struct:VCR::")
+_BEGINS = re.compile(rb"(?:\A|\n)(?:http_)?interactions:[ \t]*\r?\n|\A---[ \t]*\r?\n- !ruby/struct:VCR::"
+                     rb"|\A(?:---[ \t]*\r?\n)?when:[ \t]*\r?\n[ \t]+(?:path|method):")
 _SIDES = ("request", "response")
 _NULL = frozenset({"", "~", "null"})
 """Unquoted scalars that mean null."""
@@ -77,21 +79,39 @@ def _interactions(data: bytes, reading: FileReading) -> list[Any]:
     """The interactions; of a damaged file those before the damage."""
     # PyYAML rejects the whole document for one such character, which bodies stored as text contain.
     text = _CONTROL.sub("\ufffd", data.decode("utf-8", "replace").removeprefix("\ufeff"))
-    value, line = parse_document(text)
+    documents, line = parse_documents(text)
+    value = documents[0] if documents else None
     if line is not None:
         reading.error = f"line {line}: no valid YAML, or cut; the part before it was read"
     for name in _LISTS:
         if isinstance(value, dict) and isinstance(value.get(name), list):
             return list(value[name])
+    if isinstance(value, dict) and "when" in value:
+        return [_of_httpmock(each) for each in documents if each is not None]
     if isinstance(value, list):
         return value
     raise UnreadableError(reading.error or "a cassette without interactions: expected a list of them")
 
 
-def parse_document(text: str) -> tuple[Any, int | None]:
-    """The value of a document up to its first YAML error, and the line of that error, from 1.
+def _of_httpmock(value: Any) -> Any:
+    """An interaction of httpmock in the words of the other cassettes. Its address is a path, without a host."""
+    if not isinstance(value, dict) or not all(isinstance(value.get(name), dict) for name in ("when", "then")):
+        return value
+    asked, told = value["when"], value["then"]
+    return {"request": {"uri": asked.get("path"), "method": asked.get("method"), "headers": asked.get("header"),
+                        "body": _encoded(asked)},
+            "response": {"status": told.get("status"), "headers": told.get("header"), "body": _encoded(told)}}
 
-    It is built from parser events, because PyYAML's loaders recurse as deep as the file nests its values.
+
+def _encoded(side: dict[str, Any]) -> Any:
+    body = side.get("body")
+    return {"base64_string": body} if side.get("body_encoding") == "base64" else body
+
+
+def parse_documents(text: str) -> tuple[list[Any], int | None]:
+    """The values of the documents up to the first YAML error, and the line of that error, from 1.
+
+    They are built from parser events, because PyYAML's loaders recurse as deep as the file nests its values.
     """
     import yaml  # the import takes 20 ms
 
@@ -110,8 +130,8 @@ def parse_document(text: str) -> tuple[Any, int | None]:
                 document.close()
     except (yaml.YAMLError, ValueError) as why:
         mark: Any = getattr(why, "problem_mark", None)
-        return document.root, (mark.line if mark is not None else document.line) + 1
-    return document.root, None
+        return document.roots, (mark.line if mark is not None else document.line) + 1
+    return document.roots, None
 
 
 def _scalar(value: str, tag: str | None, plain: bool) -> Any:
@@ -129,10 +149,10 @@ class Plain(str):
 
 
 class _Document:
-    """A document that is built from parser events."""
+    """Documents that are built from parser events."""
 
     def __init__(self) -> None:
-        self.root: Any = None
+        self.roots: list[Any] = []
         self.anchors: dict[str, Any] = {}
         self.line = 0
         self._open: list[tuple[Any, list[str]]] = []
@@ -143,7 +163,7 @@ class _Document:
         if anchor is not None:
             self.anchors[anchor] = value
         if not self._open:
-            self.root = value
+            self.roots.append(value)
             return
         holder, key = self._open[-1]
         if isinstance(holder, list):

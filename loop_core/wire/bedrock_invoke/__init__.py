@@ -80,6 +80,8 @@ STOP_REASONS: Mapping[str, StopRow] = {
 }
 """Native word -> mapped reason. The last key is the guardrail's field, whose value outranks a clean word."""
 INTERVENED = "INTERVENED"
+TRACE = "amazon-bedrock-trace"
+"""The name of the field that holds what a guardrail examined, beside an event of any maker."""
 
 LOSES: Mapping[str, str] = MESSAGES_LOSES
 REASON = "stop_reason"
@@ -111,8 +113,10 @@ TEXTS: tuple[TextShape, ...] = (
     TextShape("", "text", "finish_reason", calls="tool_calls"),  # Cohere Command R, and chunks of Command
 )
 """The known shapes. The first whose text and reason are both present counts, else the first whose text is present."""
-_COMMAND_R = TEXTS[-1]
+_COMMAND = TEXTS[-1]
 """The shape of chunks that are events of Cohere's first version. Not every such event holds a text."""
+_COMMAND_MARKS = frozenset({"event_type", "is_finished"})
+"""The members by which such an event is recognised: of Command R, and of Command."""
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
@@ -174,6 +178,8 @@ class Decoder(ConverseDecoder):
         self._calls: list[ToolCall] = []
         self._read_text = False
         self._guarded_at: At | None = None
+        self._others: set[int] = set()
+        """The numbers of the answers that are not read."""
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one frame: a chunk, or an exception."""
@@ -184,8 +190,11 @@ class Decoder(ConverseDecoder):
         metrics = inner.pop(METRICS, None)
         if inner.pop(GUARDRAIL, None) == INTERVENED:
             self._guarded_at = self.at()
-        shape = self._shape(inner) or (_COMMAND_R if "event_type" in inner else None)
-        if shape is not None:
+        inner.pop(TRACE, None)
+        shape = self._shape(inner) or (_COMMAND if not _COMMAND_MARKS.isdisjoint(inner) else None)
+        if shape is not None and (index := token_count(inner.get("index"))):
+            self._others.add(index)  # another of the answers that Command was asked for (num_generations)
+        elif shape is not None:
             self._text(shape, inner, self.at(), text)
         elif self._maker is not None and self._maker.saw_done:
             self.after_end()
@@ -230,7 +239,7 @@ class Decoder(ConverseDecoder):
             joined = "".join(self._texts)
             self.saw_done = self.raw is not None
             text = (TextPart(joined),) if joined else ()
-            return replace(response, parts=(*text, *self._calls))
+            return replace(response, parts=(*text, *self._calls), other_choices=len(self._others))
         self._maker.size = self.size
         maker_response = self._maker.build()
         for found in self._maker.findings:

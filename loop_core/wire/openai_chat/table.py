@@ -91,7 +91,7 @@ MESSAGE_BLOCKS: tuple[str, ...] = ("annotations", "audio", "images", "executed_t
 
 SIDE_FIELDS: frozenset[str] = frozenset({
     "role", "name", "id", "model", "object", "logprobs", "token_ids", PROVIDER_FIELDS, "extra_content",
-    "metadata", "provider_metadata", "padding", "channel",
+    "metadata", "provider_metadata", "padding", "channel", "thought_signature", "graph_data",
 })
 """Fields of a message that hold no part of the answer. Any other field that is not read may be the answer."""
 

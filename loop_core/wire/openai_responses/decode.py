@@ -21,13 +21,14 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.base import Decoder as BaseDecoder
-from loop_core.wire.body import string, token_count
+from loop_core.wire.body import mapping_of, string, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import pointer
 from loop_core.wire.openai_responses.items import GrowingItem, call_id, read
 from loop_core.wire.openai_responses.table import (
     API,
     BACKGROUND,
+    BEGIN,
     DELTAS,
     DONES,
     ITEM_OF_FIELD,
@@ -52,6 +53,8 @@ class Decoder(BaseDecoder):
         """The latest `response` object."""
         self._ended = False
         """Whether a terminal event or a whole body was read."""
+        self._next_began = False
+        """Whether another response began behind the end of this one."""
         self._status: str | None = None
         self._reason: str | None = None
         """The `incomplete_details.reason` of the last response object; None if it has none."""
@@ -65,8 +68,7 @@ class Decoder(BaseDecoder):
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one event; the pieces of a text or a payload are only appended."""
         kind = event.get("type") or name or ""
-        # A second end is still read, since it may be the stricter one.
-        if self._ended and kind not in TERMINAL_EVENTS and kind != "error":
+        if self._ended and self._is_late(event, kind):
             self.after_end()
             return False
         delta = DELTAS.get(kind)
@@ -91,6 +93,13 @@ class Decoder(BaseDecoder):
         elif kind == "error" or event.get("error") or event.get("object") == "error":
             self._failure(event)
         return False
+
+    def _is_late(self, event: Mapping[str, Any], kind: str) -> bool:
+        """Whether an event behind the end is no part of the answer. A second end is read, since it may be the stricter
+        one, unless it ends another response, which began behind this one (a file with the streams of several turns)."""
+        if kind == BEGIN and mapping_of(event.get("response")).get("id") != self._last.get("id"):
+            self._next_began = True
+        return self._next_began or (kind not in TERMINAL_EVENTS and kind != "error")
 
     def _open(self, key: tuple[Any, str, Any], event: Mapping[str, Any]) -> list[str]:
         item = self._find(event, key[1])

@@ -44,6 +44,9 @@ BACKGROUND: Mapping[str, StopRow] = {
 PENDING = frozenset({"queued", "in_progress"})
 """The statuses of a response before its end. No event except the last may have any other status."""
 
+BEGIN = "response.created"
+"""The event that begins a response."""
+
 TERMINAL_EVENTS: Mapping[str, str] = {
     "response.completed": "completed",
     "response.incomplete": "incomplete",
