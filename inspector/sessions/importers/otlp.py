@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from inspector.sessions import redact
 from inspector.sessions.importers import HEAD
+from inspector.sessions.importers.logfire_spans import whole_spans, with_messages
 from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import (
     SpanMessage,
@@ -226,7 +227,8 @@ def span_of(piece: bytes) -> TraceSpan | None:
     key, parent, trace = (next((str(members[name]) for name in names if members.get(name)), "") for names in (
         ("spanId", "span_id"), ("parentSpanId", "parent_span_id", "parent_id"), ("traceId", "trace_id")))
     start = str(value.get("startTimeUnixNano") or value.get("start_time_unix_nano") or _nanoseconds(value) or "")
-    return TraceSpan(piece, key, parent, trace, int(start) if start.isdecimal() and len(start) < 20 else 0, attributes)
+    return TraceSpan(piece, key, parent, trace, int(start) if start.isdecimal() and len(start) < 20 else 0,
+                     with_messages(attributes))
 
 
 def _nanoseconds(value: dict[str, Any]) -> int:
@@ -269,12 +271,14 @@ class _Traces(ChatReader):
         if len(found) < len(every):
             self.remarks["repeat a span (same traceId and spanId)"] += len(every) - len(found)
         self.by_id = {span.id: span for span in found}
+        whole = whole_spans(found)
+        self.remarks += Counter({"hold a part of what another span holds": len(found) - len(whole)})
         others = 0
-        for span in found:
+        for span in whole:
             if is_tool(span.attributes):
                 self._tool(span)
             others += not is_answer(span.attributes)
-        answers = sorted((span for span in found if is_answer(span.attributes)), key=lambda span: span.start)
+        answers = sorted((span for span in whole if is_answer(span.attributes)), key=lambda span: span.start)
         for number, span in enumerate(answers, 1):
             self.spans[number] = span
             yield number, span.piece, False
