@@ -405,7 +405,7 @@ def test_a_streamed_answer_of_logfire_is_one_answer(tmp_path, response, said_tex
     log = {"response_data": json.dumps(response)}
     seen = shown(traces(logfire(1, "pending_span", {}, "s2"), logfire(2, "span", {}), logfire(3, "log", log)), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == [said_text]
-    assert "hold a part of what another span holds: 2" in notices(seen)
+    assert "hold what another span holds, or a part of it: 2" in notices(seen)
 
 
 @pytest.mark.parametrize(("kind", "more", "parent", "trace"), [
@@ -429,3 +429,35 @@ def test_messages_in_one_attribute_as_older_pydantic_ai_writes_them(tmp_path):
                                  "gen_ai.request.model": "gpt-5", "events": json.dumps(events)})), tmp_path)
     (facts,) = seen.responses
     assert (facts.exchange.response.text, facts.exchange.request.messages[0].text) == ("Hi.", "go")
+
+
+def nested(outer: Row, *inner: Row, between: Row | None = None) -> str:
+    spans = [span(1, outer)]
+    spans += [span(2, between, "s1")] if between is not None else []
+    spans += [span(3 + number, each, "s1" if between is None else "s2") for number, each in enumerate(inner)]
+    return traces(*spans)
+
+
+def test_two_spans_of_one_answer_are_one_answer(tmp_path):
+    whole, bare = chat([said(text("Hi."))]), chat([], word=None)
+    chain = {"openinference.span.kind": "CHAIN"}
+    for inner in (chat([said(text(" Hi.\n"))], word="length"), {**whole, "gen_ai.response.id": "r1"}):
+        seen = shown(nested(whole, inner, between=chain), tmp_path)
+        assert stops(seen) == ["max_tokens" if inner["gen_ai.response.finish_reasons"] == ["length"] else "end_turn"]
+        assert "hold what another span holds, or a part of it: 1" in notices(seen)
+    seen = shown(nested(whole, bare), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Hi."], "the inner one has no answer"
+    seen = shown(nested(whole, chat([said(text("Hm."))], word="stop"), whole), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Hm.", "Hi."], "two attempts"
+    seen = shown(nested(bare, whole, whole), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Hi.", "Hi."], "a loop around them"
+
+
+@pytest.mark.parametrize("between", [
+    {"gen_ai.operation.name": "execute_tool"}, {"gen_ai.operation.name": "invoke_agent"},
+    {"gen_ai.operation.name": "create_agent"}, {"openinference.span.kind": "AGENT"},
+    {"openinference.span.kind": "TOOL"}, None])
+def test_another_answer_within_the_span_of_an_answer_is_an_answer(tmp_path, between):
+    other = "Hm." if between is None else "Hi."
+    seen = shown(nested(chat([said(text("Hi."))]), chat([said(text(other))]), between=between), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Hi.", other]
