@@ -81,6 +81,8 @@ def function(arguments: Any = '{"a": 1}', key: str = "c1") -> Row:
     ("verification_required", "end_turn", "hermes.finish_reasons"),
     ("verify_hook_continue", "end_turn", "hermes.finish_reasons"),
     ("kanban_terminal_required", "end_turn", "hermes.finish_reasons"),
+    ("promise_unfulfilled", "end_turn", "hermes.finish_reasons"),
+    ("cancelled", "cancelled", "hermes.finish_reasons"), ("failed", "error", "hermes.finish_reasons"),
     ("incomplete", "interrupted", "hermes.finish_reasons"), ("error", "error", "hermes.finish_reasons"),
     ("brand_new", "unknown", "unknown_word"),
 ])

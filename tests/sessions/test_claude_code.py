@@ -795,3 +795,39 @@ def test_the_id_of_a_result_is_the_text_that_its_call_has(tmp_path):
     seen = shown(claude(prompt("write"), block(use(**WHOLE)), result("ok"), block(text("Done."), "msg_02")), tmp_path)
     first, second = (facts.exchange for facts in seen.responses)
     assert second.request.messages[0].results[0].call_id is first.response.tool_calls[0].id
+
+
+FLAGGED = "API Error: The model's safeguards flagged this message (https://www.anthropic.com/legal/aup)."
+
+
+@pytest.mark.parametrize(("request_id", "shown_answers"), [("req_msg_01", ["safety_blocked"]),
+                                                            ("req_other", ["unknown", "safety_blocked"])])
+def test_a_refusal_behind_the_beginning_of_its_answer_is_one_answer(tmp_path, request_id, shown_answers):
+    seen = shown(claude(
+        prompt("go"), block(text("I will")), system("model_refusal_no_fallback", requestId=request_id),
+        failed(FLAGGED, requestId=request_id, error="invalid_request")), tmp_path)
+    assert stops(seen) == shown_answers
+    last = seen.responses[-1].exchange.response
+    assert (last.stop_reason.detail, rules(seen, len(shown_answers) - 1)[0]) == ("refusal", "transcript.recorder")
+
+
+@pytest.mark.parametrize("name", ["retractedMessageUuids", "retracted_message_uuids"])
+def test_rows_that_were_withdrawn_after_a_refusal_are_a_refused_answer(tmp_path, name):
+    seen = shown(claude(
+        prompt("go"), block(text("I will"), uuid="a1"),
+        system("model_refusal_fallback", fallbackModel="m-2", **{name: ["a1", "lost", 7]}),
+        block(text("Done."), "msg_02", stop="end_turn")), tmp_path)
+    assert stops(seen) == ["safety_blocked", "end_turn"]
+    at = seen.responses[0].exchange.response.stop_reason.evidence[0].at
+    assert b"model_refusal_fallback" in seen.responses[0].exchange.body[at.start : at.end]
+    assert seen.turns[0].verdict.word == "BLOCKED"
+
+
+@pytest.mark.parametrize("more", [{}, {"retractedMessageUuids": "a1"}, {"retractedMessageUuids": ["u1"]}])
+def test_a_refusal_that_withdrew_no_answer_leaves_the_answer_as_it_is(tmp_path, more):
+    # the provider itself asked another model: the rows of the request are that model's answer
+    seen = shown(claude(
+        prompt("go"), block({"type": "fallback", "from": {"model": "m-1"}, "to": {"model": "m-2"}}, uuid="a1"),
+        block(text("Done."), stop="end_turn"), system("model_refusal_fallback", requestId="req_msg_01", **more)),
+        tmp_path)
+    assert (stops(seen), seen.turns[0].verdict.word) == (["end_turn"], "COMPLETE")

@@ -84,9 +84,11 @@ def test_a_record_of_an_unknown_type_is_counted_and_named(name: str, tmp_path):
 
 KNOWN = {
     "claude-code": (
-        "agent-name ai-title attachment bridge-session cost-state custom-title file-history-snapshot last-prompt "
-        "mode permission-mode pr-link progress queue-operation rate_limit_event result stream_event summary "
-        "system tag"),
+        "agent-color agent-name agent-setting ai-title atis-latch attachment attribution-snapshot bridge-session "
+        "content-replacement cost-state custom-title file-history-delta file-history-snapshot fork-context-ref "
+        "frame-link last-prompt marble-origami-commit marble-origami-snapshot mode permission-mode pr-link progress "
+        "queue-operation rate_limit_event relocated result speculation-accept stream_event summary system tag "
+        "task-summary worktree-state"),
     "pi": (
         "branch_summary compaction custom label model_change session session_info thinking_level_change"),
     "amp": (

@@ -246,3 +246,15 @@ def test_a_message_in_place_of_an_interrupted_answer_is_no_answer(tmp_path):
     assert stops(seen) == ["tool_call", "interrupted", "unknown"]
     assert seen.responses[1].exchange.response.text is None
     assert words(seen)[0] == "TRUNCATED, ANSWER LOST"
+
+
+@pytest.mark.parametrize("written", [chat, lines])
+def test_a_message_before_a_file_that_a_call_returned_is_no_answer(tmp_path, written):
+    note = "Binary content received. Proceeding with analysis."
+    receipt = [{"text": note, "thought": True, "thoughtSignature": "skip"}]
+    file = [{"inlineData": {"mimeType": "image/png", "data": "QQ=="}}]
+    seen = shown(written(GO, said("g1", "Look.", call()), row("g2", "gemini", receipt), row("i1", "info", file),
+                         said("g3", "A cat."), row("u2", "user", "more"), said("g4", note)), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Look.", "A cat.", note]
+    assert stops(seen) == ["tool_call", "end_turn", "unknown"]
+    assert "written by Gemini CLI in the model's name, before a file that a call returned: 1" in notices(seen)

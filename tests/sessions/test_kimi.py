@@ -113,6 +113,8 @@ def test_a_message_of_the_user_stands_once(tmp_path):
 @pytest.mark.parametrize("kind", [
     "agent.message.appended", "agent.turn.started", "agent.turn.ended", "prompt.accepted", "task.started",
     "task.terminated", "interaction.request", "interaction.resolved", "turn.step.retrying", "tools.update_store",
+    "context.update_token_count", "micro_compaction.apply", "swarm_mode.enter", "swarm_mode.exit", "tower_mode.enter",
+    "tower_mode.exit", "cron.add", "cron.delete", "cron.cursor", "staleGuard.recorded", "staleGuard.cleared",
 ])
 def test_newer_records_are_known(tmp_path, kind):
     seen = shown(session({"type": kind}, prompt("go"), request(), begin(), text("All"), end()), tmp_path)
@@ -216,7 +218,8 @@ def test_the_python_client(tmp_path):
         row("ToolCall", id="c1", function={"name": "Write", "arguments": cut}),
         row("StatusUpdate", token_usage={"input_other": 5, "input_cache_read": 1, "output": 9}, message_id="m1"),
         row("ToolResult", tool_call_id="c1", return_value={"is_error": True, "output": "bad JSON"}),
-        row("StepBegin", n=2), row("ContentPart", type="text", text="Done."), row("TurnEnd"),
+        row("StepBegin", n=2), row("ContentPart", type="text", text="Done."),
+        row("StatusUpdate", message_id="m2"), row("TurnEnd"),
         row("TurnBegin", user_input="more"), row("StepBegin", n=1), row("ContentPart", type="text", text="Wai"),
         row("StepInterrupted"), row("StepRetry", error_type="x"), row("CompactionBegin"), head=HEAD), tmp_path)
     assert stops(seen) == ["max_tokens", "end_turn", "error"]
@@ -264,6 +267,74 @@ def test_a_step_of_the_python_client_that_failed_after_its_answer_leaves_that_as
     assert stops(seen) == ["tool_call"]
     assert rules(seen, 0)[-1] == "transcript.inferred.calls_answered"
     assert any(f"line 8: {BROKEN}" in note.finding.message for note in seen.findings)
+
+
+def step(*rows, n=1):
+    return (wired("StepBegin", n=n), *rows)
+
+
+def piece(said):
+    return wired("ContentPart", type="text", text=said)
+
+
+WHOLE = wired("StatusUpdate", token_usage={"output": 4}, message_id="m1")
+
+
+@pytest.mark.parametrize("kind", [
+    "HookTriggered", "HookResolved", "HookRequest", "MCPLoadingBegin", "MCPLoadingEnd", "Notification", "PlanDisplay",
+    "QuestionRequest", "ToolCallRequest"])
+def test_newer_events_of_the_python_client_are_known(tmp_path, kind):
+    seen = shown(session(wired("TurnBegin", user_input="go"), *step(wired(kind), piece("Hi."))), tmp_path)
+    assert f"{kind} (1)" in "\n".join(seen.inputs[0].notices)
+    assert "unknown type" not in "\n".join(seen.inputs[0].notices)
+
+
+def test_what_a_command_of_the_python_client_prints_is_no_answer(tmp_path):
+    seen = shown(session(
+        wired("TurnBegin", user_input="/yolo"), piece("You only live once!"), wired("TurnEnd"),
+        wired("TurnBegin", user_input="go"), *step(piece("Hal")),
+        wired("TurnBegin", user_input="/compact"), piece("The context has been compacted."), wired("TurnEnd"),
+        wired("TurnBegin", user_input="more"), *step(piece("Done."), WHOLE), wired("TurnEnd")), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Hal", "Done."]
+    assert rules(seen, 0)[-1] != "transcript.inferred.turn_ended", "the end of the command is not that of the answer"
+    assert "texts of Kimi CLI itself" in "\n".join(seen.inputs[0].notices)
+
+
+def test_the_end_of_a_turn_is_no_end_of_an_answer_that_was_not_whole(tmp_path):
+    seen = shown(session(
+        wired("TurnBegin", user_input="go"), *step(piece("All."), WHOLE), wired("TurnEnd"),
+        wired("TurnBegin", user_input="more"), *step(piece("Hal")), wired("TurnEnd"),
+        wired("TurnBegin", user_input="again"), *step(piece("Hal")),
+        wired("TurnBegin", user_input="last"), *step(piece("Done."), WHOLE), wired("TurnEnd")), tmp_path)
+    assert stops(seen) == ["end_turn", "unknown", "unknown", "end_turn"]
+    assert words(seen) == ["END INFERRED", "END NOT RECORDED", "END NOT RECORDED", "END INFERRED"]
+    assert any("line 10: the turn ended within a step" in note.finding.message for note in seen.findings)
+
+
+def test_an_attempt_that_failed_within_its_answer_is_an_answer_of_its_own(tmp_path):
+    cut = wired("ToolCall", id="c1", function={"name": "Write", "arguments": '{"path": "a'})
+    whole = wired("ToolCall", id="c2", function={"name": "Write", "arguments": '{"path": "a.md"}'})
+    seen = shown(session(
+        wired("TurnBegin", user_input="go"),
+        *step(piece("Wri"), cut, wired("StepRetry", n=1, error_type="APIConnectionError"), piece("Writing."), whole,
+              WHOLE, wired("ToolResult", tool_call_id="c2", return_value={"output": "ok"})),
+        *step(piece("Done."), WHOLE, n=2), wired("TurnEnd")), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Wri", "Writing.", "Done."]
+    assert stops(seen) == ["error", "tool_call", "end_turn"]
+    assert seen.responses[0].exchange.response.error.message == (
+        "the request failed and was sent again (APIConnectionError)")
+    assert [facts.verdicts[0].admission.value for facts in seen.responses[:2]] == ["held", "ready"]
+
+
+@pytest.mark.parametrize(("rest", "stop"), [
+    ((), "unknown"), ((wired("TurnBegin", user_input="more"), *step(piece("Done."))), "interrupted"),
+    ((wired("ToolResult", tool_call_id="c1", return_value={"is_error": True, "output": "bad JSON"}),), "max_tokens"),
+])
+def test_a_call_that_was_still_arriving_was_not_cut_by_the_cap(tmp_path, rest, stop):
+    call = wired("ToolCall", id="c1", function={"name": "Write", "arguments": '{"path": "a'})
+    seen = shown(session(wired("TurnBegin", user_input="go"), *step(call), *rest), tmp_path)
+    assert seen.responses[0].exchange.response.stop_reason.normalized.value == stop
+    assert seen.responses[0].verdicts[0].admission.value == "held"
 
 
 def test_a_side_question_is_a_session_of_its_own(tmp_path):

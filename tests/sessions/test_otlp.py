@@ -377,3 +377,87 @@ def test_a_printed_span_that_failed(tmp_path):
     seen = shown(json.dumps({**failed, "start_time": "soon"}, indent=4), tmp_path)
     assert words(seen) == ["ERROR"]
     assert seen.responses[0].exchange.response.error.message == "Rate limit reached"
+
+
+def logfire(number: int, kind: str, more: Row, parent: str = "", trace: str = "t1") -> Row:
+    request = {"messages": [{"role": "user", "content": "go"}], "model": "gpt-5", "max_tokens": 64, "stream": True}
+    return span(number, {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "gpt-5",
+                         "logfire.span_type": kind, "request_data": json.dumps(request), **more}, parent, trace)
+
+
+ANSWERED = {"response_data": json.dumps({"message": {"role": "assistant", "content": "Hi.", "tool_calls": [
+    {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "'}}]}})}
+
+
+def test_what_logfire_writes_in_names_of_its_own(tmp_path):
+    seen = shown(traces(logfire(1, "span", {**ANSWERED, "gen_ai.response.finish_reasons": ["length"]})), tmp_path)
+    (facts,) = seen.responses
+    assert (stops(seen), facts.exchange.response.text, facts.exchange.request.max_tokens) == (["max_tokens"], "Hi.", 64)
+    assert facts.exchange.request.messages[0].text == "go"
+    assert facts.verdicts[0].call.arguments == '{"path": "'
+    assert facts.verdicts[0].admission.value == "held"
+
+
+@pytest.mark.parametrize(("response", "said_text"), [
+    ({"message": {"role": "assistant", "content": "Hi."}}, "Hi."), ({"combined_chunk_content": "Hi."}, "Hi."),
+    ({"text": "Hi."}, "Hi."), ({"combined_chunk_content": "", "chunk_count": 0}, None)])
+def test_a_streamed_answer_of_logfire_is_one_answer(tmp_path, response, said_text):
+    log = {"response_data": json.dumps(response)}
+    seen = shown(traces(logfire(1, "pending_span", {}, "s2"), logfire(2, "span", {}), logfire(3, "log", log)), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == [said_text]
+    assert "hold what another span holds, or a part of it: 2" in notices(seen)
+
+
+@pytest.mark.parametrize(("kind", "more", "parent", "trace"), [
+    ("span", {}, "", "t1"), ("log", {}, "s9", "t1"), ("log", {}, "", "t2"),
+    ("log", {"request_data": '{"messages": []}'}, "", "t1")])
+def test_a_request_of_logfire_without_a_span_of_its_answer_is_an_answer(tmp_path, kind, more, parent, trace):
+    seen = shown(traces(logfire(1, "span", {}), logfire(2, kind, {**ANSWERED, **more}, parent, trace)), tmp_path)
+    assert len(seen.responses) == 2
+
+
+def test_a_request_of_logfire_with_a_word_or_a_text_is_an_answer(tmp_path):
+    for more in ({"gen_ai.response.finish_reasons": ["stop"]}, ANSWERED):
+        seen = shown(traces(logfire(1, "span", more), logfire(2, "log", ANSWERED)), tmp_path)
+        assert len(seen.responses) == 2
+
+
+def test_messages_in_one_attribute_as_older_pydantic_ai_writes_them(tmp_path):
+    events = [{"event.name": "gen_ai.user.message", "role": "user", "content": "go"},
+              {"event.name": "gen_ai.choice", "index": 0, "message": {"role": "assistant", "content": "Hi."}}]
+    seen = shown(traces(span(1, {"gen_ai.operation.name": "chat", "gen_ai.system": "openai",
+                                 "gen_ai.request.model": "gpt-5", "events": json.dumps(events)})), tmp_path)
+    (facts,) = seen.responses
+    assert (facts.exchange.response.text, facts.exchange.request.messages[0].text) == ("Hi.", "go")
+
+
+def nested(outer: Row, *inner: Row, between: Row | None = None) -> str:
+    spans = [span(1, outer)]
+    spans += [span(2, between, "s1")] if between is not None else []
+    spans += [span(3 + number, each, "s1" if between is None else "s2") for number, each in enumerate(inner)]
+    return traces(*spans)
+
+
+def test_two_spans_of_one_answer_are_one_answer(tmp_path):
+    whole, bare = chat([said(text("Hi."))]), chat([], word=None)
+    chain = {"openinference.span.kind": "CHAIN"}
+    for inner in (chat([said(text(" Hi.\n"))], word="length"), {**whole, "gen_ai.response.id": "r1"}):
+        seen = shown(nested(whole, inner, between=chain), tmp_path)
+        assert stops(seen) == ["max_tokens" if inner["gen_ai.response.finish_reasons"] == ["length"] else "end_turn"]
+        assert "hold what another span holds, or a part of it: 1" in notices(seen)
+    seen = shown(nested(whole, bare), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Hi."], "the inner one has no answer"
+    seen = shown(nested(whole, chat([said(text("Hm."))], word="stop"), whole), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Hm.", "Hi."], "two attempts"
+    seen = shown(nested(bare, whole, whole), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Hi.", "Hi."], "a loop around them"
+
+
+@pytest.mark.parametrize("between", [
+    {"gen_ai.operation.name": "execute_tool"}, {"gen_ai.operation.name": "invoke_agent"},
+    {"gen_ai.operation.name": "create_agent"}, {"openinference.span.kind": "AGENT"},
+    {"openinference.span.kind": "TOOL"}, None])
+def test_another_answer_within_the_span_of_an_answer_is_an_answer(tmp_path, between):
+    other = "Hm." if between is None else "Hi."
+    seen = shown(nested(chat([said(text("Hi."))]), chat([said(text(other))]), between=between), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Hi.", other]

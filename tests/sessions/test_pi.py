@@ -240,3 +240,41 @@ def test_a_cut_file_and_damaged_entries_are_told(tmp_path):
     assert "line 4, the last, is cut after" in notices(seen)
     assert "entries that are of an unexpected shape: 1" in notices(seen)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hello."]
+
+
+@pytest.mark.parametrize(("api", "word", "raw", "stop", "detail"), [
+    ("anthropic-messages", "stop", "end_turn", "end_turn", None),
+    ("anthropic-messages", "stop", "pause_turn", "paused", "echo"),
+    ("anthropic-messages", "length", "model_context_window_exceeded", "context_window_exceeded", None),
+    ("anthropic-messages", "error", "refusal", "safety_blocked", "refusal"),
+    ("openai-responses", "length", "incomplete.max_output_tokens", "max_tokens", None),
+    ("openai-responses", "deferred", "queued", "paused", "poll"),
+    ("google-generative-ai", "toolUse", "MAX_TOKENS", "max_tokens", None),
+    ("mistral-conversations", "length", "model_length", "max_tokens", None),
+])
+def test_the_providers_own_word_beside_pis(tmp_path, api, word, raw, stop, detail):
+    more = {"rawStopReason": raw, "errorMessage": "declined"} if word == "error" else {"rawStopReason": raw}
+    seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), stop=word, api=api, message=more)), tmp_path)
+    found = seen.responses[0].exchange.response.stop_reason
+    assert (found.normalized, found.detail, found.raw) == (stop, detail, raw)
+    assert (found.evidence[0].rule, found.evidence[0].at.pointer) == ("transcript.provider", "/message/rawStopReason")
+    assert "pi's own words" not in notices(seen)
+
+
+@pytest.mark.parametrize(("word", "raw"), [("aborted", "length"), ("error", "stop"), ("error", "error")])
+def test_an_abort_or_a_failure_after_the_providers_word_counts(tmp_path, word, raw):
+    more = {"rawStopReason": raw, "errorMessage": "terminated"}
+    seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), stop=word, message=more), pi_user("more"),
+                    pi_said(text("Done."), message={"rawStopReason": "stop"})), tmp_path)
+    assert (stops(seen), rules(seen)[0]) == ([{"aborted": "cancelled"}.get(word, word), "end_turn"],
+                                             "transcript.recorder")
+    assert "1 of 2 stop reasons are pi's own words" in notices(seen)
+
+
+def test_a_call_is_pis_to_know_where_the_provider_says_only_that_it_is_done(tmp_path):
+    more = {"rawStopReason": "STOP"}
+    seen = shown(pi(pi_user("write"), pi_said(pi_call(**WHOLE), stop="toolUse", api="google-generative-ai",
+                                              message=more), pi_result("ok"), pi_said(text("Done."))), tmp_path)
+    found = seen.responses[0].exchange.response.stop_reason
+    assert (found.normalized, found.raw) == ("tool_call", "STOP")
+    assert seen.responses[0].verdicts[0].admission.value == "ready"

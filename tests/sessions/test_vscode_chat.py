@@ -101,6 +101,12 @@ def test_a_newer_file_has_the_state_of_a_request(tmp_path, state, stop):
     assert (words(seen) == ["END INFERRED"]) is (state == 1)
 
 
+def test_a_message_of_the_user_is_no_end_of_a_request_that_is_still_pending(tmp_path):
+    seen = read(tmp_path, request("go", turn("Hal"), modelState={"value": 0}), request("more", turn("Done.")))
+    assert stops(seen)[0] == "unknown"
+    assert stops(read(tmp_path, request("go", turn("Hal")), request("more", turn("Done."))))[0] == "end_turn"
+
+
 def limited(*rounds, **more):
     stopped = request("go", *rounds, modelState={"value": 1}, **more)
     stopped["result"]["metadata"]["maxToolCallsExceeded"] = True

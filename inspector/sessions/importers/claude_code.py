@@ -21,10 +21,12 @@ from inspector.sessions.importers.claude_rows import (
     BLOCKED,
     CAP_EXCEEDED,
     CONTEXT_FULL,
+    REFUSED,
     error_of,
     hook_stop,
     interim_rows,
     loop_end,
+    retracted_rows,
     retry_note,
     take_end,
     take_stream_end,
@@ -43,9 +45,12 @@ from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_bloc
 SYNTHETIC = "<synthetic>"
 """The model's name in rows that Claude Code wrote itself."""
 NO_EXCHANGE = frozenset({
-    "agent-name", "ai-title", "attachment", "bridge-session", "cost-state", "custom-title", "file-history-snapshot",
-    "last-prompt", "mode", "permission-mode", "pr-link", "progress", "queue-operation", "rate_limit_event", "result",
-    "stream_event", "summary", "system", "tag",
+    "agent-color", "agent-name", "agent-setting", "ai-title", "atis-latch", "attachment", "attribution-snapshot",
+    "bridge-session", "content-replacement", "cost-state", "custom-title", "file-history-delta",
+    "file-history-snapshot", "fork-context-ref", "frame-link", "last-prompt", "marble-origami-commit",
+    "marble-origami-snapshot", "mode", "permission-mode", "pr-link", "progress", "queue-operation", "rate_limit_event",
+    "relocated", "result", "speculation-accept", "stream_event", "summary", "system", "tag", "task-summary",
+    "worktree-state",
 })
 """The types of records that hold no part of an exchange."""
 TITLES = ("customTitle", "aiTitle", "summary")
@@ -246,9 +251,19 @@ class _Session(TranscriptReader):
             where.answer.follow(InterimRow(line.number, end, mark="ended"))
         elif stop is not None and where.answer is not None:
             where.answer.follow(InterimRow(line.number, stop, mark="stopped"))
+        elif value.get("subtype") == REFUSED:
+            self._retract(line)
         elif value.get("subtype") == "api_error":
             why = f"a failed request that Claude Code sent again: {retry_note(value)}"
             self.reading.skipped.append(Skipped(line.number - 1, why))
+
+    def _retract(self, line: TranscriptLine) -> None:
+        """Reads that a model refused to go on, and that Claude Code withdrew these rows and asked another model."""
+        for key in retracted_rows(line.value):
+            answer = self.places.get(key, TreePlace(None)).answer
+            if answer is not None and answer.stop is None and answer.word is None:
+                evidence = Evidence(RECORDER, answer.take(line), REFUSED)
+                answer.stop = StopReason(Stop.SAFETY_BLOCKED, None, "refusal", (evidence,))
 
     def _assistant(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
         value, message = line.value, line.value.get("message")
@@ -324,12 +339,17 @@ class _Session(TranscriptReader):
             above.cap = cap
             above.follow(InterimRow(line.number, text, mark="cap" if cut else "context"))
             return where
-        answer = self._begin(line, message.get("id"), None, where)
+        blocked = BLOCKED.search(text) is not None
+        request = line.value.get("requestId")
+        # What had come of an answer before the refusal stands in rows of the same request.
+        begun = blocked and request is not None and above is not None and where.since is None and above.open and any(
+            key[3] == request and answer is above for key, answer in self.groups.items())
+        answer = above if begun and above is not None else self._begin(line, message.get("id"), None, where)
         at = answer.take(line)
         row = Evidence(RECORDER, at, text[:200])
         if ABORTED.match(text):
             answer.stop = StopReason(Stop.CANCELLED, None, None, (row,))
-        elif BLOCKED.search(text):
+        elif blocked:
             answer.stop = StopReason(Stop.SAFETY_BLOCKED, None, "refusal", (row,))
         elif cut or full:
             answer.cap = cap

@@ -45,8 +45,10 @@ a history."""
 CAP_EXCEEDED = re.compile(r"exceeded the (?:([0-9][0-9,_]*) )?output token maximum")
 """Matches Claude Code's row about an answer that was cut at the output cap (claude-code #24055)."""
 CONTEXT_FULL = re.compile(r"reached its context window limit")
-BLOCKED = re.compile(r"appears to violate our Usage Policy")
+BLOCKED = re.compile(r"appears to violate our Usage Policy|safeguards flagged this message")
 """Matches Claude Code's row if the provider refused to answer."""
+REFUSED = "model_refusal_fallback"
+"""The subtype of the system record about a model that refused, after which Claude Code asks another model."""
 ABORTED = re.compile(r"API Error:? *\(?Request was aborted")
 """Matches Claude Code's row if the user stopped a request before any output."""
 _LASTING = frozenset(word for word, row in STOP_REASONS.items() if row.stop not in PASSING)
@@ -186,6 +188,12 @@ def error_of(row: dict[str, Any], text: str) -> tuple[int | None, str | None]:
     status = int(found[1]) if found is not None and found[1] else None
     status = http_status(row.get("apiErrorStatus")) or status  # the member is more reliable than the text
     return status, text_or_none(row.get("error"))
+
+
+def retracted_rows(value: dict[str, Any]) -> list[str]:
+    """The names of the rows that Claude Code withdrew after a refusal; the stream spells the member in its own way."""
+    names = value.get("retractedMessageUuids", value.get("retracted_message_uuids"))
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def retry_note(row: dict[str, Any]) -> str:

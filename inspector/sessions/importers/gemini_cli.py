@@ -60,6 +60,9 @@ ACKNOWLEDGED = "Got it. Thanks for the additional context!"
 (`chatCompressionService.ts`)."""
 INTERRUPTED = "[The previous response was interrupted before it completed.]"
 """The answer that Gemini CLI writes for the model if a stream failed after the results of calls (`geminiChat.ts`)."""
+RECEIVED = "Binary content received. Proceeding with analysis."
+"""The thought that Gemini CLI writes for the model between the result of a call and the image or file that the call
+returned, which it sends in a message of its own (`geminiChat.ts`)."""
 PATCH = "$patch"
 """The name of a record that shortens stored results or leaves messages out of the model's history. What it changes was
 read before."""
@@ -135,6 +138,9 @@ class _Chat(ChatReader):
             self.compacted = f"{self.unit} {line.number}: the history was compressed before this answer"
             lines.count("compression", frozenset({"compression"}))
             return _after_summary(place)
+        if kind in MODEL and _is_receipt(value):
+            self.remarks["are written by Gemini CLI in the model's name, before a file that a call returned"] += 1
+            return place
         if kind in MODEL:
             return self._answer(line, place)
         if kind == "user":
@@ -249,6 +255,12 @@ class _Chat(ChatReader):
 def _is_acknowledgement(value: dict[str, Any]) -> bool:
     """Whether a message of the model is the one that Gemini CLI writes after a summary; no request was made for it."""
     return words_of(value) == ACKNOWLEDGED and not value.get("tokens") and not value.get("toolCalls")
+
+
+def _is_receipt(value: dict[str, Any]) -> bool:
+    """Whether a message of the model is nothing but the thought that Gemini CLI writes before a file."""
+    parts = [part for _, part in parts_of(value)]
+    return len(parts) == 1 and parts[0].get("thought") is True and parts[0].get("text") == RECEIVED
 
 
 def _after_summary(place: TreePlace) -> TreePlace:

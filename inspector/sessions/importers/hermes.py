@@ -48,6 +48,9 @@ STOPS: Mapping[str, StopRow] = {
     "verification_required": StopRow(Stop.END_TURN, None, "written over `stop` where Hermes has the answer verified"),
     "verify_hook_continue": StopRow(Stop.END_TURN, None, "written over `stop` where a hook has the loop go on"),
     "kanban_terminal_required": StopRow(Stop.END_TURN, None, "written over `stop` where a task is not closed yet"),
+    "promise_unfulfilled": StopRow(Stop.END_TURN, None, "written over `stop` of a text that only announces an action"),
+    "cancelled": StopRow(Stop.CANCELLED, None, "status of the Responses API, passed on"),
+    "failed": StopRow(Stop.ERROR, "fatal", "status of the Responses API, passed on"),
 }
 FIELDS: Fields = {
     "": {"role": (str,), "content": (str, list), "tool_calls": (list,), "finish_reason": (str,)},

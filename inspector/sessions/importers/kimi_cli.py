@@ -20,6 +20,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
+from inspector.sessions.transcripts.ending_rules import call_unfinished
 from inspector.sessions.transcripts.member_values import (
     counts_of,
     first_text,
@@ -28,6 +29,7 @@ from inspector.sessions.transcripts.member_values import (
     object_of,
     text_or_none,
 )
+from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.values import ArgsForm, At, ExchangePart, ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
 
 ROWS = frozenset({
@@ -42,9 +44,13 @@ ROWS = frozenset({
     "context.clear", "context.undo", "forked", "prompt.aborted", "prompt.completed", "prompt.steered",
     "full_compaction.cancel", "token_counting.rebased", "token_counting.truncated", "plan_mode.cancel", "plan.revision",
     "goal.create", "goal.update", "goal.clear", "mcp.tools_discovered", "interruptionReminder.recorded",
-    "file_history.checkpoint", "file_history.tracked", "task.waitDelivered",
+    "file_history.checkpoint", "file_history.tracked", "task.waitDelivered", "context.update_token_count",
+    "micro_compaction.apply", "swarm_mode.enter", "swarm_mode.exit", "tower_mode.enter", "tower_mode.exit", "cron.add",
+    "cron.delete", "cron.cursor", "staleGuard.recorded", "staleGuard.cleared",
     "StatusUpdate", "StepBegin", "TurnBegin", "TurnEnd", "CompactionBegin", "CompactionEnd", "ApprovalRequest",
-    "ApprovalRequestResolved", "ApprovalResponse", "ToolCallPart", "StepRetry", "SubagentEvent",
+    "ApprovalRequestResolved", "ApprovalResponse", "ToolCallPart", "StepRetry", "SubagentEvent", "HookTriggered",
+    "HookResolved", "HookRequest", "MCPLoadingBegin", "MCPLoadingEnd", "Notification", "PlanDisplay", "QuestionRequest",
+    "ToolCallRequest",
 })
 """The known types of records; those that hold no part of an exchange are counted."""
 FIELDS: Fields = {
@@ -91,10 +97,17 @@ class KimiReader(ChatReader):
 FAILED = "the step failed; Kimi CLI does not record why"
 """What `StepInterrupted` says. Kimi CLI writes it if a step ends in an exception (`kimisoul.py`); if the user stops a
 step, it writes nothing. Only before it had a recorded protocol, in November 2025, did it write it for both."""
+WITHIN = "the turn ended within a step, whose answer was not whole"
+"""What `TurnEnd` says if the step before it has no counts: Kimi CLI writes it also if the user cancels the step."""
 SIDE = frozenset({"BtwBegin", "BtwEnd"})
 """The events of a side question (`/btw`), which is no part of the conversation (`soul/btw.py`)."""
 _SUBAGENT_ID = re.compile(r"[\w-]{1,80}")
 """Matches the id of a subagent. The id is the name of a folder, so it must not lead out of the session's folder."""
+
+
+def _attempt(error_type: str | None, status: int | None) -> str:
+    """How an attempt ended, for people."""
+    return f"{error_type or 'no reason is recorded'}{'' if status is None else f', HTTP {status}'}"
 
 
 class WireEvent(NamedTuple):
@@ -138,6 +151,12 @@ class KimiCliSession(KimiReader):
         """The id of the subagent whose event is read; empty for the main agent."""
         self.open: dict[str, TranscriptAnswer] = {}
         """Agent -> the answer of the agent's current step."""
+        self.stepping: set[str] = set()
+        """The agents of which a step has begun in this file; a request of such an agent always begins with a step."""
+        self.idle: set[str] = set()
+        """The agents whose turn has begun, but no step of it so far."""
+        self.marking: set[str] = set()
+        """The agents whose file marks the end of a whole answer, by a `StatusUpdate` with its counts or its id."""
         self.failures: dict[str, dict[str, Any]] = {}
         """Agent -> the last failed request of its current step."""
         self.compactions: dict[str, str] = {}
@@ -163,7 +182,10 @@ class KimiCliSession(KimiReader):
             return place
         if kind == "TurnBegin":
             self.open.pop(self.sender, None)
-            return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
+            text = text_of(payload.get("user_input"))
+            if self.sender in self.stepping or text.startswith("/"):
+                self.idle.add(self.sender)
+            return place.after(InterimRow(line.number, text))
         if kind == "BtwBegin":
             return place.after(InterimRow(line.number, text_of(payload.get("question"))))
         if kind == "BtwEnd":
@@ -171,32 +193,65 @@ class KimiCliSession(KimiReader):
         if kind == "SteerInput":
             return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
         if kind == "TurnEnd":
-            self.open.pop(self.sender, None)
-            return place.after(InterimRow(line.number, "TurnEnd", mark="ended"))
+            return self._end_turn(line, place)
         if kind == "StepInterrupted":
             return self._failure(line, place)
         if kind == "ToolResult":
             return self._result(line, payload, place)
+        if kind == "ContentPart" and self.sender in self.idle:
+            self.remarks["are texts of Kimi CLI itself: the output of a command, or why a hook stopped a prompt"] += 1
+            return place
         if kind in ("ContentPart", "ToolCall"):
             return self._part(line, str(kind), payload, place)
         if kind == "ToolCallPart" and self.sender in self.open and isinstance(payload.get("arguments_part"), str):
             self._append_arguments(self.open[self.sender], line, payload["arguments_part"])
             return place
-        if kind == "StatusUpdate" and isinstance(payload.get("token_usage"), dict):
-            answer = self._answer(line, place)
-            answer.usage = usage_of(payload["token_usage"]) or answer.usage
-            answer.id = known_text(payload.get("message_id")) or answer.id
-            return place if place.answer is answer else TreePlace(answer)
+        if kind == "StatusUpdate" and (isinstance(payload.get("token_usage"), dict)
+                                       or (payload.get("message_id") and self.sender in self.open)):
+            return self._end_answer(line, payload, place)
+        if kind == "StepRetry":
+            return self._retry(line, payload, place)
         if kind == "StepBegin":
+            self.stepping.add(self.sender)
+            self.idle.discard(self.sender)
             self.open.pop(self.sender, None)
             self.failures.pop(self.sender, None)
         elif kind == "CompactionBegin":
             self.compactions[self.sender] = f"line {line.number}: the history was compacted before this answer"
-        elif kind == "StepRetry":
-            self.remarks["note a request that failed and was sent again"] += 1
-            self.failures[self.sender] = payload
         lines.count(line.value.get("type") if kind is None else kind, ROWS)
         return place
+
+    def _end_answer(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
+        """Reads the counts and the id of an answer, which come when the answer is whole."""
+        answer = self._answer(line, place)
+        answer.usage = usage_of(payload.get("token_usage")) or answer.usage
+        answer.id = known_text(payload.get("message_id")) or answer.id
+        answer.unended = False
+        self.marking.add(self.sender)
+        return place if place.answer is answer else TreePlace(answer)
+
+    def _end_turn(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        """Reads the end of a turn. It is the end of the loop only if the turn had a step whose answer was whole."""
+        answer = self.open.pop(self.sender, None)
+        if self.sender in self.idle:  # a command or a hook: no request was made
+            self.idle.discard(self.sender)
+            return place
+        if answer is not None and answer.unended:
+            return place.after(InterimRow(line.number, WITHIN, mark="stopped"))
+        return place.after(InterimRow(line.number, "TurnEnd", mark="ended"))
+
+    def _retry(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
+        """Reads a request that failed and is sent again. What had come of its answer is an answer that failed: the next
+        attempt begins anew."""
+        self.remarks["note a request that failed and was sent again"] += 1
+        self.failures[self.sender] = payload
+        answer = self.open.pop(self.sender, None)
+        if answer is None:
+            return place
+        named, status = known_text(payload.get("error_type")), number_of(payload.get("status_code"))
+        answer.fail(f"the request failed and was sent again ({_attempt(named, status)})", answer.take(line), status,
+                    named)
+        return TreePlace(answer)
 
     def _end_side(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """Reads the answer to a side question, or why there is none."""
@@ -217,8 +272,7 @@ class KimiCliSession(KimiReader):
             return place.after(InterimRow(line.number, FAILED, mark="stopped"))
         answer = self._answer(line, place)
         named, status = known_text(attempt.get("error_type")), number_of(attempt.get("status_code"))
-        before = f"{named}{'' if status is None else f', HTTP {status}'}"
-        message = f"{FAILED} (an attempt before it ended in {before})" if named else FAILED
+        message = f"{FAILED} (an attempt before it ended in {_attempt(named, status)})" if named else FAILED
         answer.fail(message, answer.take(line), kind=named)
         self.open.pop(self.sender)
         return TreePlace(answer)
@@ -240,6 +294,7 @@ class KimiCliSession(KimiReader):
             answer = self.begin(f"line:{line.number}", self.options.api or ASSUMED, None, place, line)
             answer.started = moment_text(line.value.get("timestamp"))
             answer.session = self.sessions[self.sender]
+            answer.unended = self.sender in self.marking
             answer.take(line)
             self.compacted = self.compactions.pop(self.sender, "")
             self.note_compaction(answer)
@@ -275,6 +330,17 @@ class KimiCliSession(KimiReader):
         else:
             answer.parts.append(TextPart(text_of(payload.get("text"))))
         return place if place.answer is answer else TreePlace(answer)
+
+    def settle(self) -> None:
+        """A call whose arguments are cut and that has no result was still arriving: a call of a whole answer is handed
+        to its tool in any case, and has at least an error as its result."""
+        for answer in self.answers:
+            last = answer.parts[-1] if answer.parts else None
+            cut = type(last) is ToolCall and parse(last.arguments).shape is ArgumentShape.CUT
+            if type(last) is ToolCall and cut and answer.usage is None and last.id not in answer.results:
+                answer.parts[-1] = last._replace(closed=False)
+                answer.stop = answer.stop or call_unfinished(answer)
+        super().settle()
 
     def summarise(self) -> None:
         """Also describes the file's session: its title, its id and its parent."""

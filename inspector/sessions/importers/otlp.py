@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 from inspector.sessions import redact
 from inspector.sessions.importers import HEAD
+from inspector.sessions.importers.logfire_spans import whole_spans, with_messages
+from inspector.sessions.importers.nested_spans import each_answer_once
 from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import (
     SpanMessage,
@@ -28,6 +30,7 @@ from inspector.sessions.importers.span_names import (
     is_answer,
     is_tool,
     outputs_of,
+    printed_start,
     word_of,
 )
 from inspector.sessions.reasons import missing_content_reason, recorder_reason
@@ -225,17 +228,9 @@ def span_of(piece: bytes) -> TraceSpan | None:
     members = {**object_of(value.get("context")), **value}
     key, parent, trace = (next((str(members[name]) for name in names if members.get(name)), "") for names in (
         ("spanId", "span_id"), ("parentSpanId", "parent_span_id", "parent_id"), ("traceId", "trace_id")))
-    start = str(value.get("startTimeUnixNano") or value.get("start_time_unix_nano") or _nanoseconds(value) or "")
-    return TraceSpan(piece, key, parent, trace, int(start) if start.isdecimal() and len(start) < 20 else 0, attributes)
-
-
-def _nanoseconds(value: dict[str, Any]) -> int:
-    """The start of a printed span; 0 if it has none."""
-    try:
-        began = datetime.fromisoformat(str(value.get("start_time")))
-        return int((began if began.tzinfo else began.replace(tzinfo=UTC)).timestamp() * 1e6) * 1000
-    except (ValueError, OverflowError):
-        return 0
+    start = str(value.get("startTimeUnixNano") or value.get("start_time_unix_nano") or printed_start(value) or "")
+    return TraceSpan(piece, key, parent, trace, int(start) if start.isdecimal() and len(start) < 20 else 0,
+                     with_messages(attributes))
 
 
 def _choice(choice: dict[str, Any]) -> dict[str, Any]:
@@ -269,12 +264,14 @@ class _Traces(ChatReader):
         if len(found) < len(every):
             self.remarks["repeat a span (same traceId and spanId)"] += len(every) - len(found)
         self.by_id = {span.id: span for span in found}
+        whole = each_answer_once(whole_spans(found))
+        self.remarks += Counter({"hold what another span holds, or a part of it": len(found) - len(whole)})
         others = 0
-        for span in found:
+        for span in whole:
             if is_tool(span.attributes):
                 self._tool(span)
             others += not is_answer(span.attributes)
-        answers = sorted((span for span in found if is_answer(span.attributes)), key=lambda span: span.start)
+        answers = sorted((span for span in whole if is_answer(span.attributes)), key=lambda span: span.start)
         for number, span in enumerate(answers, 1):
             self.spans[number] = span
             yield number, span.piece, False

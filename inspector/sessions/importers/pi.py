@@ -1,6 +1,7 @@
 """Session files of pi and of what was made from it (OpenClaw): `~/.pi/agent/sessions/…`, versions 1 to 3.
 
-Entries form a tree (`id`, `parentId`); in version 1 they form a line. The stop words are pi's own, not the provider's.
+Entries form a tree (`id`, `parentId`); in version 1 they form a line. The stop words are pi's own; since pi 0.83 the
+provider's own word stands beside them (`rawStopReason`).
 Labels, changes of the model or of thinking, and compactions are entries that no request contained. Source: pi's
 `docs/session-format.md`; the words are those of pi's agent loop.
 """
@@ -14,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import error_reason, table_reason
+from inspector.sessions.reasons import PROVIDER, error_reason, table_reason
 from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.traffic import written_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
@@ -23,7 +24,20 @@ from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, te
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text
 from inspector.sessions.wordings import connection_lost
-from loop_core.values import At, OpaquePart, ProviderError, ReasoningPart, Stop, TextPart, ToolResultPart, Usage
+from loop_core.values import (
+    WORDLESS,
+    At,
+    Evidence,
+    OpaquePart,
+    ProviderError,
+    ReasoningPart,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolResultPart,
+    Usage,
+)
+from loop_core.wire import wire
 from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, StopRow
 
 # -- The fields of an entry --------------------------------------------------------------------------------------------
@@ -59,7 +73,7 @@ def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, a
 
 
 def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
-    """Reads the recorder's stop word."""
+    """Reads the recorder's stop word, and the provider's if it stands beside it."""
     word = message.get("stopReason")
     answer.word_at = place = pointer_at(at, "message", "stopReason")
     if not isinstance(word, str) or not word:
@@ -70,6 +84,23 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
         answer.stop = error_reason(answer.error, place, word)
     else:
         answer.stop = table_reason(word, STOPS, place, "pi.stop_reasons")
+    raw = message.get("rawStopReason")
+    if isinstance(raw, str) and raw:
+        _take_raw(answer, answer.stop, raw, pointer_at(at, "message", "rawStopReason"))
+
+
+def _take_raw(answer: TranscriptAnswer, stop: StopReason, raw: str, at: At) -> None:
+    """Adds the provider's own word. It decides if it names a cut, a filter or a pause, which pi's word may hide; a
+    clean or unknown word does not change what pi says, which knows the calls, an abort and a failure after the word."""
+    table = wire(answer.api).stop_reasons
+    # pi joins the status of the Responses API and its reason with a dot.
+    row = table.get(raw) or table.get(raw.replace(".", ":", 1))
+    provider = Evidence(PROVIDER, at, raw)
+    if row is not None and row.stop not in WORDLESS | {Stop.ERROR} and stop.normalized != Stop.CANCELLED:
+        answer.word, answer.error, answer.word_at = raw, None, at
+        answer.stop = StopReason(row.stop, raw, row.detail, (provider, Evidence(f"{answer.api}.stop_reasons", at, raw)))
+    elif stop.normalized not in (Stop.ERROR, Stop.CANCELLED):
+        answer.word, answer.stop = raw, stop._replace(raw=raw, evidence=(provider, stop.evidence[-1]))
 
 
 def _error(message: str) -> ProviderError:
@@ -139,7 +170,7 @@ FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentId": (str,), "message": (dict,)},
     "message": {
         "role": (str,), "content": (list, str), "api": (str,), "model": (str,), "usage": (dict,), "stopReason": (str,),
-        "errorMessage": (str,), "toolCallId": (str,), "toolName": (str,), "isError": (bool,),
+        "rawStopReason": (str,), "errorMessage": (str,), "toolCallId": (str,), "toolName": (str,), "isError": (bool,),
     },
 }
 
@@ -166,7 +197,6 @@ them."""
 
 class _Session(TranscriptReader):
     name, agent, fields = "pi", "pi", FIELDS
-    words = "stop reasons are pi's own words for the providers', which are not in the file"
     several_apis = steered = True
 
     def __init__(self, path: str, options: Options) -> None:
@@ -257,6 +287,11 @@ class _Session(TranscriptReader):
 
     def summarise(self) -> None:
         super().summarise()
+        without = sum(answer.word is None for answer in self.answers)
+        which = "" if without == len(self.answers) else f"{without:,} of {len(self.answers):,} "
+        if without:
+            self.reading.notices.insert(
+                0, f"{which}stop reasons are pi's own words for the providers', which are not in the file")
         notices = self.reading.notices
         if self.assumed:
             api = self.options.api or ASSUMED

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from inspector.sessions.transcripts.chat_messages import text_of
@@ -107,6 +108,15 @@ def count(value: Any) -> int | None:
     if isinstance(value, str) and value.isdigit() and len(value) < 16:
         return int(value)
     return int(value) if type(value) in (int, float) and 0 <= value < 1e15 else None
+
+
+def printed_start(value: dict[str, Any]) -> int:
+    """The start of a span that the console exporter printed, in nanoseconds; 0 if it has none."""
+    try:
+        began = datetime.fromisoformat(str(value.get("start_time")))
+        return int((began if began.tzinfo else began.replace(tzinfo=UTC)).timestamp() * 1e6) * 1000
+    except (ValueError, OverflowError):
+        return 0
 
 
 def load_json(value: Any) -> Any:

@@ -49,8 +49,8 @@ _SET, _PUSH, _DELETE = 1, 2, 3
 _LIMIT = "maxToolCallsExceeded"
 """The member of a request that Copilot Chat stopped at its own limit of rounds (`chat.agent.maxRequests`). If the user
 lets the chat continue, the next request runs the calls of the last round (`toolCallingLoop.ts`)."""
-_COMPLETE, _CANCELLED = 1, 2
-"""Two states of a request in newer files (ResponseModelState of `chatService.ts`)."""
+_PENDING, _COMPLETE, _CANCELLED = 0, 1, 2
+"""States of a request in newer files (ResponseModelState of `chatService.ts`)."""
 _NOTICE = "what is shown is the chat after {count:,} operations on it; those were folded"
 
 
@@ -175,6 +175,7 @@ class _Chat(ChatReader):
         if len(rounds) < 2:  # the counts are those of the whole request
             place.answer.usage = place.answer.usage or _usage(value, metadata)
         state, answer = object_of(value.get("modelState")).get("value"), place.answer
+        answer.unended = state == _PENDING
         if metadata.get(_LIMIT) is True and not failure and answer.calls and call_cut(answer, frozenset()) is None:
             at = pointer_at(answer.word_at, "result", "metadata", _LIMIT)
             answer.stop = recorder_reason(Stop.TOOL_CALL, None, at, _LIMIT, "vscode.limit")

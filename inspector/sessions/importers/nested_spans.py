@@ -1,0 +1,71 @@
+"""Two spans of one answer: an instrumentation of a framework writes one, and that of the client below it another.
+
+LangChain's span of a chat model holds the span of OpenAI's client, for example. The inner span is nearer to the
+provider and is kept, unless only the outer one has the answer. A span within a tool or an agent is another request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from inspector.sessions.importers.span_names import fact, is_answer, is_tool, outputs_of, word_of
+
+if TYPE_CHECKING:
+    from inspector.sessions.importers.otlp import TraceSpan
+
+_DEEPEST = 64
+"""The largest number of spans between two spans of one answer; damaged ids may form a ring of parents."""
+_AGENTS = frozenset({"invoke_agent", "create_agent", "AGENT"})
+"""The operations, and OpenInference's kind, of spans that are a run of an agent."""
+
+
+def each_answer_once(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
+    """The spans without those whose answer is in another span, around them or within them."""
+    by_id = {span.id: span for span in spans}
+    within: dict[str, list[TraceSpan]] = {}
+    for span in spans:
+        outer = _around(span, by_id) if is_answer(span.attributes) else None
+        if outer is not None:
+            within.setdefault(outer.id, []).append(span)
+    dropped: set[int] = set()
+    for key, inner in within.items():
+        outer = by_id[key]
+        said = _content(outer)
+        if said and said not in map(_content, inner) and any(map(_content, inner)):
+            continue  # two different answers
+        alone = len(inner) == 1 and _known(outer) > _known(inner[0])
+        dropped.add(id(inner[0] if alone else outer))
+    return [span for span in spans if id(span) not in dropped]
+
+
+def _around(span: TraceSpan, by_id: dict[str, TraceSpan]) -> TraceSpan | None:
+    """The nearest span of an answer around a span, without a tool or an agent between them."""
+    here = span
+    for _ in range(_DEEPEST):
+        above = by_id.get(here.parent) if here.parent else None
+        if above is None or is_tool(above.attributes) or _is_agent(above):
+            return None
+        if is_answer(above.attributes):
+            return above
+        here = above
+    return None
+
+
+def _is_agent(span: TraceSpan) -> bool:
+    names = ("gen_ai.operation.name", "openinference.span.kind")
+    return any(span.attributes.get(name) in _AGENTS for name in names)
+
+
+def _content(span: TraceSpan) -> tuple[str, ...]:
+    """The text and the names of the calls of an answer; empty if the span does not hold it."""
+    output = next(iter(outputs_of(span.attributes)), None)
+    if output is None or not (output.text or output.calls):
+        return ()
+    return ("".join(output.text.split()), *(name for _, name, _ in output.calls))
+
+
+def _known(span: TraceSpan) -> tuple[bool, bool, bool]:
+    """How much of an answer a span holds: its content, its stop word, its count of tokens."""
+    attributes = span.attributes
+    return bool(_content(span)), word_of(attributes) is not None, fact(attributes, "output") is not None
