@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from inspector.check import Report, TurnEnd
-from inspector.report.lines.spans import count_of, one_line
+from inspector.check.reports import Report, TurnEnd
+from inspector.report.lines.spans import copies_left_out, count_of, one_line
 from inspector.report.table import PAGE_STYLE, Column, Table, html_page, wide
 
 SCHEMA = "loop-inspector/stats/1"
@@ -74,7 +74,7 @@ def document(report: Report) -> dict[str, Any]:
     turns = report.turns
     whole = _row("all", turns)
     return {
-        "schema": SCHEMA, "files": len(report.files), **COUNTS.values(whole),
+        "schema": SCHEMA, "files": len(report.files), "copied": report.copied, **COUNTS.values(whole),
         "uncounted_answers": sum(turn.uncounted for turn in turns),
         **{f"by_{name}": [row._asdict() for row in groups(turns, name)] for name in DIMENSIONS},
     }
@@ -100,7 +100,8 @@ def _by_name(turns: Sequence[TurnEnd], dimension: str) -> dict[str, list[TurnEnd
 
 
 def _totals(report: Report, whole: GroupRow) -> str:
-    return (f"{count_of(whole.turns, 'turn')} in {count_of(len(report.files), 'file')}: {whole.complete:,} complete, "
+    turns = f"{count_of(whole.turns, 'turn')}{copies_left_out(report.copied)}"
+    return (f"{turns} in {count_of(len(report.files), 'file')}: {whole.complete:,} complete, "
             f"{whole.lost:,} lost, {whole.turns - whole.complete - whole.lost:,} neither; {whole.output:,} output "
             f"tokens, {whole.lost_output:,} of them in lost turns")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from inspector.report.lines.glyphs import SIMULATED
-from inspector.report.lines.spans import count_of
+from inspector.report.lines.spans import copies_left_out, count_of
 from inspector.report.turn_rows import SKIPPED, TurnRow
 from inspector.report.verdict import TurnVerdict
 from loop_core.turn.trace import Fidelity
@@ -37,7 +37,7 @@ class RowCounts(NamedTuple):
     @property
     def copied_words(self) -> str:
         """The number of copies that are left out, such as ` (3 copies of turns left out)`."""
-        return f" ({count_of(self.copied, 'copy of a turn', 'copies of turns')} left out)" if self.copied else ""
+        return copies_left_out(self.copied)
 
     @property
     def unread_words(self) -> str:

@@ -119,8 +119,9 @@ class TurnRow(NamedTuple):
     keys: tuple[str, ...] = ()
     """The keys of the turn's answers, by which copies of the turn in other files are found."""
     copied: int = 0
-    """The number of turns before it in its file that are left out, since they are copies of turns of `origin`."""
+    """The number of turns of its file that are left out, since they are copies."""
     origin: str = ""
+    """The names of the files that hold these turns."""
     depth: int = 0
     """In a list of sessions: the number of sessions above it in the chain that started it."""
 

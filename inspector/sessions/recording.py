@@ -235,6 +235,11 @@ class TurnRecord(NamedTuple):
     remainder: tuple[Link, ...] = ()
     """The recorded exchanges of the turn after the point at which the live run began."""
 
+    @property
+    def responses(self) -> tuple[int, ...]:
+        """The indices of its responses."""
+        return tuple([link.index for link in (*self.links, *self.remainder)])
+
 
 class Conversation(NamedTuple):
     """Turns that share a history."""

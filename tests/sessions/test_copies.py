@@ -122,6 +122,26 @@ def test_a_copied_turn_is_counted_in_the_file_that_was_written_first(tmp_path: P
     assert [given.responses for given in open_paths(list(map(str, paths))).inputs] == answers
 
 
+def test_the_notices_of_a_chain_name_each_file_that_has_turns_of_it(tmp_path: Path):
+    a, b, c = (session(tmp_path / f"{name}.jsonl", *PLAN, *DONE, *more)
+               for name, more in (("a", ()), ("b", MORE), ("c", (*MORE, *LATER))))
+    assert list(open_paths([str(a), str(b), str(c)]).inputs[2].notices[-2:]) == [
+        f"{c}: answers copied from another session, which are counted there ({a}): 3",
+        f"{c}: answers copied from another session, which are counted there ({b}): 1"]
+
+
+def test_between_turns_that_stay_none_is_left_out(tmp_path: Path):
+    """The next turn tells how a call of the one before it ended."""
+    called = (prompt("first"), block(use(path="a"), "msg_08", stop="max_tokens"))
+    answered = (result("ok"), block(text("So far."), "msg_09", stop="end_turn"))
+    copied = (prompt("more", timestamp="2026-02-06T07:00:00Z"),
+              block(text("Yes."), "msg_04", stop="end_turn", timestamp="2026-02-06T07:00:01Z"))
+    first = session(tmp_path / "a.jsonl", *copied)
+    other = session(tmp_path / "b.jsonl", *called, *answered, *copied, *LATER)
+    assert listed(first, other) == ["a1", "b1", "b2", "b3"]
+    assert len(words(first, other)) == 4
+
+
 def test_the_table_keeps_a_turn_that_goes_on_in_another_file(tmp_path: Path):
     first, again = session(tmp_path / "a.jsonl", *PLAN), session(tmp_path / "b.jsonl", *PLAN, *DONE)
     assert listed(first, again) == ["a1", "a2", "b2 1"]
