@@ -153,7 +153,8 @@ def _turn_end(view: View, turn: TurnFacts, number: int) -> TurnEnd:
         number, turn.verdict.word, turn.verdict.severity.value, turn.verdict.complete,
         facts.exchange.model or "" if facts else "", facts.agent if facts else "", _day(start),
         facts.judgement.stop.normalized.value if facts else "",
-        sum(count for count in counts if count is not None), counts.count(None))
+        sum(count for count in counts if count is not None), counts.count(None),
+        turn.verdict.simulated)
 
 
 def _day(nanoseconds: float | None) -> str:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from inspector import __version__
 from inspector.check.reports import Problem, Report
 from inspector.check.rules import RULES
-from inspector.report.lines.spans import copies_left_out, count_of, inert, one_line
+from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.sessions import intake
 from inspector.sessions.thread import entry_name
 from loop_core.errors import CallerError
@@ -42,7 +42,8 @@ def place(problem: Problem) -> str:
 def totals_line(report: Report) -> str:
     """The totals of a report in one line."""
     counts = Counter(problem.severity for problem in report.problems)
-    turns, lost = report.turns, sum(not turn.complete for turn in report.turns)
+    turns = report.recorded_turns
+    lost = sum(not turn.complete for turn in turns)
     found = ", ".join(count_of(counts[severity], severity, "info" if severity == "info" else "")
                       for severity in GLYPHS if counts[severity]) or "nothing found"
     read = count_of(len(report.files), "file")
@@ -50,7 +51,7 @@ def totals_line(report: Report) -> str:
     read += f", {empty:,} of them without a turn" if empty else ""
     skipped = f", {count_of(report.skipped, 'file is no session', 'files are no sessions')}" if report.skipped else ""
     errors = f", {len(report.errors):,} could not be read" if report.errors else ""
-    ended = f"{count_of(len(turns), 'turn')}{copies_left_out(report.copied)}, {lost:,} of them not complete"
+    ended = f"{count_of(len(turns), 'turn')}{report.not_counted}, {lost:,} of them not complete"
     return f"{found} · {ended} · {read}{skipped}{errors}{unread(report)}"
 
 

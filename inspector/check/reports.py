@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from inspector.report.lines.counts import copies_left_out, simulated_beside
 from inspector.sessions.copies import copies_in
 
 
@@ -52,6 +53,8 @@ class TurnEnd(NamedTuple):
     """The output tokens of the turn's answers, without those of uncounted answers."""
     uncounted: int
     """The number of answers without a token count."""
+    simulated: bool
+    """Whether an answer of the turn was made up, as by a stand-in."""
 
     @property
     def is_lost(self) -> bool:
@@ -103,6 +106,16 @@ class Report(NamedTuple):
     def turns(self) -> list[TurnEnd]:
         """The turns of all files."""
         return [turn for file in self.files for turn in file.turns]
+
+    @property
+    def recorded_turns(self) -> list[TurnEnd]:
+        """The turns of all files that are counted: those that were not simulated."""
+        return [turn for turn in self.turns if not turn.simulated]
+
+    @property
+    def not_counted(self) -> str:
+        """The words beside the number of turns about those that it does not count; empty if it counts all."""
+        return f"{simulated_beside(len(self.turns) - len(self.recorded_turns))}{copies_left_out(self.copied)}"
 
     @property
     def copied(self) -> int:

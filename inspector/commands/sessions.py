@@ -147,7 +147,8 @@ SEARCH_SCHEMA = "loop-inspector/search/1"
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/search/1).")
 def search(words: Sequence[str], as_json: bool) -> None:
     """Searches the sessions that agents wrote on this machine; exits with 1 if no turn holds every word."""
-    from inspector.report.lines.spans import copies_left_out, count_of, one_line
+    from inspector.report.lines.counts import copies_left_out
+    from inspector.report.lines.spans import count_of, one_line
     from inspector.report.turn_index import TurnIndex, read_rows
     from inspector.report.turn_table import rows_once
     from inspector.sessions.folders import transcripts

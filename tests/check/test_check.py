@@ -16,10 +16,13 @@ from inspector import check, commands
 from inspector.check import check_file, check_paths, merge, report_forms, stats
 from inspector.check.report_forms import FORMS, place
 from inspector.check.rules import RULES, selected_rules
+from inspector.report.row_counts import count_rows
+from inspector.report.turn_rows import rows_of
 from loop_core.errors import CallerError
 from tests.scenes import transcripts as agents
 from tests.scenes.recordings import ASKS, CUT, PARTS, TOOLS, asked, call, chat, continued, exchange, lines, user
 
+SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 WHOLE = asked(ASKS, chat("All of it."), max_tokens=50)
 LOST = asked([user("Two?")], chat("Half of <it> & more", "length"), max_tokens=7)
 HELD = asked([user("Three?")], chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS)
@@ -195,6 +198,25 @@ def test_a_filter_changes_neither_the_numbers_of_turns_nor_what_is_a_copy(resume
         assert [f"{Path(file.path).stem}{turn.turn}" for file in report.files for turn in file.turns] == found
         assert {f"{Path(each.file).stem}{each.turn}" for each in report.problems} <= {*found}
         assert report.copied == copied
+
+
+def test_simulated_turns_are_counted_apart_as_in_the_table(tmp_path):
+    """A session with a stand-in: nobody was asked for one of its answers."""
+    source = SAMPLES / "01-cut-call-and-long-answer.session.jsonl"
+    records = [json.loads(line) for line in source.read_text().splitlines()]
+    *_, last = (record for record in records if record.get("type") == "response")
+    last["simulated"] = True
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    before, report = check_file(source), check_file(path)
+    assert len(report.turns) == len(before.turns) == 2
+    counts = count_rows(rows_of(agents.viewed(path)))
+    assert (counts.turns, counts.simulated) == (1, 1)
+    assert "1 turn + 1 SIMULATED (~), " in report_forms.totals_line(report)
+    assert "1 turn + 1 SIMULATED (~) in 1 file" in stats.text(report)
+    document = stats.document(report)
+    assert (document["turns"], document["simulated"]) == (1, 1)
+    assert [row["turns"] for row in document["by_model"]] == [1]
 
 
 # -- forms -------------------------------------------------------------------------------------------------------------

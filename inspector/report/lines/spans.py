@@ -47,11 +47,6 @@ def count_of(count: int, noun: str, nouns: str = "") -> str:
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
 
 
-def copies_left_out(count: int) -> str:
-    """The words beside a number of turns without copies, such as ` (3 copies of turns left out)`; empty for none."""
-    return f" ({count_of(count, 'copy of a turn', 'copies of turns')} left out)" if count else ""
-
-
 def one_line(text: str, width: int | None = None) -> str:
     """`text` inert and on one line, line breaks replaced by marks; cut to `width` characters with an ellipsis."""
     line = inert(text).replace("\n", "\u23ce").replace("\t", " ")
