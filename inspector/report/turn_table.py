@@ -14,7 +14,7 @@ from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip,
 from inspector.report.lines.steps import role_of
 from inspector.report.row_counts import by_verdict
 from inspector.report.table import Column, Table
-from inspector.report.turn_rows import SessionKey, TurnRow, name_of, short_file
+from inspector.report.turn_rows import SessionKey, TurnRow, name_of, names_of_files, short_file
 from inspector.report.verdict import identifier
 from inspector.sessions.copies import copies_in
 from inspector.sessions.recording import BELOW
@@ -300,8 +300,7 @@ def rows_once(rows: Iterable[TurnRow]) -> list[TurnRow]:
     notes: dict[str, tuple[int, str]] = {}
     for file, copies in copies_in({file: [row.keys for row in group] for file, group in files.items()}).items():
         gone.update(id(files[file][number]) for number in copies)
-        names = dict.fromkeys(origin.rpartition("/")[2] for origin in copies.values())
-        notes[file] = len(copies), " and ".join(names)
+        notes[file] = len(copies), names_of_files(copies.values())
     if not notes:
         return every
     return [row._replace(copied=notes[row.file][0], origin=notes[row.file][1]) if row.file in notes else row

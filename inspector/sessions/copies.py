@@ -107,9 +107,8 @@ def each_once(
              if not shared.isdisjoint(keys.get(one[0].path, ()))}
     copies = copies_in({path: [[keys[path][place] for place in places] for places in every]
                         for path, every in turns.items()})
-    origins = {path: {place: origin for number, origin in found.items() for place in turns[path][number]}
-               for path, found in copies.items()}
-    return [_without_copies(one, origins.get(one[0].path, {})) for one in opened]
+    return [_without_copies(one, turns[one[0].path], copies[one[0].path]) if one[0].path in copies else one
+            for one in opened]
 
 
 def may_copy(source: Input) -> bool:
@@ -117,16 +116,17 @@ def may_copy(source: Input) -> bool:
     return source.format in COPYING and (source.about is None or not source.about.parent)
 
 
-def _without_copies(one: OpenedFile, origins: Mapping[int, str]) -> OpenedFile:
-    """The file without the exchanges at these indices, each of which is counted in another file."""
+def _without_copies(one: OpenedFile, turns: Sequence[Sequence[int]], copies: Mapping[int, str]) -> OpenedFile:
+    """The file without the turns at these indices; a turn is given by the indices of its exchanges."""
     source, found = one
-    if not origins:
-        return one
-    new_exchanges = [exchange for place, exchange in enumerate(found) if place not in origins]
-    gone = {found[place].entry for place in origins}
+    gone = {place for number in copies for place in turns[number]}
+    entries = {found[place].entry for place in gone}
+    new_exchanges = [exchange for place, exchange in enumerate(found) if place not in gone]
+    answers = Counter(origin for number, origin in copies.items() for _ in turns[number])
     notices = (f"{source.path}: answers copied from another session, which are counted there ({origin}): {count:,}"
-               for origin, count in Counter(origins.values()).items())
+               for origin, count in answers.items())
     return replace(
         source, responses=len(new_exchanges), notices=(*source.notices, *notices),
-        acts=tuple(act for act in source.acts if act.entry not in gone),
-        answers=tuple(each for each in source.answers if each.entry not in gone)), new_exchanges
+        acts=tuple(act for act in source.acts if act.entry not in entries),
+        answers=tuple(each for each in source.answers if each.entry not in entries),
+        copies={number + 1: origin for number, origin in copies.items()}), new_exchanges

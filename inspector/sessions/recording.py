@@ -203,6 +203,8 @@ class Input:
     answers: tuple[ToolAnswer, ...] = ()
     masked: Counter[str] = field(default_factory=Counter)
     """Kind of credential -> the number that was masked."""
+    copies: Mapping[int, str] = field(default_factory=dict)
+    """Number of a turn that is left out as a copy, from 1 -> the path of the file that has it."""
 
 
 @dataclass(frozen=True, slots=True)
