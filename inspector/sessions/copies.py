@@ -52,10 +52,9 @@ def copies_in(files: Mapping[str, Turns]) -> dict[str, dict[int, str]]:
     A turn is a copy if each of its answers is in an older file too, and if it ended before the first turn of its file
     that is none. A file without a turn of its own stays whole, since the rows after the copied ones may still differ.
     """
+    files = _related(files)
     answers = {path: list(chain.from_iterable(turns)) for path, turns in files.items()}
     shared = _shared_keys(answers.values())
-    if not shared:
-        return {}
 
     def age(path: str) -> tuple[bool, str, int, str]:
         """The oldest file is the one that goes on first after what several have, or that ends there."""
@@ -68,6 +67,15 @@ def copies_in(files: Mapping[str, Turns]) -> dict[str, dict[int, str]]:
             holders.setdefault(key, path)
     copies = {path: _copies_of(path, turns, holders) for path, turns in files.items()}
     return {path: turns for path, turns in copies.items() if turns}
+
+
+def _related(files: Mapping[str, Turns]) -> Mapping[str, Turns]:
+    """The files that have the first answer of another file, or whose first answer another file has: of many files few
+    or none, so that the others need not be compared."""
+    firsts = {turns[0][0] for turns in files.values() if turns and turns[0]} - {""}
+    found = {path: firsts.intersection(chain.from_iterable(turns)) for path, turns in files.items()}
+    common = {key for key, count in Counter(chain.from_iterable(found.values())).items() if count > 1}
+    return {path: turns for path, turns in files.items() if not common.isdisjoint(found[path])}
 
 
 def _copies_of(path: str, turns: Turns, holders: Mapping[str, str]) -> dict[int, str]:
