@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.check.finders import RuleHit, deciding
+from inspector.check.reports import FileProblems, Problem, Report, TurnEnd, merge
 from inspector.check.rules import RULES, selected_rules
 from inspector.config.settings import Settings
 from inspector.replay import replay
@@ -23,6 +24,7 @@ from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines.spans import one_line
 from inspector.report.times_and_costs import moment, turn_times
 from inspector.sessions import intake, open_paths, redact, without_collector
+from inspector.sessions.copies import may_copy, stored_keys
 from inspector.sessions.folders import files_of, is_session
 from inspector.sessions.importers import IMPORTERS
 from inspector.sessions.intake import STDIN
@@ -37,112 +39,6 @@ __all__ = ["FileProblems", "Problem", "Report", "check_file", "check_paths", "me
 
 LONGEST = 400
 """The largest number of characters of a message."""
-
-
-class Problem(NamedTuple):
-    """A problem that a rule found, with its place."""
-
-    rule: str
-    severity: str
-    """`error`, `warning` or `info`."""
-    message: str
-    file: str
-    turn: int
-    """The number of the turn in its file, from 1."""
-    record: int | None = None
-    """The index of the file's entry with the response, from 0; None if the turn has no response. For a problem of the
-    whole turn it is the response that decided the verdict."""
-    line: int | None = None
-    """The first line of the file with the response, from 1; None if the file's entries are not lines."""
-    start: int | None = None
-    """The offset of the first byte that shows the problem, in the body of the response."""
-    end: int | None = None
-    pointer: str = ""
-    """The JSON pointer to the value that shows the problem, in the body of the response."""
-    model: str = ""
-    agent: str = ""
-    fingerprint: str = ""
-    """A hash that identifies the problem; it does not change if the answer moves within its file or to another file."""
-
-
-class TurnEnd(NamedTuple):
-    """How a turn ended, for statistics."""
-
-    verdict: str
-    severity: str
-    complete: bool
-    model: str
-    agent: str
-    day: str
-    """The date on which the turn began, in UTC, such as `2026-11-23`; empty if no time was recorded."""
-    reason: str
-    output: int
-    """The output tokens of the turn's answers, without those of uncounted answers."""
-    uncounted: int
-    """The number of answers without a token count."""
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether the answer of the turn was lost: cut, broken or empty, or with a held call or one that ran cut."""
-        return self.severity == "error"
-
-
-class FileProblems(NamedTuple):
-    """The problems and turns of one file."""
-
-    path: str
-    problems: tuple[Problem, ...] = ()
-    turns: tuple[TurnEnd, ...] = ()
-    error: str = ""
-    """Why the file, or a part of it, could not be read; empty if all of it was read."""
-    unread: tuple[tuple[str, int], ...] = ()
-    """The known formats that this program cannot read, each with the number of the file's exchanges in it."""
-
-
-class Report(NamedTuple):
-    """The problems and turns of several files, ordered by path."""
-
-    files: tuple[FileProblems, ...] = ()
-    skipped: int = 0
-    """The number of files in the given folders that are not sessions."""
-    spread: bool = False
-    """Whether the report covers a single exchange of a logger, whose conversation may extend over several files."""
-
-    @property
-    def problems(self) -> list[Problem]:
-        """The problems of all files."""
-        return [problem for file in self.files for problem in file.problems]
-
-    @property
-    def turns(self) -> list[TurnEnd]:
-        """The turns of all files."""
-        return [turn for file in self.files for turn in file.turns]
-
-    @property
-    def unread(self) -> Counter[str]:
-        """Name of a known format that cannot be read -> the number of exchanges in it."""
-        return sum((Counter(dict(file.unread)) for file in self.files), Counter())
-
-    @property
-    def errors(self) -> list[str]:
-        """The files that could not be read, with the reason."""
-        return [file.error for file in self.files if file.error]
-
-    def keep(self, predicate: Callable[[Problem], bool]) -> Report:
-        """The report with only the wanted problems."""
-        return self._replace(files=tuple(
-            file._replace(problems=tuple(filter(predicate, file.problems))) for file in self.files))
-
-
-def merge(reports: Iterable[Report]) -> Report:
-    """Merges reports; if a file is in several of them, its first result is used."""
-    found: dict[str, FileProblems] = {}
-    skipped = 0
-    for report in reports:
-        skipped += report.skipped
-        for file in report.files:
-            found.setdefault(file.path, file)
-    return Report(tuple(found[path] for path in sorted(found)), skipped)
 
 
 def check_file(
@@ -187,19 +83,23 @@ def _report(view: View, recording: Recording, ids: Sequence[str], only: set[int]
     numbers: Counter[str] = Counter()
     problems: dict[str, list[Problem]] = {}
     turns: dict[str, list[TurnEnd]] = {}
+    keys: dict[str, list[tuple[str, ...]]] = {source.path: [] for source in recording.inputs if may_copy(source)}
     for turn in view.turns:
-        if only is not None and only.isdisjoint(link.index for link in turn.run.record.links):
-            continue
         path = view.path_of(turn)
         numbers[path] += 1
-        problems.setdefault(path, []).extend(_problems(view, turn, ids, name or path, numbers[path]))
-        turns.setdefault(path, []).append(_turn_end(view, turn))
+        number = numbers[path]
+        if path in keys:
+            keys[path].append(stored_keys(view.responses[index].exchange for index in turn.responses))
+        if only is None or not only.isdisjoint(link.index for link in turn.run.record.links):
+            problems.setdefault(path, []).extend(_problems(view, turn, ids, name or path, number))
+            turns.setdefault(path, []).append(_turn_end(view, turn, number))
     listed = [source for source in recording.inputs if source.format != "folder"]
     return Report(tuple(
         FileProblems(
             name or source.path, tuple(problems.get(source.path, ())), tuple(turns.get(source.path, ())),
             one_line(redact.text(source.error or ""), LONGEST),
-            tuple(sorted(Counter(each.unread_format for each in source.skipped if each.unread_format).items())))
+            tuple(sorted(Counter(each.unread_format for each in source.skipped if each.unread_format).items())),
+            tuple(keys.get(source.path, ())))
         for source in listed),
         sum(len(source.skipped) for source in recording.inputs if source.format == "folder"),
         len(listed) == 1 and listed[0].format == "pairs" and len(recording.exchanges) == 1)
@@ -243,16 +143,18 @@ def _fingerprint(rule: str, body: bytes, count: int) -> str:
     return sha256(b"\0".join((rule.encode(), sha256(body).digest(), str(count).encode()))).hexdigest()[:32]
 
 
-def _turn_end(view: View, turn: TurnFacts) -> TurnEnd:
+def _turn_end(view: View, turn: TurnFacts, number: int) -> TurnEnd:
     facts = deciding(view, turn)
     answers = [view.responses[link.index] for link in turn.run.record.links]
     counts = [each.exchange.response.usage.output_tokens if each.exchange.response.usage else None for each in answers]
     times = turn_times(view, turn)
     start = moment(times.started) if times is not None else None
     return TurnEnd(
-        turn.verdict.word, turn.verdict.severity.value, turn.verdict.complete, facts.exchange.model or "" if facts
-        else "", facts.agent if facts else "", _day(start), facts.judgement.stop.normalized.value if facts else "",
-        sum(count for count in counts if count is not None), counts.count(None))
+        number, turn.verdict.word, turn.verdict.severity.value, turn.verdict.complete,
+        facts.exchange.model or "" if facts else "", facts.agent if facts else "", _day(start),
+        facts.judgement.stop.normalized.value if facts else "",
+        sum(count for count in counts if count is not None), counts.count(None),
+        turn.verdict.simulated)
 
 
 def _day(nanoseconds: float | None) -> str:

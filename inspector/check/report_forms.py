@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from inspector import __version__
-from inspector.check import Problem, Report
+from inspector.check.reports import Problem, Report
 from inspector.check.rules import RULES
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.sessions import intake
@@ -42,7 +42,8 @@ def place(problem: Problem) -> str:
 def totals_line(report: Report) -> str:
     """The totals of a report in one line."""
     counts = Counter(problem.severity for problem in report.problems)
-    turns, lost = report.turns, sum(not turn.complete for turn in report.turns)
+    turns = report.recorded_turns
+    lost = sum(not turn.complete for turn in turns)
     found = ", ".join(count_of(counts[severity], severity, "info" if severity == "info" else "")
                       for severity in GLYPHS if counts[severity]) or "nothing found"
     read = count_of(len(report.files), "file")
@@ -50,7 +51,7 @@ def totals_line(report: Report) -> str:
     read += f", {empty:,} of them without a turn" if empty else ""
     skipped = f", {count_of(report.skipped, 'file is no session', 'files are no sessions')}" if report.skipped else ""
     errors = f", {len(report.errors):,} could not be read" if report.errors else ""
-    ended = f"{count_of(len(turns), 'turn')}, {lost:,} of them not complete"
+    ended = f"{count_of(len(turns), 'turn')}{report.not_counted}, {lost:,} of them not complete"
     return f"{found} · {ended} · {read}{skipped}{errors}{unread(report)}"
 
 
@@ -84,7 +85,9 @@ def document(report: Report) -> dict[str, Any]:
     """The document of `--format json`."""
     return {
         "schema": SCHEMA,
-        "files": [{"path": file.path, "turns": len(file.turns), **({"error": file.error} if file.error else {}),
+        "files": [{"path": file.path, "turns": len(file.turns),
+                   **({"copied": copied} if (copied := len(file.every_turn) - len(file.turns)) else {}),
+                   **({"error": file.error} if file.error else {}),
                    **({"unread": dict(file.unread)} if file.unread else {})} for file in report.files],
         "skipped": report.skipped,
         "problems": [{name: value for name, value in problem._asdict().items() if value not in (None, "")}
@@ -107,7 +110,7 @@ def junit(report: Report) -> str:
         for problem in file.problems:
             if problem.severity != "info":
                 found.setdefault(problem.turn, []).append(problem)
-        for number in range(1, max([len(file.turns), *found]) + 1):
+        for number in sorted({turn.turn for turn in file.turns} | found.keys()):
             failures = "".join(
                 f"<failure type={_attribute(problem.rule)} message={_attribute(problem.message)}>"
                 # Jenkins reads only the first failure; `system-out` has all of them

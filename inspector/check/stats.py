@@ -2,8 +2,8 @@
 HTML.
 
 A turn is lost if its verdict is an error: its answer was cut, broken or empty, or one of its calls was held, or run
-although it was cut. A turn that was filtered, or whose end is unknown, is neither complete nor lost. The HTML page is
-one file without scripts and external resources.
+although it was cut. A turn that was filtered, or whose end is unknown, is neither complete nor lost. Simulated turns
+and copies of turns only get a number of their own. The HTML page is one file without scripts and external resources.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from inspector.check import Report, TurnEnd
+from inspector.check.reports import Report, TurnEnd
 from inspector.report.lines.spans import count_of, one_line
 from inspector.report.table import PAGE_STYLE, Column, Table, html_page, wide
 
@@ -71,10 +71,11 @@ def _row(name: str, turns: Sequence[TurnEnd]) -> GroupRow:
 
 def document(report: Report) -> dict[str, Any]:
     """The statistics as plain values."""
-    turns = report.turns
+    turns = report.recorded_turns
     whole = _row("all", turns)
     return {
-        "schema": SCHEMA, "files": len(report.files), **COUNTS.values(whole),
+        "schema": SCHEMA, "files": len(report.files), "copied": report.copied,
+        "simulated": len(report.turns) - len(turns), **COUNTS.values(whole),
         "uncounted_answers": sum(turn.uncounted for turn in turns),
         **{f"by_{name}": [row._asdict() for row in groups(turns, name)] for name in DIMENSIONS},
     }
@@ -88,7 +89,7 @@ def as_json(report: Report) -> str:
 def as_csv(report: Report) -> str:
     """The statistics as CSV: a row for each group and ending."""
     return CSV.csv((dimension, name, row) for dimension in ("model", "agent", "day")
-                   for name, group in sorted(_by_name(report.turns, dimension).items())
+                   for name, group in sorted(_by_name(report.recorded_turns, dimension).items())
                    for row in groups(group, "ending"))
 
 
@@ -100,14 +101,15 @@ def _by_name(turns: Sequence[TurnEnd], dimension: str) -> dict[str, list[TurnEnd
 
 
 def _totals(report: Report, whole: GroupRow) -> str:
-    return (f"{count_of(whole.turns, 'turn')} in {count_of(len(report.files), 'file')}: {whole.complete:,} complete, "
+    turns = f"{count_of(whole.turns, 'turn')}{report.not_counted}"
+    return (f"{turns} in {count_of(len(report.files), 'file')}: {whole.complete:,} complete, "
             f"{whole.lost:,} lost, {whole.turns - whole.complete - whole.lost:,} neither; {whole.output:,} output "
             f"tokens, {whole.lost_output:,} of them in lost turns")
 
 
 def text(report: Report) -> str:
     """The statistics with bars, for a terminal."""
-    turns = report.turns
+    turns = report.recorded_turns
     whole = _row("all", turns)
     lines = [f"{_totals(report, whole)}{_share(whole.lost_output, whole.output)}", ""]
     lines += _bars("how they ended", [(row.name, row.turns, "") for row in groups(turns, "ending")])
@@ -146,7 +148,7 @@ _STYLE = (
 
 def page(report: Report) -> str:
     """An HTML page with the charts, each with its numbers in a table below."""
-    turns = report.turns
+    turns = report.recorded_turns
     bad = Counter(turn.verdict for turn in turns if not turn.complete)
     order = [name for name, _ in bad.most_common(len(_COLOURS) - 2)]  # the endings that have a colour of their own
     parts = [

@@ -147,19 +147,24 @@ SEARCH_SCHEMA = "loop-inspector/search/1"
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/search/1).")
 def search(words: Sequence[str], as_json: bool) -> None:
     """Searches the sessions that agents wrote on this machine; exits with 1 if no turn holds every word."""
+    from inspector.report.lines.counts import copies_left_out
     from inspector.report.lines.spans import count_of, one_line
     from inspector.report.turn_index import TurnIndex, read_rows
+    from inspector.report.turn_table import rows_once
     from inspector.sessions.folders import transcripts
 
     settings = commands.configure(None)[1]
     paths = [each.path for each in transcripts(os.environ)]
-    for _ in read_rows(paths, None, None, settings):
-        pass
+    rows = [row for batch in read_rows(paths, None, None, settings) for _, group in batch.rows for row in group]
+    once = {(row.paths[0], row.number) for row in rows_once(rows)}
     index = TurnIndex(None, None, settings)
-    hits = index.search(" ".join(words), paths)
+    found_turns = index.search(" ".join(words), paths)
     index.close()
+    hits = [each for each in found_turns if (each.file, each.number) in once]
     missed = f"no turn of {count_of(len(paths), 'transcript')} on this machine holds every word"
-    commands.say([index.note] if index.note else [] if hits else [missed])
+    left_out = copies_left_out(len(found_turns) - len(hits))
+    found = [f"{count_of(len(hits), 'turn')}{left_out}"] if left_out else []
+    commands.say([index.note] if index.note else found if hits else [missed])
     if as_json:
         commands.write_json({"schema": SEARCH_SCHEMA, "hits": [each._asdict() for each in hits]})
     else:

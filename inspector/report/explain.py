@@ -74,7 +74,7 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
     listed = [rows[at] for at in table.sorted_rows(rows, verdict)]
     visible_rows = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
     counts = count_rows(rows)
-    turns_in_sessions = f"{counts.simulated_words} in {count_of(counts.sessions, 'session')}"
+    turns_in_sessions = f"{counts.simulated_words} in {count_of(counts.sessions, 'session')}{counts.copied_words}"
     yield f"{count_of(counts.turns, 'turn')}{turns_in_sessions}{counts.unread_words}"
     if visible_rows:
         every = (verdict, table.FILE, *others)
@@ -154,12 +154,11 @@ def _places_in_files(view: View) -> list[str]:
     if sessions_in(view) < 2:
         return [""] * len(view.turns)
     paths = [view.path_of(turn) for turn in view.turns]
-    totals, before = Counter(paths), Counter[str]()
-    places = []
-    for path in paths:
-        before[path] += 1
-        places.append(f"{path}, turn {before[path]} of {totals[path]}")
-    return places
+    copies = {source.path: source.copies for source in view.inputs}
+    totals = {path: count + len(copies.get(path, ())) for path, count in Counter(paths).items()}
+    numbers = {path: iter([number for number in range(1, total + 1) if number not in copies.get(path, ())])
+               for path, total in totals.items()}
+    return [f"{path}, turn {next(numbers[path])} of {totals[path]}" for path in paths]
 
 
 def _read_lines(view: View) -> Iterator[str]:

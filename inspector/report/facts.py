@@ -134,7 +134,7 @@ class TurnFacts(NamedTuple):
     @property
     def responses(self) -> tuple[int, ...]:
         """The indices of its responses."""
-        return tuple([link.index for link in (*self.run.record.links, *self.run.record.remainder)])
+        return self.run.record.responses
 
     @property
     def joined_text(self) -> JoinedText:

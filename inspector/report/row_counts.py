@@ -5,11 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from inspector.report.lines.glyphs import SIMULATED
+from inspector.report.lines.counts import copies_left_out, simulated_beside
 from inspector.report.lines.spans import count_of
 from inspector.report.turn_rows import SKIPPED, TurnRow
 from inspector.report.verdict import TurnVerdict
-from loop_core.turn.trace import Fidelity
 
 
 class RowCounts(NamedTuple):
@@ -32,12 +31,12 @@ class RowCounts(NamedTuple):
     @property
     def simulated_words(self) -> str:
         """The number of simulated turns beside that of recorded ones, with the sign that their rows have."""
-        return f" + {self.simulated:,} {Fidelity.SIMULATED} ({SIMULATED})" if self.simulated else ""
+        return simulated_beside(self.simulated)
 
     @property
     def copied_words(self) -> str:
         """The number of copies that are left out, such as ` (3 copies of turns left out)`."""
-        return f" ({count_of(self.copied, 'copy of a turn', 'copies of turns')} left out)" if self.copied else ""
+        return copies_left_out(self.copied)
 
     @property
     def unread_words(self) -> str:

@@ -119,8 +119,9 @@ class TurnRow(NamedTuple):
     keys: tuple[str, ...] = ()
     """The keys of the turn's answers, by which copies of the turn in other files are found."""
     copied: int = 0
-    """The number of turns before it in its file that are left out, since they are copies of turns of `origin`."""
+    """The number of turns of its file that are left out, since they are copies."""
     origin: str = ""
+    """The names of the files that hold these turns."""
     depth: int = 0
     """In a list of sessions: the number of sessions above it in the chain that started it."""
 
@@ -180,13 +181,20 @@ class _File(NamedTuple):
     turns: int
     """The number of turns of the whole recording."""
     may_copy: bool
+    copies: Sequence[str]
+    """The paths of the files that have the turns that are left out of this one."""
 
 
 def _file(view: View, paths: tuple[str, ...], firsts: Mapping[str, str], path: str) -> _File:
-    about = next((input_file.about for input_file in view.inputs if input_file.path == path and input_file.about),
-                 SessionAbout())
+    sources = [input_file for input_file in view.inputs if input_file.path == path]
+    about = next((source.about for source in sources if source.about), SessionAbout())
     return _File(paths or (path,), name_of(path, view.inputs, firsts.get(path, "")), about, len(view.turns),
-                 any(input_file.path == path and may_copy(input_file) for input_file in view.inputs))
+                 any(map(may_copy, sources)), [origin for source in sources for origin in source.copies.values()])
+
+
+def names_of_files(paths: Iterable[str]) -> str:
+    """The names of files in words, each once."""
+    return " and ".join(dict.fromkeys(path.rpartition("/")[2] for path in paths))
 
 
 def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _File]) -> TurnRow:
@@ -217,6 +225,7 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
         title=message if message == title else title, text=text, names=_shared(names),  # the message is stored already
         answers=tuple(_records(view, turn)), session_id=file.about.id, parent_id=file.about.parent,
         keys=stored_keys(each.exchange for each in answers) if file.may_copy else (),
+        copied=len(file.copies), origin=names_of_files(file.copies),
     )
 
 

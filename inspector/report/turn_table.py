@@ -5,9 +5,7 @@ The same columns give the screen's rows, the head of a report, and CSV. The end 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from inspector.report.lines.advice_keys import key_line
@@ -16,9 +14,9 @@ from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip,
 from inspector.report.lines.steps import role_of
 from inspector.report.row_counts import by_verdict
 from inspector.report.table import Column, Table
-from inspector.report.turn_rows import SessionKey, TurnRow, name_of, short_file
+from inspector.report.turn_rows import SessionKey, TurnRow, name_of, names_of_files, short_file
 from inspector.report.verdict import identifier
-from inspector.sessions.copies import CopyKey, copies_in
+from inspector.sessions.copies import copies_in
 from inspector.sessions.recording import BELOW
 
 
@@ -265,8 +263,8 @@ def about(row: TurnRow) -> list[Line]:
     folder, _, name = row.file.rpartition("/")  # the name is shown even if the folder is long
     source = " · ".join(each for each in (row.model, row.agent, folder and f"{folder}/") if each)
     # First the number: the line may be cut, and the name of the file stands in the border too.
-    are = "is a copy" if row.copied == 1 else "are copies"
-    copies = f" ({row.copied:,} before it {are}, listed with {row.origin.rpartition('/')[2]})" if row.copied else ""
+    are = "turn of its file is a copy" if row.copied == 1 else "turns of its file are copies"
+    copies = f" ({row.copied:,} {are}, listed with {row.origin})" if row.copied else ""
     lines.append((Span("turn     ", Tone.KEY), Span(f"{row.number:,}{f' of {row.of:,}' if row.of else ''}"),
                   safe(copies), Span(" · ", Tone.DIM), safe(name), safe(f" · {source}" if source else "", Tone.DIM)))
     if row.title:
@@ -292,32 +290,21 @@ def with_file(row: TurnRow) -> TurnRow:
 
 
 def rows_once(rows: Iterable[TurnRow]) -> list[TurnRow]:
-    """The rows without copied turns: a file that was copied from another one goes on after them, and says so."""
+    """The rows without copied turns; the other rows of a file say how many of its turns are copies."""
     every = list(rows)
     files: dict[str, list[TurnRow]] = {}
     for row in every:
         if row.keys:
             files.setdefault(row.file, []).append(row)
-    # A copy begins with its file, so a few keys tell which files have to be compared: of 100,000 turns few or none.
-    firsts = {group[0].keys[0] for group in files.values()} - {""}
-    holders = Counter(key for group in files.values() for row in group for key in firsts.intersection(row.keys))
-    common = {key for key, count in holders.items() if count > 1}
-    files = {file: group for file, group in files.items() if any(not common.isdisjoint(row.keys) for row in group)}
-    copied = copies_in([[CopyKey(key or None, row.started or 0) for row in group for key in row.keys]
-                        for group in files.values()])
-    left_out: set[int] = set()
+    gone: set[int] = set()
     notes: dict[str, tuple[int, str]] = {}
-    for (file, group), copies in zip(files.items(), copied, strict=True):
-        if copies is not None:
-            ends = accumulate(len(row.keys) for row in group)
-            count = sum(end <= copies.answers for end in ends)
-            if 0 < count < len(group):  # without a turn of its own, it stays whole, as in `each_once`
-                left_out.update(id(row) for row in group[:count])
-                notes[file] = count, [*files][copies.origin]
+    for file, copies in copies_in({file: [row.keys for row in group] for file, group in files.items()}).items():
+        gone.update(id(files[file][number]) for number in copies)
+        notes[file] = len(copies), names_of_files(copies.values())
     if not notes:
         return every
     return [row._replace(copied=notes[row.file][0], origin=notes[row.file][1]) if row.file in notes else row
-            for row in every if id(row) not in left_out]
+            for row in every if id(row) not in gone]
 
 
 # -- Rows by session, with subagents' sessions below the session that started them -----------------------------------

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import chain
 
+from inspector.sessions.histories import moment_of
 from inspector.sessions.intake import STDIN
-from inspector.sessions.recording import Exchange, Input, TurnPlace
-from loop_core.values import Role
+from inspector.sessions.recording import Exchange, Input, TurnRecord
 
 OpenedFile = tuple[Input, list[Exchange]]
 """A file and the exchanges that were read from it."""
@@ -22,56 +22,100 @@ COPYING = frozenset({"claude-code", "atif", "qwen"})
 """The formats whose files may begin with a copy of the rows of another file, with the same ids and times."""
 
 
-class CopyKey(NamedTuple):
-    """What identifies an answer in the original and in its copies."""
-
-    key: Hashable
-    """None for an answer that is never recognised as a copy."""
-    started: Any
-    """The start, by which the original is told from a fork: a value that can be compared, of one type in all files."""
+_LAST = "~"
+"""A text after the time of any answer."""
 
 
-class Copies(NamedTuple):
-    """The answers at the beginning of a file that another file contains too."""
+def stored_keys(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
+    """The keys of answers: equal for an answer and its copies, in every process, and in the order of their times.
 
-    answers: int
-    origin: int
-    """The index of the file that has them first."""
-
-
-def copies_in(files: Sequence[Sequence[CopyKey]]) -> list[Copies | None]:
-    """For each file the copies that it begins with; None for a file that begins with none."""
-    holders = Counter(key for keys in files for key in {one.key for one in keys} if key is not None)
-    if all(count == 1 for count in holders.values()):
-        return [None] * len(files)
-
-    def age(at: int) -> tuple[bool, Any, int]:
-        """The original is the file that goes on first after what both have, or that ends there."""
-        own = next((one.started for one in files[at] if one.key is not None and holders[one.key] == 1), None)
-        return own is not None, own, len(files[at])
-
-    copies: list[Copies | None] = [None] * len(files)
-    origins: dict[Hashable, int] = {}
-    for at in sorted(range(len(files)), key=age):
-        keys = [one.key for one in files[at]]
-        count = next((place for place, key in enumerate(keys) if key is None or origins.get(key, at) == at), len(keys))
-        if count:
-            copies[at] = Copies(count, origins[keys[0]])
-        for key in keys:
-            origins.setdefault(key, at)
-    return copies
+    Empty for an answer without a time, since answers that were not timed may be equal by chance.
+    """
+    return tuple("" if exchange.started is None else _key(exchange, exchange.started) for exchange in exchanges)
 
 
-def each_once(files: Iterable[OpenedFile]) -> list[OpenedFile]:
+def _key(exchange: Exchange, started: str) -> str:
+    response = exchange.response
+    content = response.id, started, response.text, tuple((call.id, call.arguments) for call in response.tool_calls)
+    digest = hashlib.blake2b(repr(content).encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return f"{moment_of(started) or 0.0:020.6f} {digest}"
+
+
+Turns = Sequence[Sequence[str]]
+"""The turns of a file, each as the keys of its answers."""
+
+
+def copies_in(files: Mapping[str, Turns]) -> dict[str, dict[int, str]]:
+    """The files, by path, that begin with copies: the indices of the copied turns, each with the path of the original.
+
+    A turn is a copy if each of its answers is in an older file too, and if it ended before the first turn of its file
+    that is none. A file without a turn of its own stays whole, since the rows after the copied ones may still differ.
+    """
+    files = _related(files)
+    answers = {path: list(chain.from_iterable(turns)) for path, turns in files.items()}
+    shared = _shared_keys(answers.values())
+
+    def age(path: str) -> tuple[bool, str, int, str]:
+        """The oldest file is the one that goes on first after what several have, or that ends there."""
+        own = min((key for key in answers[path] if key and key not in shared), default="")
+        return own != "", own, len(answers[path]), path
+
+    holders: dict[str, str] = {}
+    for path in sorted(files, key=age):
+        for key in shared.intersection(answers[path]):
+            holders.setdefault(key, path)
+    copies = {path: _copies_of(path, turns, holders) for path, turns in files.items()}
+    return {path: turns for path, turns in copies.items() if turns}
+
+
+def _related(files: Mapping[str, Turns]) -> Mapping[str, Turns]:
+    """The files that have the first answer of another file, or whose first answer another file has: of many files few
+    or none, so that the others need not be compared."""
+    firsts = {turns[0][0] for turns in files.values() if turns and turns[0]} - {""}
+    found = {path: firsts.intersection(chain.from_iterable(turns)) for path, turns in files.items()}
+    common = {key for key, count in Counter(chain.from_iterable(found.values())).items() if count > 1}
+    return {path: turns for path, turns in files.items() if not common.isdisjoint(found[path])}
+
+
+def _copies_of(path: str, turns: Turns, holders: Mapping[str, str]) -> dict[int, str]:
+    own = {number for number, keys in enumerate(turns) if any(holders.get(key, path) == path for key in keys)}
+    # What follows a turn tells how its calls ended: between turns that stay, none is left out.
+    begun = min(((_time(key), number) for number in own for key in turns[number] if key), default=(_LAST, 0))
+    end = min((number for number in own if "" in turns[number]), default=len(turns)) if own else 0
+    return {number: holders[keys[-1]] for number, keys in enumerate(turns[:end])
+            if number not in own and keys and (_time(max(keys)), number) < begun}
+
+
+def _time(key: str) -> str:
+    return key.partition(" ")[0]
+
+
+def _shared_keys(files: Iterable[Iterable[str]]) -> set[str]:
+    """The keys of answers that are in more than one file."""
+    firsts: dict[str, int] = {}
+    return {key for at, keys in enumerate(files) for key in keys if firsts.setdefault(key, at) != at} - {""}
+
+
+def each_once(
+    files: Iterable[OpenedFile], turns_of: Callable[[OpenedFile], Sequence[TurnRecord]]
+) -> list[OpenedFile]:
     """The files without those that were named twice (alone and in a folder, by a link, beside their session), and
-    without copied turns."""
+    without copied turns. `turns_of` finds the turns of one file."""
     once: dict[str, OpenedFile] = {}
     for one in files:
         path = one[0].path
         once.setdefault(path if path == STDIN else os.path.realpath(path), one)
     opened = list(once.values())
-    return [one if copies is None else _without_copies(one, copies.answers, opened[copies.origin][0].path)
-            for one, copies in zip(opened, copies_in([_keys(one) for one in opened]), strict=True)]
+    if sum(may_copy(source) for source, _ in opened) < 2:
+        return opened
+    keys = {source.path: stored_keys(found) for source, found in opened if may_copy(source)}
+    shared = _shared_keys(keys.values())
+    turns = {one[0].path: [turn.responses for turn in turns_of(one)] for one in opened
+             if not shared.isdisjoint(keys.get(one[0].path, ()))}
+    copies = copies_in({path: [[keys[path][place] for place in places] for places in every]
+                        for path, every in turns.items()})
+    return [_without_copies(one, turns[one[0].path], copies[one[0].path]) if one[0].path in copies else one
+            for one in opened]
 
 
 def may_copy(source: Input) -> bool:
@@ -79,50 +123,17 @@ def may_copy(source: Input) -> bool:
     return source.format in COPYING and (source.about is None or not source.about.parent)
 
 
-def stored_keys(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
-    """The keys of answers, the same in every process; empty for one that is never recognised as a copy."""
-    import hashlib  # the import takes 4 ms, which a command over one file saves
-
-    answers = (_identity(exchange) for exchange in exchanges)
-    return tuple("" if answer is None else
-                 hashlib.blake2b(repr(answer).encode("utf-8", "replace"), digest_size=8).hexdigest()
-                 for answer in answers)
-
-
-def _without_copies(one: OpenedFile, count: int, origin: str) -> OpenedFile:
-    """The file without the turns that its first exchanges make up."""
+def _without_copies(one: OpenedFile, turns: Sequence[Sequence[int]], copies: Mapping[int, str]) -> OpenedFile:
+    """The file without the turns at these indices; a turn is given by the indices of its exchanges."""
     source, found = one
-    while 0 < count < len(found) and not _opens_turn(found[count]):
-        count -= 1  # a turn that continues in this file stays whole
-    if not count or count == len(found):
-        return one  # no new answer: the rows after the copied ones may still differ
-    new_exchanges = found[count:]
-    gone = {exchange.entry for exchange in found[:count]}
-    notice = f"{source.path}: answers copied from another session, which are counted there ({origin}): {count:,}"
+    gone = {place for number in copies for place in turns[number]}
+    entries = {found[place].entry for place in gone}
+    new_exchanges = [exchange for place, exchange in enumerate(found) if place not in gone]
+    answers = Counter(origin for number, origin in copies.items() for _ in turns[number])
+    notices = (f"{source.path}: answers copied from another session, which are counted there ({origin}): {count:,}"
+               for origin, count in answers.items())
     return replace(
-        source, responses=len(new_exchanges), notices=(*source.notices, notice),
-        acts=tuple(act for act in source.acts if act.entry not in gone),
-        answers=tuple(each for each in source.answers if each.entry not in gone)), new_exchanges
-
-
-def _keys(one: OpenedFile) -> list[CopyKey]:
-    source, found = one
-    if not may_copy(source):
-        return []
-    answers = [(_identity(exchange), exchange.started) for exchange in found]
-    return [CopyKey(None if answer is None else hash(answer), started) for answer, started in answers]
-
-
-def _identity(exchange: Exchange) -> tuple[Any, ...] | None:
-    """What an answer and its copy have in common; None without a time, since answers that were not timed may be equal
-    by chance."""
-    response = exchange.response
-    return None if exchange.started is None else (response.id, exchange.started, response.text, tuple(
-        (call.id, call.arguments) for call in response.tool_calls))
-
-
-def _opens_turn(exchange: Exchange) -> bool:
-    if exchange.recorded_place is TurnPlace.REQUEST:
-        return True  # as behind the result of a call after which the operator went on otherwise
-    roles = {message.role for message in exchange.request.messages} if exchange.request is not None else set()
-    return roles == {Role.USER}
+        source, responses=len(new_exchanges), notices=(*source.notices, *notices),
+        acts=tuple(act for act in source.acts if act.entry not in entries),
+        answers=tuple(each for each in source.answers if each.entry not in entries),
+        copies={number + 1: origin for number, origin in copies.items()}), new_exchanges

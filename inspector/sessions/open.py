@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import IO, NamedTuple
 
 from inspector.config import files
 from inspector.sessions import NO_ANSWER, intake, redact
-from inspector.sessions.build import UnbuiltExchange, build, mask_seams
+from inspector.sessions.build import UnbuiltExchange, build
 from inspector.sessions.copies import OpenedFile, each_once
 from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choose, reading_of
 from inspector.sessions.intake import STDIN, unpack
+from inspector.sessions.join import is_spread, join_files, turns_of
 from inspector.sessions.recording import (
     ODD,
     Exchange,
@@ -26,12 +27,10 @@ from inspector.sessions.recording import (
     RawExchange,
     Recording,
     Skipped,
-    TurnPlace,
-    TurnRecord,
     UnreadableError,
     unusable,
 )
-from inspector.sessions.thread import entry_name, entry_word, thread
+from inspector.sessions.thread import entry_name, entry_word
 from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 
@@ -60,7 +59,7 @@ def open_paths(
         CallerError: there is no such API or profile.
     """
     options = options_of(api, profile)._replace(signed=signed)
-    return join_files(each_once(one for path in paths for one in _open(path, options, stdin)))
+    return join_files(each_once((one for path in paths for one in _open(path, options, stdin)), turns_of))
 
 
 def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Recording | None:
@@ -112,7 +111,7 @@ def open_each(paths: Sequence[str], *, api: str | None, profile: str | None) -> 
             yield unread(name, skipped, done)
             continue
         beside.update(source.path for source, _ in found[1:])
-        if _is_spread(found[0]):
+        if is_spread(found[0]):
             spread.setdefault(os.path.dirname(name), []).extend(found)
         else:
             yield FileGroup((name,), join_files(found), done, len(every))
@@ -131,53 +130,6 @@ def options_of(api: str | None, profile: str | None) -> Options:
     if profile is not None:
         profile_named(profile)
     return Options(api, profile, intake.Room())
-
-
-def _is_spread(one: OpenedFile) -> bool:
-    """Whether a logger wrote one pair of request and response per file, so that a conversation extends over the files
-    of its folder."""
-    source, found = one
-    return source.format == "pairs" and len(found) == 1
-
-
-def join_files(
-    files: Sequence[OpenedFile],
-    thread: Callable[[list[Exchange], Sequence[Sequence[int]]], tuple[TurnRecord, ...]] = thread,
-    mask_seams: Callable[
-        [list[Exchange], Sequence[TurnRecord], Mapping[str, redact.Counts]], list[Exchange]] = mask_seams,
-) -> Recording:
-    """The readings, with turns found: within each file, and across files that share a conversation."""
-    inputs: list[Input] = []
-    exchanges: list[Exchange] = []
-    groups: dict[str, list[int]] = {}
-    for source, found in files:
-        start = len(exchanges)
-        exchanges.extend(found)
-        inputs.append(source)
-        if found:
-            spread = _is_spread((source, found))
-            group = f"folder {os.path.dirname(source.path)}" if spread else f"file {len(inputs)}"
-            groups.setdefault(group, []).extend(range(start, len(exchanges)))
-    if any(exchange.recorder is not None for exchange in exchanges):
-        # Only for transcripts: this import loads a wire format and costs 2.4 ms of the start.
-        from inspector.sessions.transcripts.ending_rules import settle
-
-        settle(exchanges, inputs)
-    turns = thread(exchanges, list(groups.values()))
-    _inherit(exchanges, turns)
-    clean = mask_seams(exchanges, turns, {input_file.path: input_file.masked for input_file in inputs})
-    return Recording(tuple(inputs), tuple(clean), turns)
-
-
-def _inherit(exchanges: list[Exchange], turns: Sequence[TurnRecord]) -> None:
-    """Gives a polled response the request that it answers, whose tools and cap hold for it too."""
-    for link in (link for turn in turns for link in turn.links):
-        one = exchanges[link.index]
-        if one.request is None and link.place is TurnPlace.RESUME and link.parent is not None:
-            original = exchanges[link.parent].request
-            if original is not None:
-                request = replace(original, previous_id=one.response.id, stream=False)
-                exchanges[link.index] = replace(one, request=request)
 
 
 def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[OpenedFile]:

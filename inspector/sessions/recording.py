@@ -203,6 +203,8 @@ class Input:
     answers: tuple[ToolAnswer, ...] = ()
     masked: Counter[str] = field(default_factory=Counter)
     """Kind of credential -> the number that was masked."""
+    copies: Mapping[int, str] = field(default_factory=dict)
+    """Number of a turn that is left out as a copy, from 1 -> the path of the file that has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +236,11 @@ class TurnRecord(NamedTuple):
     """The name of the live run whose answers end the turn; None if the whole turn was recorded."""
     remainder: tuple[Link, ...] = ()
     """The recorded exchanges of the turn after the point at which the live run began."""
+
+    @property
+    def responses(self) -> tuple[int, ...]:
+        """The indices of its responses."""
+        return tuple([link.index for link in (*self.links, *self.remainder)])
 
 
 class Conversation(NamedTuple):

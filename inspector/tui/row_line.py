@@ -57,10 +57,18 @@ def _turn(listed: TurnList, text: str) -> int:
     here, number = listed.current_row, whole_number(text)
     found = next((at for at, row in enumerate(listed.shown) if here is not None and isinstance(row, TurnRow)
                   and row.session == here.session and row.number == number), None)
+    if found is None and here is not None and _is_copy(listed, here, number):
+        raise CallerError(f"turn {text}: it is a copy, listed with {here.origin}")
     if found is None:
         which = in_quotes(text) if text else "without a number"
         raise CallerError(f"turn {which}: no row of this session has it")
     return found
+
+
+def _is_copy(listed: TurnList, here: TurnRow, number: int | None) -> bool:
+    """Whether a turn of the session at the cursor is left out as a copy, and not only by the filter."""
+    kept = {row.number for row in listed.rows if row.session == here.session}
+    return bool(here.copied) and number is not None and 1 <= number <= here.of and number not in kept
 
 
 def _file(listed: TurnList, text: str) -> int:

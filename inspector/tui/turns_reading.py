@@ -19,6 +19,7 @@ from textual.worker import get_current_worker
 from inspector.report.lines.spans import count_of, one_line
 from inspector.report.turn_rows import TurnRow, name_of
 from inspector.sessions import intake
+from inspector.sessions.copies import stored_keys
 from inspector.tui.delivery import copy_text
 from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
 from inspector.tui.turn_list import Section, TurnList, rows_of_session
@@ -236,7 +237,12 @@ def _show(table: ReadingScreen, read: OpenSession, view: str) -> None:
 def _turn_of(row: TurnRow | None, read: OpenSession) -> int | None:
     """The turn of a row in the session of all files; None if it cannot be identified."""
     recording = read.original.view.replay.case.recording
+    if row is None:
+        return None
+    if row.keys and "" not in row.keys:  # there, copies are left out, which gives turns other numbers
+        equal = (number for number, turn in enumerate(recording.turns) if len(turn.responses) == len(row.keys)
+                 and stored_keys(recording.exchanges[index] for index in turn.responses) == row.keys)
+        return next(equal, None)
     turns = [number for number, turn in enumerate(recording.turns)
-             if row is not None and recording.exchanges[turn.links[0].index].path in row.paths]
-    number = row.number - 1 - row.copied if row is not None else -1  # all files together have no copies
-    return turns[number] if 0 <= number < len(turns) else None
+             if recording.exchanges[turn.links[0].index].path in row.paths]
+    return turns[row.number - 1] if 0 < row.number <= len(turns) else None

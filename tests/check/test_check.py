@@ -13,13 +13,16 @@ from pathlib import Path
 import pytest
 
 from inspector import check, commands
-from inspector.check import check_file, check_paths, merge, report_forms
+from inspector.check import check_file, check_paths, merge, report_forms, stats
 from inspector.check.report_forms import FORMS, place
 from inspector.check.rules import RULES, selected_rules
+from inspector.report.row_counts import count_rows
+from inspector.report.turn_rows import rows_of
 from loop_core.errors import CallerError
 from tests.scenes import transcripts as agents
 from tests.scenes.recordings import ASKS, CUT, PARTS, TOOLS, asked, call, chat, continued, exchange, lines, user
 
+SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 WHOLE = asked(ASKS, chat("All of it."), max_tokens=50)
 LOST = asked([user("Two?")], chat("Half of <it> & more", "length"), max_tokens=7)
 HELD = asked([user("Three?")], chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS)
@@ -139,6 +142,81 @@ def test_the_processes_end_with_a_caller_that_is_killed(tmp_path):
     assert [caller.stdout.readline() for _ in range(40)][-1] == "40\n", "its processes are at work"
     caller.kill()
     caller.communicate(timeout=20)  # its output ends when the last process is gone
+
+
+# -- copies of turns ---------------------------------------------------------------------------------------------------
+
+BEGUN = (agents.prompt("a plan"), agents.block(agents.text("Half of"), stop="max_tokens"),
+         agents.prompt("again"), agents.block(agents.text("Whole."), "msg_02", "end_turn"))
+ON = (agents.prompt("go on"), agents.block(agents.text("Half of the"), "msg_03", "max_tokens"))
+OTHER, THIRD = ((agents.prompt("or else", timestamp=f"{day}T00:00:00Z"),
+                 agents.block(agents.text("Fine."), key, "end_turn", timestamp=f"{day}T00:00:01Z"))
+                for day, key in (("2026-02-07", "msg_04"), ("2026-02-08", "msg_05")))
+
+
+@pytest.fixture
+def resumed(tmp_path: Path) -> Path:
+    """A session, one that was resumed from it, one resumed from that, and one forked from the first."""
+    for name, more in (("a", ()), ("b", ON), ("c", (*ON, *OTHER)), ("d", THIRD)):
+        (tmp_path / f"{name}.jsonl").write_text(agents.claude(*BEGUN, *more))
+    return tmp_path
+
+
+def test_a_turn_that_a_session_copied_is_checked_in_the_file_that_has_it_first(resumed):
+    report = check_paths([str(resumed)], selected_rules(), jobs=None)
+    assert [(Path(each.file).name, each.turn) for each in report.problems if each.rule == "answer-cut"] == [
+        ("a.jsonl", 1), ("b.jsonl", 3)]
+    assert [[turn.turn for turn in file.turns] for file in report.files] == [[1, 2], [3], [4], [3]]
+    assert report.copied == 2 + 3 + 2
+
+
+def test_reports_merge_in_any_order_to_the_same_turns(resumed):
+    a, b, c, d = (check_file(path) for path in sorted(resumed.iterdir()))
+    whole = merge([a, b, c, d])
+    assert merge([merge([d, c]), merge([b, a])]) == merge([merge([c]), a, merge([b, d])]) == whole
+    assert pickle.loads(pickle.dumps(whole)) == whole
+    assert len(merge([b]).turns) == len(b.turns) == 3, "alone, a file is whole"
+
+
+def test_every_form_says_how_many_copies_are_left_out_and_names_no_turn_of_them(resumed):
+    paths = [resumed / "a.jsonl", resumed / "b.jsonl"]
+    report = merge(map(check_file, paths))
+    for form in ("text", "md"):
+        assert "3 turns (2 copies of turns left out)" in FORMS[form](report).replace("\n  ", " ")
+    files = json.loads(FORMS["json"](report))["files"]
+    assert [(file["turns"], file.get("copied")) for file in files] == [(2, None), (1, 2)]
+    assert [case.get("name") for case in ElementTree.fromstring(FORMS["junit"](report)).iter("testcase")] == [
+        "turn 1", "turn 2", "turn 3"]
+    assert "3 turns (2 copies of turns left out) in 2 files" in stats.text(report)
+    assert json.loads(stats.as_json(report))["copied"] == 2
+
+
+def test_a_filter_changes_neither_the_numbers_of_turns_nor_what_is_a_copy(resumed):
+    paths = [str(resumed / "a.jsonl"), str(resumed / "b.jsonl")]
+    for words, found, copied in (("stop:max_tokens", ["a1", "b3"], 1), ("stop:end_turn", ["a2"], 1)):
+        report = check_paths(paths, selected_rules(), jobs=None, filter_text=words)
+        assert [f"{Path(file.path).stem}{turn.turn}" for file in report.files for turn in file.turns] == found
+        assert {f"{Path(each.file).stem}{each.turn}" for each in report.problems} <= {*found}
+        assert report.copied == copied
+
+
+def test_simulated_turns_are_counted_apart_as_in_the_table(tmp_path):
+    """A session with a stand-in: nobody was asked for one of its answers."""
+    source = SAMPLES / "01-cut-call-and-long-answer.session.jsonl"
+    records = [json.loads(line) for line in source.read_text().splitlines()]
+    *_, last = (record for record in records if record.get("type") == "response")
+    last["simulated"] = True
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    before, report = check_file(source), check_file(path)
+    assert len(report.turns) == len(before.turns) == 2
+    counts = count_rows(rows_of(agents.viewed(path)))
+    assert (counts.turns, counts.simulated) == (1, 1)
+    assert "1 turn + 1 SIMULATED (~), " in report_forms.totals_line(report)
+    assert "1 turn + 1 SIMULATED (~) in 1 file" in stats.text(report)
+    document = stats.document(report)
+    assert (document["turns"], document["simulated"]) == (1, 1)
+    assert [row["turns"] for row in document["by_model"]] == [1]
 
 
 # -- forms -------------------------------------------------------------------------------------------------------------

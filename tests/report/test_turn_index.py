@@ -105,3 +105,15 @@ def test_search_gives_hits_as_text_and_json_and_writes_nothing_beside_them(place
     assert json.loads(inspector("search", "zebra", "--json").out)["hits"][0]["number"] == 1
     assert inspector("search", "giraffe").code == 1
     assert {each: each.stat().st_mtime_ns for each in (tmp_path / "home").rglob("*")} == before
+
+
+def test_search_lists_a_turn_that_another_session_copied_once(place, inspector):
+    again = place.with_name("b.jsonl")
+    again.write_text(claude(prompt(f"say hello with {KEY}"), block(text("Hello, zebra."), stop="end_turn"),
+                            prompt("once more"), block(text("Hello, zebra."), "msg_02", stop="end_turn")))
+    said = inspector("search", "zebra")
+    assert sorted(line.partition(": ")[0] for line in said.out.splitlines()) == [
+        f"{place}  turn 1", f"{again}  turn 2"]
+    assert said.err == "inspector: 2 turns (1 copy of a turn left out)\n"
+    hits = json.loads(inspector("search", "zebra", "--json").out)["hits"]
+    assert sorted((hit["file"], hit["number"]) for hit in hits) == [(str(place), 1), (str(again), 2)]

@@ -48,6 +48,8 @@ from tests.scenes.recordings import (
     shown,
     user,
 )
+from tests.scenes.transcripts import block, claude, prompt
+from tests.scenes.transcripts import text as said
 
 ROOT = Path(__file__).parents[2]
 ANSWERED = asked(ASKS, chat("Done."))
@@ -435,6 +437,18 @@ def test_simulated_turns_are_counted_beside_the_recorded_ones() -> None:
     assert next(overview(rows_of(view), True)) == "1 turn + 1 SIMULATED (~) in 1 session"
     (worst,) = turn_table.worst_of_sessions(rows_of(view))
     assert worst.turns == (("COMPLETE", 1), (f"SIMULATED {word}", 1))
+
+
+def test_a_report_says_how_many_copies_it_leaves_out_and_numbers_turns_as_their_file_does(tmp_path: Path) -> None:
+    begun = (prompt("a"), block(said("A"), stop="end_turn"), prompt("b"), block(said("B"), "msg_02", stop="end_turn"))
+    first, again = (tmp_path / f"{name}.jsonl" for name in "ab")
+    first.write_text(claude(*begun))
+    again.write_text(claude(*begun, prompt("c"), block(said("C"), "msg_03", stop="max_tokens")))
+    view = session_of(open_case(open_paths([str(first), str(again)])), [str(first), str(again)]).original.view
+    report = text(view, table=True)
+    assert report.splitlines()[0] == "3 turns in 2 sessions (2 copies of turns left out)"
+    assert f"  file: {again}, turn 3 of 3" in report
+    assert f"  file: {first}, turn 2 of 2" in report
 
 
 def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_attention() -> None:

@@ -122,6 +122,26 @@ def test_a_copied_turn_is_counted_in_the_file_that_was_written_first(tmp_path: P
     assert [given.responses for given in open_paths(list(map(str, paths))).inputs] == answers
 
 
+def test_the_notices_of_a_chain_name_each_file_that_has_turns_of_it(tmp_path: Path):
+    a, b, c = (session(tmp_path / f"{name}.jsonl", *PLAN, *DONE, *more)
+               for name, more in (("a", ()), ("b", MORE), ("c", (*MORE, *LATER))))
+    assert list(open_paths([str(a), str(b), str(c)]).inputs[2].notices[-2:]) == [
+        f"{c}: answers copied from another session, which are counted there ({a}): 3",
+        f"{c}: answers copied from another session, which are counted there ({b}): 1"]
+
+
+def test_between_turns_that_stay_none_is_left_out(tmp_path: Path):
+    """The next turn tells how a call of the one before it ended."""
+    called = (prompt("first"), block(use(path="a"), "msg_08", stop="max_tokens"))
+    answered = (result("ok"), block(text("So far."), "msg_09", stop="end_turn"))
+    copied = (prompt("more", timestamp="2026-02-06T07:00:00Z"),
+              block(text("Yes."), "msg_04", stop="end_turn", timestamp="2026-02-06T07:00:01Z"))
+    first = session(tmp_path / "a.jsonl", *copied)
+    other = session(tmp_path / "b.jsonl", *called, *answered, *copied, *LATER)
+    assert listed(first, other) == ["a1", "b1", "b2", "b3"]
+    assert len(words(first, other)) == 4
+
+
 def test_the_table_keeps_a_turn_that_goes_on_in_another_file(tmp_path: Path):
     first, again = session(tmp_path / "a.jsonl", *PLAN), session(tmp_path / "b.jsonl", *PLAN, *DONE)
     assert listed(first, again) == ["a1", "a2", "b2 1"]
@@ -207,3 +227,27 @@ def test_steps_without_a_time_may_be_equal_by_chance(tmp_path: Path):
     one = trajectory(tmp_path / "a.json", "One.", timed=False)
     two = trajectory(tmp_path / "b.json", "One.", "Two.", timed=False)
     assert len(open_paths([str(one), str(two)]).exchanges) == 3
+
+
+def test_between_a_step_without_a_time_and_others_that_stay_none_is_left_out(tmp_path: Path):
+    one = trajectory(tmp_path / "a.json", "One.")
+    two = trajectory(tmp_path / "b.json", "Zero.", "One.", "Three.")
+    document = json.loads(two.read_text())
+    del document["steps"][1]["timestamp"]
+    two.write_text(json.dumps(document))
+    assert [exchange.response.text for exchange in open_paths([str(one), str(two)]).exchanges] == [
+        "One.", "Zero.", "One.", "Three."]
+
+
+def test_which_of_two_equal_files_stays_whole_does_not_depend_on_the_order_of_reading(tmp_path: Path):
+    old, one, two = (session(tmp_path / f"{name}.jsonl", *PLAN, *DONE, *more)
+                     for name, more in (("a", ()), ("b", MORE), ("c", MORE)))
+    rows = ["a1", "a2", "b3 2", "c1", "c2", "c3"]
+    assert sorted(listed(old, one, two)) == sorted(listed(two, one, old)) == rows
+
+
+def test_a_turn_that_goes_on_in_a_second_file_is_in_that_file_for_a_third(tmp_path: Path):
+    a, b, c = (session(tmp_path / f"{name}.jsonl", *PLAN, *more)
+               for name, more in (("a", ()), ("b", DONE), ("c", (*DONE, *MORE))))
+    assert [notice.split("there ")[1] for notice in open_paths([str(a), str(b), str(c)]).inputs[2].notices[-2:]] == [
+        f"({a}): 1", f"({b}): 2"]

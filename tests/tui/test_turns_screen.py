@@ -399,19 +399,25 @@ async def test_a_folder_is_listed_worst_first_and_what_was_not_read_comes_last_w
         assert "no session" in shown
 
 
-async def test_a_resumed_session_shows_its_own_turns_and_names_the_file_of_those_that_it_copied(tmp_path: Path) -> None:
+@pytest.fixture
+def resumed(tmp_path: Path) -> Path:
+    """A folder with a session and one that was resumed from it."""
     common = (prompt("say hello"), block(text("Hello."), stop="end_turn"), prompt("go on"),
               block(text("On."), "msg_02", stop="end_turn"))
     for name, more in (("a-resumed", (prompt("plan"), failed())), ("b-first", ())):
         (tmp_path / f"{name}.jsonl").write_text(claude(*common, *more))
-    app = LoopInspector([str(tmp_path)])
+    return tmp_path
+
+
+async def test_a_resumed_session_shows_its_own_turns_and_names_the_file_of_those_that_it_copied(resumed: Path) -> None:
+    app = LoopInspector([str(resumed)])
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
         assert [(row.file.rpartition("/")[2], row.number) for row in listed_rows(listed)] == [
             ("a-resumed.jsonl", 3), ("b-first.jsonl", 1), ("b-first.jsonl", 2)]
         shown = page(app)
         assert "3 turns in 2 sessions (2 copies of turns left out)" in shown
-        assert "3 of 3 (2 before it are copies, listed with b-first.jsonl)" in shown
+        assert "3 of 3 (2 turns of its file are copies, listed with b-first.jsonl)" in shown
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SessionScreen))
         assert "turn 3 of 3" in page(app), "the file is opened whole"
@@ -420,6 +426,32 @@ async def test_a_resumed_session_shows_its_own_turns_and_names_the_file_of_those
         await pilot.press("p")
         await until(pilot, lambda: isinstance(app.screen, PoliciesScreen))
         assert [screen.came_from for screen in app.screen_stack if isinstance(screen, SessionScreen)] == [0]
+
+
+@pytest.mark.parametrize(("number", "says"), [
+    (2, "turn 2: it is a copy, listed with b-first.jsonl"), (4, "no row of this session has it")])
+async def test_a_line_that_names_a_copied_turn_says_which_file_has_it(resumed: Path, number: int, says: str) -> None:
+    app = LoopInspector([str(resumed)])
+    async with app.run_test(size=SIZE) as pilot:
+        assert (await read(app, pilot)).current_row.copied == 2
+        await pilot.press(":", *f"turn {number}", "enter")
+        await pilot.pause()
+        assert says in page(app)
+
+
+@pytest.mark.parametrize(("number", "turn"), [(1, 1), (2, 2), (3, 0)])
+async def test_a_view_over_all_begins_at_the_row_although_the_original_of_its_session_was_not_read(
+    resumed: Path, number: int, turn: int
+) -> None:
+    app = LoopInspector([str(resumed)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        listed.set_rows(str(resumed / "b-first.jsonl"), [])  # as after reading was stopped
+        listed.relist()
+        listed.choose(next(at for at, row in enumerate(listed_rows(listed)) if row.number == number))
+        await pilot.press("p")
+        await until(pilot, lambda: isinstance(app.screen, PoliciesScreen))
+        assert [screen.came_from for screen in app.screen_stack if isinstance(screen, SessionScreen)] == [turn]
 
 
 async def test_sessions_of_one_name_are_told_apart_by_their_files(tmp_path: Path) -> None:

@@ -1,0 +1,153 @@
+"""The report of `inspector check`: problems and turns by file, as plain values, and how reports are merged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from inspector.report.lines.counts import copies_left_out, simulated_beside
+from inspector.sessions.copies import copies_in
+
+
+class Problem(NamedTuple):
+    """A problem that a rule found, with its place."""
+
+    rule: str
+    severity: str
+    """`error`, `warning` or `info`."""
+    message: str
+    file: str
+    turn: int
+    """The number of the turn in its file, from 1."""
+    record: int | None = None
+    """The index of the file's entry with the response, from 0; None if the turn has no response. For a problem of the
+    whole turn it is the response that decided the verdict."""
+    line: int | None = None
+    """The first line of the file with the response, from 1; None if the file's entries are not lines."""
+    start: int | None = None
+    """The offset of the first byte that shows the problem, in the body of the response."""
+    end: int | None = None
+    pointer: str = ""
+    """The JSON pointer to the value that shows the problem, in the body of the response."""
+    model: str = ""
+    agent: str = ""
+    fingerprint: str = ""
+    """A hash that identifies the problem; it does not change if the answer moves within its file or to another file."""
+
+
+class TurnEnd(NamedTuple):
+    """How a turn ended, for statistics."""
+
+    turn: int
+    """The number of the turn in its file, from 1."""
+    verdict: str
+    severity: str
+    complete: bool
+    model: str
+    agent: str
+    day: str
+    """The date on which the turn began, in UTC, such as `2026-11-23`; empty if no time was recorded."""
+    reason: str
+    output: int
+    """The output tokens of the turn's answers, without those of uncounted answers."""
+    uncounted: int
+    """The number of answers without a token count."""
+    simulated: bool
+    """Whether an answer of the turn was made up, as by a stand-in."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the answer of the turn was lost: cut, broken or empty, or with a held call or one that ran cut."""
+        return self.severity == "error"
+
+
+class FileProblems(NamedTuple):
+    """The problems and turns of one file."""
+
+    path: str
+    every_problem: tuple[Problem, ...] = ()
+    every_turn: tuple[TurnEnd, ...] = ()
+    error: str = ""
+    """Why the file, or a part of it, could not be read; empty if all of it was read."""
+    unread: tuple[tuple[str, int], ...] = ()
+    """The known formats that this program cannot read, each with the number of the file's exchanges in it."""
+    keys: tuple[tuple[str, ...], ...] = ()
+    """For each turn of the file the keys of its answers, by which copies are found; empty if there cannot be any."""
+    copies: frozenset[int] = frozenset()
+    """The numbers of the turns that are copies of turns of other files in the report."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The problems of all turns but copies."""
+        return tuple(problem for problem in self.every_problem if problem.turn not in self.copies)
+
+    @property
+    def turns(self) -> tuple[TurnEnd, ...]:
+        """All turns but copies."""
+        return tuple(turn for turn in self.every_turn if turn.turn not in self.copies)
+
+
+class Report(NamedTuple):
+    """The problems and turns of several files, ordered by path."""
+
+    files: tuple[FileProblems, ...] = ()
+    skipped: int = 0
+    """The number of files in the given folders that are not sessions."""
+    spread: bool = False
+    """Whether the report covers a single exchange of a logger, whose conversation may extend over several files."""
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The problems of all files."""
+        return [problem for file in self.files for problem in file.problems]
+
+    @property
+    def turns(self) -> list[TurnEnd]:
+        """The turns of all files."""
+        return [turn for file in self.files for turn in file.turns]
+
+    @property
+    def recorded_turns(self) -> list[TurnEnd]:
+        """The turns of all files that are counted: those that were not simulated."""
+        return [turn for turn in self.turns if not turn.simulated]
+
+    @property
+    def not_counted(self) -> str:
+        """The words beside the number of turns about those that it does not count; empty if it counts all."""
+        return f"{simulated_beside(len(self.turns) - len(self.recorded_turns))}{copies_left_out(self.copied)}"
+
+    @property
+    def copied(self) -> int:
+        """The number of turns that are left out, since they are copies of turns of other files."""
+        return sum(len(file.every_turn) - len(file.turns) for file in self.files)
+
+    @property
+    def unread(self) -> Counter[str]:
+        """Name of a known format that cannot be read -> the number of exchanges in it."""
+        return sum((Counter(dict(file.unread)) for file in self.files), Counter())
+
+    @property
+    def errors(self) -> list[str]:
+        """The files that could not be read, with the reason."""
+        return [file.error for file in self.files if file.error]
+
+    def keep(self, predicate: Callable[[Problem], bool]) -> Report:
+        """The report with only the wanted problems."""
+        return self._replace(files=tuple(
+            file._replace(every_problem=tuple(filter(predicate, file.every_problem))) for file in self.files))
+
+
+def merge(reports: Iterable[Report]) -> Report:
+    """Merges reports. If a file is in several of them, its first result is used; turns that were copied from one file
+    to another, as into that of a resumed session, are left out of the copy."""
+    found: dict[str, FileProblems] = {}
+    skipped = 0
+    for report in reports:
+        skipped += report.skipped
+        for file in report.files:
+            found.setdefault(file.path, file)
+    copies = copies_in({path: file.keys for path, file in found.items()})
+    return Report(tuple(
+        found[path]._replace(copies=frozenset(place + 1 for place in copies.get(path, ())))
+        for path in sorted(found)), skipped)
