@@ -35,6 +35,8 @@ def stored_keys(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
 
 
 def _key(exchange: Exchange, started: str) -> str:
+    import hashlib  # the import takes 4 ms, which a command over one file saves
+
     response = exchange.response
     content = response.id, started, response.text, tuple((call.id, call.arguments) for call in response.tool_calls)
     digest = hashlib.blake2b(repr(content).encode("utf-8", "replace"), digest_size=8).hexdigest()

@@ -258,7 +258,7 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
         if not is_session:
             from inspector.sessions.importers.known_formats import other_encoding
 
-            return f"{name}: {other_encoding(head) or 'no session'}", []
+            return f"{name}: {'empty' if not head else other_encoding(head) or 'no session'}", []
         source, found = read_file(name, options, head)
     except (OSError, intake.BoundError) as why:
         return f"{name}: {_unread(why)}", []

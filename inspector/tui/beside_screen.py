@@ -103,6 +103,7 @@ class SideBySide(Screen[int | None]):
     def __init__(self, left: TurnSide, right: TurnSide) -> None:
         super().__init__()
         self._pairs = PairList(TurnPair(left, right))
+        self._is_tall = True
 
     def compose(self) -> ComposeResult:
         """Yields a title, the columns, the texts and the key bar."""
@@ -118,26 +119,34 @@ class SideBySide(Screen[int | None]):
         self._show()
 
     def on_resize(self) -> None:
-        """Aligns the names of the turns with their columns again."""
+        """Aligns the names of the turns with their columns again; moves the sentence about the differences, if it has
+        to."""
         self._head()
+        if self._is_tall != (self.size.height >= TALL):
+            self._show_texts()
         self._pairs.show_cursor()
 
     def _head(self) -> None:
         pair, width, measure = self._pairs.pair, self.size.width - 2, paint_of(self.app).measure
         which = f"Turn {pair.left.view.number(pair.left.turn)} in both runs  " if pair.one_turn else "Two turns  "
         title = (Span(which, Tone.TITLE), Span(pair.summary(), Tone.STRONG))
-        # A low screen has no second row for it.
+        # A low screen has no second row for it: there it is whole above the texts.
         whole = self.size.height >= TALL
         self.query_one("#beside-title", WrappedLines).lines = [title if whole else clip(title, width, measure)]
         self.query_one("#beside-head", Note).line = pair.head(width, measure)
 
     def _show(self) -> None:
         """Shows the pair of turns at the current place."""
-        pair = self._pairs.pair
         self._head()
-        self.query_one("#texts", TextView).sheet = LineSheet([(Span("left to right", Tone.DIM),), *pair.texts()])
+        self._show_texts()
         self._pairs.fit_rows()
         self._pairs.show_cursor()
+
+    def _show_texts(self) -> None:
+        pair, self._is_tall = self._pairs.pair, self.size.height >= TALL
+        first: list[Line] = [] if self._is_tall else [(Span(pair.summary(), Tone.STRONG),)]
+        self.query_one("#texts", TextView).sheet = LineSheet(
+            [*first, (Span("left to right", Tone.DIM),), *pair.texts()])
 
     def action_difference(self, by: int) -> None:
         """Moves the cursor to another difference."""

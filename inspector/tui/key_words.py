@@ -47,8 +47,8 @@ PURPOSES: Mapping[str, str] = {
     "Live turn": "live picker.live providers.play calls result body budget ask begin",
     "Open, copy, export": "picker copy export report turns.export turns.copy tune.copy tune.copy-cell tune.export "
                           "beside.copy",
-    "Help and leaving": "help palette theme back close quit interrupt prompt choose beside.leave help.leave tree.leave "
-                        "stops.leave verdict.leave",
+    "Help and leaving": "help palette theme back close quit interrupt suspend prompt choose beside.leave help.leave "
+                        "tree.leave stops.leave verdict.leave",
 }
 """Heading of the help, in order -> the ids of its bindings; an id without a dot stands for all that begin with it."""
 EVERYWHERE = "Everywhere in the app"
@@ -63,6 +63,7 @@ def purpose_of(name: str) -> str:
 
 SYNONYMS: Mapping[str, str] = {
     "back": "quit exit leave return", "quit": "exit leave end", "interrupt": "quit exit leave", "close": "cancel",
+    "suspend": "shell background stop",
     "help": "keys shortcuts bindings", "theme": "colours colors dark light contrast", "search": "find grep",
     "turns.search": "find grep", "filter": "find narrow only", "turns.filter": "find narrow only",
     "compare": "diff difference two", "runs": "diff branches compare", "tab.diff": "changes compare",

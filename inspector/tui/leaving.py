@@ -1,10 +1,11 @@
 """Closing, going back and leaving the program: `q` leaves it from the first screen, `ctrl+c` when pressed twice, `esc`
-never."""
+never; `ctrl+z` gives the terminal back to the shell."""
 
 from __future__ import annotations
 
+import os
 from time import monotonic
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from textual.app import App
 from textual.binding import Binding, BindingType
@@ -19,8 +20,25 @@ QUIT_PERIOD = 3.0
 """The time in seconds within which a second `ctrl+c` ends the program."""
 
 
+@runtime_checkable
+class UndoableField(Protocol):
+    """A field in which `ctrl+z` means undo, as in other programs: Textual's text area, which is imported late."""
+
+    def action_undo(self) -> None:
+        """Takes back what was typed last."""
+
+
 class PassingScreen(Screen[None]):
     """A screen that only leads to another, so that going back skips it."""
+
+
+def has_job_control() -> bool:
+    """Whether a shell started this process and can make it go on: it shares the terminal, but not the process group."""
+    try:
+        shell = os.getppid()
+        return os.getsid(shell) == os.getsid(0) and os.getpgid(shell) != os.getpgrp()
+    except (AttributeError, OSError):  # Windows has no process groups
+        return False
 
 
 def goes_back(app: App[Any]) -> bool:
@@ -38,6 +56,8 @@ class LeavingApp(App[int]):
         Binding("ctrl+q", "quit", "Quit", show=False, tooltip="Leave the program at once", id="quit", priority=True),
         Binding("ctrl+c", "interrupt", "Leave", show=False, id="interrupt", priority=True,
                 tooltip="Leave the program, pressed twice; in a field, copy what is selected"),
+        Binding("ctrl+z", "suspend", "Suspend", show=False, id="suspend", priority=True,
+                tooltip="Back to the shell, whose fg goes on here; in a text of several lines, undo"),
     ]
     _interrupted = -QUIT_PERIOD
     """The time of the last `ctrl+c`, on the monotonic clock."""
@@ -76,6 +96,16 @@ class LeavingApp(App[int]):
             return
         if not any(isinstance(screen, TurnScreen) and screen.asks_to_leave() for screen in self.screen_stack):
             self._leave_app()
+
+    def action_suspend(self) -> None:
+        """Stops the process until the shell makes it go on; without such a shell it would stop for ever."""
+        if isinstance(field := self.focused, UndoableField):
+            field.action_undo()
+            return
+        if self._driver is not None and self._driver.can_suspend and has_job_control():
+            self.action_suspend_process()
+        else:
+            self.tell("ctrl+z works only where a shell started the program, in a terminal")
 
     async def action_quit(self) -> None:
         """Quits at once; running turns are cancelled, and their recordings closed."""

@@ -76,14 +76,14 @@ class Panel(RowsInOneStyle):
         line = self._lines[y] if y < len(self._lines) else ()
         return paint_of(self.app).strip(line, width, base)
 
-    def key_at(self, event: Click) -> str | None:
+    def clicked_key(self, event: Click) -> str | None:
         """The key named at the clicked place."""
         at, rows = event.get_content_offset(self), self._lines or ()
         return key_at(rows[at.y], at.x, paint_of(self.app).measure) if at is not None and at.y < len(rows) else None
 
     def on_click(self, event: Click) -> None:
         """Presses a named key that was clicked. Textual calls this handler as well as the subclass's own."""
-        if (written := self.key_at(event)) is not None:
+        if (written := self.clicked_key(event)) is not None:
             self.app.simulate_key(key_of(written))
 
 
@@ -181,7 +181,7 @@ class VerdictPanel(Panel):
 
     def on_click(self, event: Click) -> None:
         """Opens the verdict in full, unless the click hit a named key."""
-        if self.key_at(event) is None:
+        if self.clicked_key(event) is None:
             self.post_message(ActionWanted("screen.verdict", self.screen))
 
 

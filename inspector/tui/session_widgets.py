@@ -46,7 +46,7 @@ class MachinePanel(Panel):
 
     def on_click(self, event: Click) -> None:
         """Unfolds the panel if it is a single row."""
-        if self.size.height == 1 and self.key_at(event) is None:
+        if self.size.height == 1 and self.clicked_key(event) is None:
             self.post_message(ActionWanted("screen.machine", self.screen))
 
 

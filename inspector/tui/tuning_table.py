@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from inspector.config.settings import INITIAL, Settings, command
 from inspector.replay.case import Case
-from inspector.report.lines.glyphs import SIMULATED
+from inspector.report.lines.glyphs import SIMULATED, UNBROKEN
 from inspector.report.lines.header import EMPTY as LEFT
 from inspector.report.lines.header import FULL
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, safe, spread_ends, wrap_line
@@ -191,7 +191,9 @@ class TuningTable:
         """The meaning of the marks."""
         more = f"  {SIMULATED} {Fidelity.SIMULATED}: {GUESS}" if any(self.tuning.simulated) else ""
         best = "".join(f"  {mark} {MEANINGS.get(name, name)}" for _, mark, name in self._named_cells())
-        return [(Span(f"{legend(self.show, self.tuning, self.turn)}{more}{best}  {CURSOR} here", Tone.DIM),)]
+        meanings = f"{legend(self.show, self.tuning, self.turn)}{more}{best}  {CURSOR} here".split("  ")
+        # No row ends between a mark and its meaning, or begins with a blank.
+        return [(Span(f"{UNBROKEN} ".join(each.replace(" ", UNBROKEN, 1) for each in meanings), Tone.DIM),)]
 
     def answers(self) -> list[Line]:
         """The smallest sufficient limits; the parameters of the run."""

@@ -27,6 +27,7 @@ from inspector.report.lines.spans import (
     join_groups,
     one_line,
     safe,
+    text_of,
     width_of,
     wrap_line,
 )
@@ -301,6 +302,9 @@ class TurnHeading(Panel):
 NO_MATCH_NOTE = "no turn passes the filter: f changes it, esc removes it"
 WHOLE_HINT: Line = (Span(" · ", Tone.DIM), *hint("V shows all"))
 
+BESIDE_TITLE = 7
+"""The number of columns of a border's title for its margins, and for the sign between the file and the row."""
+
 
 class TurnAbout(Panel):
     """The details of the current row, or advice if the filter leaves no row."""
@@ -313,11 +317,19 @@ class TurnAbout(Panel):
         super().__init__(id="turns-about")
         self._listed = turn_list
 
+    def on_resize(self) -> None:
+        """Names the file again, in as much room as there is now."""
+        self.follow()
+
     def follow(self) -> None:
         """Shows the current row; its file is shown in the border, where a long verdict cannot push it out of sight."""
         self.row = self._listed.current_row
         name = one_line(self.row.file.rpartition("/")[2]) if self.row is not None else ""
-        title = " · ".join(filter(None, (name, self._listed.position and f"row {self._listed.position}")))
+        position = self._listed.position and f"row {self._listed.position}"
+        room = self.size.width - len(position) - BESIDE_TITLE
+        if room > 0:  # without a size yet, nothing is cut
+            name = text_of(clip((Span(name),), room, paint_of(self.app).measure))
+        title = " · ".join(filter(None, (name, position)))
         self.border_title = Text(ascii_text(title) if paint_of(self.app).plain else title)
 
     def make(self, width: int) -> Sequence[Line]:

@@ -46,7 +46,7 @@ def share_of(path: str) -> str:
 def progress_within(path: str) -> str:
     """How much of a file was read, once its first turns are listed."""
     share = share_of(path)
-    return f"reading {(size_of(path) or 1) / 1e6:,.0f} MB{f': {share}' if share else ''}… the first"
+    return f"reading {(size_of(path) or 1) / 1e6:,.0f} MB{f': {share}' if share else ''}… so far"
 
 
 MeasuredRows = tuple[str, list[TurnRow], Mapping[str, int]]

@@ -146,7 +146,7 @@ def _spent_and_belief(end: End) -> Line:
     """The spend of a turn, and on which answers its end rests, or that the end is a guess."""
     spent = Span(f"{spent_words(end)}; ")
     if end.simulated:
-        return (spent, Span(f"{GUESS} (SIMULATED): made up from the recorded text, no model answered so", Tone.WARN))
+        return (spent, Span(f"{GUESS} (SIMULATED): made up from the recorded text; no model was asked", Tone.WARN))
     recorded = end.fidelity == Fidelity.RECORDED
     return (spent, Span("each of these answers was recorded" if recorded else end.fidelity, Tone.OK))
 

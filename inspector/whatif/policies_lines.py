@@ -236,8 +236,8 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
     return LineSheet([
         (Span(f"turn {turn + 1:,}", Tone.TITLE), Span(" under ", Tone.DIM), Span(policy.name, Tone.TITLE)),
         # The number of the turn in its file, as in the table of turns.
-        *([field("file", safe(f"{matrix.files[turn]} · turn {matrix.paths[: turn + 1].count(matrix.paths[turn]):,} of "
-                              "it"))] if matrix.files else []),
+        *([field("file", safe(f"turn {matrix.paths[: turn + 1].count(matrix.paths[turn]):,} of {matrix.files[turn]}"))]
+          if matrix.files else []),
         field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),
         field("why", safe(cell.why)),
         field("policy", Span(policy.title)),

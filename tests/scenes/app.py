@@ -149,8 +149,8 @@ def seen(app: App[Any]) -> list[str]:
 
 
 def page(app: App[Any]) -> str:
-    """The screen as one text."""
-    return "\n".join(row.rstrip() for row in seen(app))
+    """The screen as one text; a blank at which no row ends looks like any other."""
+    return "\n".join(row.replace("\u00a0", " ").rstrip() for row in seen(app))
 
 
 def told(app: App[Any]) -> str:

@@ -57,6 +57,14 @@ def test_a_key_does_one_thing_in_one_place(whole: type[DOMNode]) -> None:
             assert set(keys(one)) & set(keys(other)) == set(), (one, other)
 
 
+def test_no_method_is_called_because_its_name_is_that_of_a_key() -> None:
+    """Textual calls `key_at` of the widget with the focus when `@` is pressed."""
+    ours = [kind for kind in made_of(DOMNode) if kind.__module__.startswith("inspector.")]
+    assert len(ours) > len(OURS)
+    names = [f"{kind.__name__}.{name}" for kind in ours for name in vars(kind)]
+    assert [name for name in names if name.partition(".")[2].startswith(("key_", "_key_"))] == []
+
+
 def test_a_binding_of_any_screen_may_be_remapped_and_no_other() -> None:
     assert {"step.forward", "tree.remove", "stops.add", "prompt.complete", "palette", "list.down"} <= set(every_id())
     check_keys({"tree.remove": "f8", "stops.add": "f9,plus"})

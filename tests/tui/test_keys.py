@@ -1,10 +1,13 @@
 """Every key of the session screen does what its binding says, at one pane and at three."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.drivers.headless_driver import HeadlessDriver
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -777,6 +780,40 @@ async def test_control_c_copies_what_is_selected_in_a_field(app_on: AppOn) -> No
         await pilot.press(":", *"turn", "shift+home", "ctrl+c", "ctrl+c")
         assert pilot.app.is_running
         assert pilot.app.clipboard == "turn"
+
+
+@pytest.mark.parametrize(("place", "comes_back"), [
+    ({"process_group": 0}, True), ({}, False), ({"start_new_session": True}, False),
+])
+def test_a_shell_in_another_group_makes_a_stopped_program_go_on(place: dict[str, Any], comes_back: bool) -> None:
+    code = "from inspector.tui.leaving import has_job_control; print(has_job_control())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, **place)
+    assert done.stdout == f"{comes_back}\n"
+
+
+@pytest.mark.parametrize("shell", [True, False])
+async def test_control_z_gives_the_terminal_back_to_a_shell_or_says_why_not(
+    app_on: AppOn, monkeypatch: pytest.MonkeyPatch, shell: bool
+) -> None:
+    stops: list[bool] = []
+    monkeypatch.setattr("inspector.tui.leaving.has_job_control", lambda: shell)
+    monkeypatch.setattr(HeadlessDriver, "can_suspend", True)
+    monkeypatch.setattr(LoopInspector, "action_suspend_process", lambda app: stops.append(True))
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("ctrl+z")
+        assert ("ctrl+z works only where a shell started the program" in page(pilot.app)) is not shell
+        await pilot.press("e", "ctrl+z")
+        assert stops == [True, True] * shell
+        await pilot.press("escape")
+        session(pilot).step = 0
+        await pilot.press("W")
+        text = pilot.app.focused
+        before = text.text
+        await pilot.press("!")
+        assert text.text == f"{before}!"
+        await pilot.press("ctrl+z")
+        assert text.text == before
+        assert stops == [True, True] * shell, "in a text it undoes what was typed"
 
 
 async def test_control_q_quits_from_anywhere(app_on: AppOn) -> None:

@@ -150,6 +150,16 @@ async def test_arrows_and_tab_go_between_fields(app_on: AppOn) -> None:
         assert pilot.app.focused.id == "max_tokens"
 
 
+async def test_any_character_on_a_field_of_words_leaves_the_form_open(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        await pilot.press("e")
+        form = pilot.app.screen
+        form.query_one("#source", Cycle).focus()
+        await pilot.press("at", "x", "_", "1")
+        assert pilot.app.screen is form
+        assert form.query_one("#source", Cycle).value == "recording"
+
+
 async def test_another_max_tokens_is_answered_by_the_simulation_and_nothing_else_changes(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=(120, 40)) as pilot:
         before = session(pilot).run.view.turns[0].final_turn

@@ -754,6 +754,19 @@ async def test_on_a_low_screen_the_cell_has_several_rows_and_the_legend_follows_
         assert "✓ complete  ■ incomplete" in page(pilot.app)
 
 
+@pytest.mark.parametrize("width", range(70, 131, 10))
+async def test_no_row_of_the_legend_ends_at_a_mark_or_begins_with_a_blank(app_on: AppOn, width: int) -> None:
+    async with app_on().run_test(size=(width, 40)) as pilot:
+        screen = await opened(pilot)
+        legend = screen.query_one("#legend")
+        rows = [text_of(row) for row in legend.make(legend.size.width)]
+        assert len(rows) > 1
+        assert "".join(rows).endswith("◀\u00a0here")
+        for row in rows:
+            assert not row.startswith((" ", "\u00a0")), rows
+            assert row.rstrip()[-1] not in "✓■▷∅~▾◆◇◀", rows
+
+
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 
 

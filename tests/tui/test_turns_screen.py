@@ -399,6 +399,28 @@ async def test_a_folder_is_listed_worst_first_and_what_was_not_read_comes_last_w
         assert "no session" in shown
 
 
+async def test_a_long_name_of_a_file_leaves_room_for_the_number_of_its_row(tmp_path: Path) -> None:
+    for name in ("n" * 240, "\u6587" * 80):
+        (tmp_path / f"{name}.jsonl").write_text(claude(prompt("go"), block(text("Hello."), stop="end_turn")))
+    app = LoopInspector([str(tmp_path)])
+    async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        for row, size in ((1, SIZE), (1, (60, 20)), (2, (60, 20)), (2, (120, 35))):
+            await pilot.resize_terminal(*size)
+            await pilot.press("down" if row == 2 else "up")
+            await pilot.pause()
+            assert f"\u2026 \u00b7 row {row} of 2" in page(app), size
+
+
+async def test_a_file_without_a_byte_is_called_empty(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(claude(prompt("go"), block(text("Hello."), stop="end_turn")))
+    (tmp_path / "b.jsonl").touch()
+    app = LoopInspector([str(tmp_path)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        assert [(row.name, row.why) for row in listed_rows(listed)][1] == ("b", "empty")
+
+
 @pytest.fixture
 def resumed(tmp_path: Path) -> Path:
     """A folder with a session and one that was resumed from it."""

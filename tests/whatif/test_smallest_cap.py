@@ -65,7 +65,7 @@ def test_both_answers_stand_beside_each_other_with_why_each_may_be_believed():
     assert [end.complete for end in cap.below] == [False]
     told = said(tuned)
     assert told.startswith("turn 1 ✓ smallest max_tokens 3 with attempts=5 (t1) 5 answers (4 continuations), 13 output "
-                           "tokens; a guess (SIMULATED): made up from the recorded text, no model answered so")
+                           "tokens; a guess (SIMULATED): made up from the recorded text; no model was asked")
     assert "one less, 2 with attempts=5, fails: attempts stops it after 6 answers (5 continuations)" in told
     assert "from the recording, the smallest tried is 8 with attempts=1: 2 answers (1 continuation), 13 output" in told
     assert "fewest output tokens with attempts=0, max_tokens=13 1 answer, 13 output tokens; a guess" in told

@@ -55,6 +55,8 @@ def test_one_turn_under_two_runs_says_first_what_changed():
         "1–12 12 equal steps │ 1–12",
     ]
     assert "13 ■ AbortPartial retry_limit ≠ 13 → RequestContinuation 4 anchor" in lines
+    assert "15 → Request the agent went on ≠ none" in lines, "the turn ended before, as the run said"
+    assert sum("went on" in line for line in lines) == 1, "only where another run of the turn begins"
 
 
 def test_a_simulated_end_says_so_and_the_caps_stand_beside_each_other():
