@@ -323,9 +323,8 @@ def _takes(tool: Tool | None, name: str) -> bool | None:
 
 
 def means_empty_object(call: ToolCall, tool: Tool | None) -> bool:
-    """Whether missing arguments, or Groq's `null`, mean `{}`: only if the tool is known to have no parameter."""
-    missing = parse_call(call).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT)
-    return (missing or (call.arguments or "").strip() == "null") and takes_no_arguments(tool)
+    """Whether missing arguments mean `{}`: only if the tool is known to have no parameter."""
+    return parse_call(call).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and takes_no_arguments(tool)
 
 
 def is_phantom(call: ToolCall) -> bool:

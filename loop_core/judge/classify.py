@@ -226,8 +226,7 @@ def invalid_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
     if stop.normalized not in FINISHED:
         return None
     for call, reading in case.calls:
-        invalid = reading.shape in (ArgumentShape.INVALID, ArgumentShape.NOT_OBJECT)
-        if invalid and not means_empty_object(call, case.tool(call.name)):
+        if reading.shape in (ArgumentShape.INVALID, ArgumentShape.NOT_OBJECT):
             return Correction(Stop.MALFORMED_TOOL_CALL, None, call.at,
                               f"the arguments of {call.name} are invalid: {reading.problem}", Severity.ERROR)
     return None

@@ -197,9 +197,11 @@ def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: Sto
         return reason if call.kind is CallKind.FUNCTION else "never closed"
     if call.kind is CallKind.CUSTOM:
         return "no input was sent" if call.arguments is None else None
-    if reading.shape is ArgumentShape.COMPLETE or means_empty_object(call, tool):
+    if reading.shape is ArgumentShape.COMPLETE:
         return None
     if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
+        if means_empty_object(call, tool):
+            return None
         return f"{reading.problem}, and the tool is not known to need none"
     return _describe_parsing(reading)
 

@@ -215,15 +215,6 @@ def test_empty_arguments_mean_a_malformed_call_unless_the_tool_is_known_to_need_
             assert effective(reply(stop, call(arguments, "now", form=form))).stop.normalized is Stop.TOOL_CALL
 
 
-def test_null_as_arguments_is_malformed_unless_the_tool_is_known_to_need_none() -> None:
-    """Groq writes it for a tool without parameters (recorded)."""
-    for stop in (Stop.TOOL_CALL, Stop.END_TURN):
-        assert effective(reply(stop, call("null", "now"))).stop.normalized is Stop.TOOL_CALL
-    assert rules(effective(reply(Stop.TOOL_CALL, call("null")))) == ["judge.invalid_arguments"]
-    found = effective(reply(Stop.TOOL_CALL, call("null", "now")), replace(REQUEST, tools=()))
-    assert found.stop.normalized is Stop.MALFORMED_TOOL_CALL
-
-
 @pytest.mark.parametrize("form", list(ArgsForm))
 @pytest.mark.parametrize("arguments", ["", None])
 def test_an_optional_parameter_is_enough_to_hold_a_call_without_arguments(

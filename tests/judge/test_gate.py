@@ -45,7 +45,6 @@ def test_a_ready_verdict_says_whether_a_schema_was_checked() -> None:
 
 @pytest.mark.parametrize("blank", [
     call("", "now"), call(" ", "now"), call("", "now", form=ArgsForm.OBJECT), call(None, "now", form=ArgsForm.OBJECT),
-    call("null", "now"), call(" null\n", "now"),
 ])
 def test_empty_arguments_mean_the_empty_object_only_where_nothing_is_known_to_be_required(blank: ToolCall) -> None:
     assert admit(blank, AUTHORISED, NOW).arguments == {}
@@ -53,11 +52,6 @@ def test_empty_arguments_mean_the_empty_object_only_where_nothing_is_known_to_be
         assert admit(blank, AUTHORISED, tool).admission is HELD
     for stop in set(Stop) - {Stop.TOOL_CALL}:
         assert admit(blank, judged(stop), NOW).admission is HELD
-
-
-@pytest.mark.parametrize("odd", ["nul", "false", "[]", '""', "null{}", '"null"'])
-def test_only_a_whole_null_means_no_arguments(odd: str) -> None:
-    assert admit(call(odd, "now"), AUTHORISED, NOW).admission is HELD
 
 
 def test_arguments_that_never_came_are_none_only_where_there_are_no_parameters() -> None:
