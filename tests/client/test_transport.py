@@ -19,6 +19,7 @@ from inspector.live.recorder import Recorder
 from inspector.sessions import open_paths
 from loop_core.client import exchange
 from loop_core.client.address import Server, expected_speaker, key_header, public_url, url_of
+from loop_core.client.coding import CodingError
 from loop_core.client.exchange import Connection, Observer, ResponseReader, Retries, Timeouts, retry_after
 from loop_core.client.mask import Mask
 from loop_core.client.outgoing import LiveRequest
@@ -346,6 +347,7 @@ def test_a_prefill_is_sent_in_the_servers_own_way(fake: Fake, turned: Turned) ->
     (httpx.ProxyError("http://user:pass@proxy"), TransportEnd.RESET, "the proxy does not lead to 127.0.0.1:9"),
     (httpx.ConnectError("refused"), TransportEnd.RESET, "no connection to 127.0.0.1:9: refused"),
     (httpx.RemoteProtocolError("x"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
+    (CodingError("sent what is no gzip"), TransportEnd.RESET, "127.0.0.1:9 sent what is no gzip"),
 ])
 def test_what_httpx_raises_is_told_in_our_words(
     raised: Exception, end: TransportEnd, said: str, monkeypatch: pytest.MonkeyPatch
