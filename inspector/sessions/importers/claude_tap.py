@@ -2,7 +2,8 @@
 
 claude-tap stores long repeated values once. They are put back only where a record says that a value was taken out,
 since a message may contain any text that looks like a reference. The results are pairs of request and response. Answers
-that claude-tap itself made are reported and skipped. Source: claude-tap 0.1.146 and 06c9593 `trace_store.py`, `compact_trace.py`.
+that claude-tap itself made are reported and skipped. Source: claude-tap 0.1.146 and 06c9593 `trace_store.py`,
+`compact_trace.py`, `proxy.py`.
 """
 
 from __future__ import annotations
