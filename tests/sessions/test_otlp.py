@@ -247,6 +247,17 @@ def test_a_cut_item_is_not_hidden_behind_the_word_of_a_call(tmp_path):
     assert stops(shown(traces(span(1, held)), tmp_path)) == ["interrupted"]
 
 
+def test_an_item_that_the_words_of_the_span_leave_out_is_cut(tmp_path):
+    """OpenTelemetry's own instrumentation of Responses: reasoning has a message, and no word in the span's list."""
+    items = [said(text("Look."), finish_reason="stop"),
+             said({"type": "reasoning", "content": "hm"}, finish_reason="incomplete")]
+    assert stops(shown(traces(span(1, chat([said(text("Look.")), items[1]], [GO], None))), tmp_path)) == ["interrupted"]
+    seen = shown(traces(span(1, chat(items, [GO]))), tmp_path)
+    assert stops(seen) == ["interrupted"]
+    assert (seen.responses[0].exchange.response.text, seen.responses[0].exchange.response.reasoning_content) == (
+        "Look.", "hm")
+
+
 def test_arguments_that_openllmetry_could_not_parse_are_held(tmp_path):
     """Its instrumentations of the Agents SDK and of Gemini put them under `_raw`, and say `tool_call` all the same."""
     cut = {**CALL, "arguments": {"_raw": '{"path": "a.txt", "content": "ha'}}

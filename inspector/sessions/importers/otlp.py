@@ -318,8 +318,8 @@ class _Traces(ChatReader):
         answer.usage = Usage(*(count(fact(attributes, name)) for name in ("input", "output", "reasoning", "cached")))
         outputs = outputs_of(attributes)
         take_output(answer, outputs[0] if outputs else None, at)
-        of_message = next((each.word for each in outputs if each.word), None)
-        self._end(answer, line, [*words_of(attributes), *([of_message] if of_message else [])], at)
+        of_message = next(((each.word, *each.further_words) for each in outputs if each.word), ())
+        self._end(answer, line, [*words_of(attributes), *of_message], at)
         self.lasts[group] = after = TreePlace(answer)
         return after
 

@@ -68,6 +68,8 @@ class SpanMessage(NamedTuple):
     word: str | None = None
     numbered: bool = False
     """Whether the message has the number of a choice."""
+    further_words: tuple[str, ...] = ()
+    """The stop words of the answer's other items, where a message is made of several."""
 
 
 def fact(attributes: Attributes, name: str) -> Any:
@@ -169,7 +171,8 @@ def outputs_of(attributes: Attributes) -> list[SpanMessage]:
 
 
 def _joined(attributes: Attributes, found: list[SpanMessage]) -> list[SpanMessage]:
-    """The messages, as one if they are items of one answer, as in OpenLLMetry's spans of the Agents SDK.
+    """The messages, as one if they are items of one answer, as in the spans of OpenTelemetry's own instrumentation of
+    Responses, and in OpenLLMetry's of the Agents SDK.
 
     Two texts may be two answers that were asked for at once, so they are never joined.
     """
@@ -178,8 +181,9 @@ def _joined(attributes: Attributes, found: list[SpanMessage]) -> list[SpanMessag
         return found
     calls = tuple(call for each in found for call in each.calls)
     thoughts = "\n".join(each.reasoning for each in found if each.reasoning)
-    # The words of all items are in the span's own list.
-    return [found[0]._replace(text="".join(each.text for each in found), reasoning=thoughts, calls=calls)]
+    words = [each.word for each in found if each.word]
+    return [found[0]._replace(text="".join(each.text for each in found), reasoning=thoughts, calls=calls,
+                              word=next(iter(words), None), further_words=tuple(words[1:]))]
 
 
 def _messages(attributes: Attributes, names: tuple[str, ...], flat: tuple[str, ...]) -> Iterator[SpanMessage]:
