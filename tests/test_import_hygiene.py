@@ -237,8 +237,7 @@ NAMES_A_FORMAT: dict[str, str] = {
         "importers/opencode", "transcripts/ending_rules", "transcripts/chat_messages", "importers/qwen",
         "transcripts/litellm_answers",
         "importers/claude_code", "importers/claude_rows", "importers/gemini_cli", "importers/gemini_stream",
-        "importers/har", "importers/otlp",
-        "importers/atif")},
+        "importers/har", "importers/otlp")},
 }
 """Module -> why it may name a wire format; every other fact of a format stands in its package."""
 

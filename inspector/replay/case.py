@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.config.settings import Settings
+from inspector.replay.recorded_calls import gate_exchange
 from inspector.sessions.build import decode_as
 from inspector.sessions.intake import stop_if_asked
 from inspector.sessions.recording import Exchange, Input, Link, Recording, TurnPlace, TurnRecord, common_beginning
 from loop_core.judge.classify import Judgement, judge
-from loop_core.judge.gate import Admission, Verdict, admit_response
+from loop_core.judge.gate import Verdict
 from loop_core.turn.continuation import EMPTY, HINT_POINTS, Method, repeats_request
 from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint
 from loop_core.turn.limits import Limits
@@ -175,22 +176,6 @@ def judge_exchange(exchange: Exchange) -> Judgement:
 def judge_response(response: ChatResponse, request: Request | None, profile: Profile) -> Judgement:
     """The judgement of a response from a known server; a router's native word is read through all tables."""
     return judge(response, request, profile, profiles.native_reading(response, profile))
-
-
-def gate_exchange(exchange: Exchange, reading: Judgement) -> tuple[Verdict, ...]:
-    """The gate's verdicts on the calls of one response; a call that the recording shows as refused is not ready."""
-    verdicts = admit_response(exchange.response, reading, exchange.request)
-    return tuple(_apply_refusal(verdict, exchange.refusals) for verdict in verdicts) if exchange.refusals else verdicts
-
-
-REFUSED = "recorder.refused"
-"""The rule of a verdict on a complete call that the recorded agent refused to run."""
-
-
-def _apply_refusal(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
-    # Only READY becomes REJECTED: a held call stays held, whatever the recorded agent said of it.
-    why = refused.get(verdict.call.id or "") if verdict.admission is Admission.READY else None
-    return verdict if why is None else Verdict(verdict.call, Admission.REJECTED, REFUSED, why, problems=(why,))
 
 
 def case_as_profile(case: Case, profile: str | None) -> Case:

@@ -33,12 +33,12 @@ from inspector.replay.case import (
     Case,
     case_as_profile,
     case_beside,
-    gate_exchange,
     judge_exchange,
     links_of_loop,
     source_of,
     stops_at_edit,
 )
+from inspector.replay.recorded_calls import gate_exchange
 from inspector.sessions.build import decode_as
 from inspector.sessions.recording import Link, TurnPlace, TurnRecord, common_beginning
 from loop_core.errors import CallerError

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
-from inspector.replay.case import REFUSED
+from inspector.replay.recorded_calls import REFUSED
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, has_reasoning, nothing_read
 from loop_core.judge.endings import asked_context, hit_stop_string
 from loop_core.judge.gate import Verdict

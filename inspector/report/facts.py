@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from inspector.config.settings import PriceTable, Settings
 from inspector.replay import Replay, TurnRun, begin_replay, join_runs
-from inspector.replay.case import ASKED_LIVE, REFUSED, Case
+from inspector.replay.case import ASKED_LIVE, Case
+from inspector.replay.recorded_calls import REFUSED
 from inspector.report.findings import (
     ANOTHER_WAY,
     ReportedFinding,

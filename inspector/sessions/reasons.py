@@ -120,6 +120,11 @@ def missing_content_reason(stop: StopReason) -> StopReason:
     return _without(stop, "nothing that the model said is in the file")
 
 
+def shortened_call_reason(stop: StopReason) -> StopReason:
+    """The stop reason of an answer whose calls the recorder shortened: what they asked for is not recorded."""
+    return _without(stop, "only parts of the arguments are in the file: the recorder left out the rest")
+
+
 def _without(stop: StopReason, note: str) -> StopReason:
     evidence = Evidence(NO_ROW, stop.evidence[0].at, note)
     return StopReason(Stop.UNKNOWN, stop.raw, NOT_RECORDED, (*stop.evidence, evidence))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import unquote
@@ -259,3 +259,41 @@ def unescape(inside: bytes) -> tuple[bytes, list[int]]:
         out += raw
         at += size
     return bytes(out), [*places, at]
+
+
+# -- masks in the arguments of a call ---------------------------------------------------------------------------------
+
+_MASK = re.compile(r"\[masked(?:: [^\]\"\\]*)?\]\**|(?<=\")" + REDACTED + r"(?=\")")
+"""Matches masks that show by themselves that they are masks."""
+_STAND_IN = "\ue000"  # of the private use area, so no recorded text has it by chance
+
+
+def masked_places(arguments: str) -> tuple[tuple[str | int, ...], ...]:
+    """The places in a call's JSON arguments of the texts that hold a mask; empty if the arguments are not JSON.
+
+    Asterisks alone are a mask where other characters would be masked: under the name of a password, say.
+    """
+    marked = _MASK.sub(_STAND_IN, arguments) if "[masked" in arguments or REDACTED in arguments else arguments
+    if "*" in marked:
+        raw = marked.encode("utf-8", "surrogatepass")
+        words = raw.replace(b"*", b"k")
+        for start, end, _ in reversed(spans(words)):
+            if not raw[start:end].strip(b"*"):
+                raw = raw[:start] + _STAND_IN.encode() + raw[end:]
+        marked = raw.decode("utf-8", "surrogatepass")
+    if marked == arguments:
+        return ()
+    try:
+        return tuple(_places_of(_STAND_IN, json.loads(marked), ()))
+    except (ValueError, RecursionError):
+        return ()
+
+
+def _places_of(part: str, value: Any, place: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    """The places of the texts that hold this part."""
+    if isinstance(value, str):
+        if part in value:
+            yield place
+    elif isinstance(value, (dict, list)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _places_of(part, inner, (*place, key))

@@ -29,27 +29,35 @@ _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minPrope
 """Keywords whose whole numbers are spelled as strings in the JSON of protocol buffers (Gemini's Schema)."""
 
 
-def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is wrong with `value` under the tool's schema, one line per problem with its place; empty if it is valid.
+class Violation(NamedTuple):
+    """A violation of a schema: the place of the value, the keyword (empty if none was tried), and a line for people."""
 
-    A tool without a usable schema has no problems either; `is_usable` tells the two cases apart.
-    """
-    found = _validator(tool) if tool is not None else None
-    if found is None:
+    place: tuple[str | int, ...]
+    keyword: str
+    line: str
+
+
+def violations(tool: Tool | None, value: Mapping[str, Any]) -> tuple[Violation, ...]:
+    """What is wrong with `value` under the tool's schema; empty if it is valid, or if no usable schema is known."""
+    if tool is None or (found := _validator(tool)) is None:
         return ()
     validator, root, text, several = found
     if several and is_costly(root, value):
-        return (TOO_COSTLY,)
+        return (Violation((), "", TOO_COSTLY),)
     characters = pattern_characters(root, value) if text else 0
     if characters:
         validator = next((candidate for row, bound in enumerate(PATTERN_BOUNDS) if characters <= bound.characters
                           and (candidate := _compile_bounded(text, row)) is not None), None)
         if validator is None:
-            return (TOO_COSTLY_PATTERNS,)
-    return tuple(
-        f"{'/'.join(str(key) for key in error.instance_path) or 'arguments'}: {error.message}"
-        for error in validator.iter_errors(value)
-    )
+            return (Violation((), "", TOO_COSTLY_PATTERNS),)
+    return tuple(Violation(tuple(error.instance_path), error.kind.name,
+                           f"{'/'.join(map(str, error.instance_path)) or 'arguments'}: {error.message}")
+                 for error in validator.iter_errors(value))
+
+
+def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
+    """The lines of the violations; `is_usable` tells whether there is a schema to violate."""
+    return tuple(violation.line for violation in violations(tool, value))
 
 
 def is_usable(tool: Tool | None) -> bool:

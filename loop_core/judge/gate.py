@@ -117,12 +117,14 @@ def admit(
         return Verdict(call, Admission.READY, "gate.ready", "closed, and the response ended cleanly")
     problems = arguments.schema_problems(tool, reading.value or {})
     if problems:
-        return Verdict(call, Admission.REJECTED, "gate.schema", "; ".join(problems), problems=problems)
-    return Verdict(call, Admission.READY, "gate.ready", _CHECKED if arguments.is_usable(tool) else _UNCHECKED)
+        return Verdict(call, Admission.REJECTED, SCHEMA, "; ".join(problems), problems=problems)
+    return Verdict(call, Admission.READY, "gate.ready", CHECKED if arguments.is_usable(tool) else _UNCHECKED)
 
 
+SCHEMA = "gate.schema"
+"""The rule under which a call is rejected by the schema of its tool."""
 # Why nearly every call is ready: two texts, not one for each call of a recording.
-_CHECKED, _UNCHECKED = (f"closed and complete; {why}" for why in ("its schema accepts it", "no usable schema is known"))
+CHECKED, _UNCHECKED = (f"closed and complete; {why}" for why in ("its schema accepts it", "no usable schema is known"))
 
 
 def _refusal(call: ToolCall, declared: Collection[str], choice: str | None) -> tuple[str, str] | None:

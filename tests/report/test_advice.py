@@ -14,7 +14,8 @@ from hypothesis import given, settings
 
 from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
-from inspector.replay.case import REFUSED, open_case
+from inspector.replay.case import open_case
+from inspector.replay.recorded_calls import REFUSED
 from inspector.replay.rerun import rerun
 from inspector.report.advice import Advice, Basis, about_rejected, about_silence
 from inspector.report.explain import ReadOptions, text, twin

@@ -34,6 +34,12 @@ def atif(*steps: Row, version: str = "ATIF-v1.7", **more: Any) -> str:
     return json.dumps({**held, "steps": [{"step_id": n, **step} for n, step in enumerate(steps, 1)]})
 
 
+@pytest.mark.parametrize("name", ["reasoning_tokens", "reasoning_output_tokens"])
+def test_reasoning_tokens_have_two_names(name, tmp_path):
+    seen = shown(atif(user(), agent(metrics={"completion_tokens": 7, "extra": {name: 3}})), tmp_path)
+    assert seen.responses[0].exchange.response.usage.reasoning_tokens == 3
+
+
 @pytest.mark.parametrize("version", ["ATIF-v1.0", "ATIF-v1.4", "ATIF-v1.6", "ATIF-v1.7"])
 def test_a_step_has_its_calls_results_and_counts(version, tmp_path):
     metrics = {"prompt_tokens": 100, "completion_tokens": 7, "cached_tokens": 40, "extra": {"reasoning_tokens": 3}}
@@ -63,6 +69,7 @@ def test_a_stop_string_in_the_writers_words_holds_a_call_and_allows_silence(tmp_
 
 @pytest.mark.parametrize(("extra", "stop"), [
     ({"finish_reason": "length"}, "max_tokens"), ({"stop_reason": "max_tokens"}, "max_tokens"),
+    ({"finish_reason": "MAX_TOKENS"}, "max_tokens"), ({"finish_reason": "tool-calls"}, "tool_call"),
     ({"finish_reasons": ["stop"]}, "end_turn"), ({"stop_reason": "hologram"}, "unknown"),
 ])
 def test_a_word_in_extra_is_the_writers(extra, stop, tmp_path):

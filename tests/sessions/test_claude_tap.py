@@ -100,6 +100,29 @@ def test_an_answer_that_was_made_up_is_named(opened):
     assert "made up" in seen.inputs[0].skipped[0].why
 
 
+GEMINI_MADE_UP = {
+    "candidates": [{"content": {"role": "model", "parts": [{"text": "captured"}]}, "finishReason": "STOP", "index": 0}],
+    "usageMetadata": {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0},
+}
+CONVERSE_MADE_UP = {
+    "output": {"message": {"role": "assistant", "content": [{"text": "captured"}]}}, "stopReason": "end_turn",
+    "usage": {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0},
+}
+
+
+@pytest.mark.parametrize("fake", [GEMINI_MADE_UP, CONVERSE_MADE_UP])
+def test_an_answer_that_was_made_up_in_a_format_without_ids_is_named(opened, fake):
+    seen = opened(f"{json.dumps(record(body=fake))}\n{json.dumps(record())}\n", "a.jsonl")
+    assert len(seen.exchanges) == 1
+    assert "made up" in seen.inputs[0].skipped[0].why
+
+
+def test_a_model_that_says_captured_and_counts_tokens_has_answered(opened):
+    real = {**GEMINI_MADE_UP, "usageMetadata": {"promptTokenCount": 4, "candidatesTokenCount": 1, "totalTokenCount": 5}}
+    seen = opened(json.dumps(record(body=real)) + "\n", "a.jsonl")
+    assert [each.response.text for each in seen.exchanges] == ["captured"]
+
+
 def test_a_step_of_a_cursor_transcript_is_no_answer_of_a_provider(opened):
     seen = opened(json.dumps({**record(), "transport": "cursor-transcript"}) + "\n", "a.jsonl")
     assert not seen.exchanges

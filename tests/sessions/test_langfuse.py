@@ -316,3 +316,62 @@ def test_a_total_says_which_counts_are_parts_of_others(tmp_path, cached, thought
     used = {"input": 5, "output": 4, cached: 1, written: 3, thought: 2, "total": total}
     seen = shown(trace(generation("a", 1, "hi", chat("x", "stop"), usageDetails=used)), tmp_path)
     assert seen.responses[0].exchange.response.usage[:4] == counts
+
+
+def test_a_page_of_the_api_is_read(tmp_path):
+    """`GET /api/public/observations`: the observations are in `data`."""
+    page = json.dumps({"data": [generation("a", 1, [user("go")], chat("Hi.", "length"))], "meta": {"page": 1}})
+    assert stops(shown(page, tmp_path)) == ["max_tokens"]
+
+
+def test_version_2_of_the_api_has_texts_and_another_name_of_the_model(tmp_path):
+    made = {"id": "a", "traceId": "t", "projectId": "p", "type": "GENERATION", "startTime": "2026-01-01T00:00:00Z",
+            "input": json.dumps([user("go")]), "output": json.dumps(chat("Hi.", "length")),
+            "providedModelName": "gpt-5-x", "modelParameters": {"max_tokens": 7}}
+    seen = shown(json.dumps({"data": [made], "meta": {"cursor": "c"}}), tmp_path)
+    exchange = seen.responses[0].exchange
+    assert (stops(seen), exchange.request.max_tokens) == (["max_tokens"], 7)
+    assert exchange.response.model == "gpt-5-x" or exchange.request.model == "gpt-5-x"
+
+
+def test_an_export_to_a_blob_storage_has_the_names_of_columns(tmp_path):
+    def row(key, began, **more):
+        return {"id": key, "trace_id": "t", "project_id": "p", "type": "GENERATION",
+                "start_time": f"2026-01-01 00:00:0{began}.000000", "provided_model_name": "gpt-5-x",
+                "model_parameters": '{"max_tokens": 7}', "input": json.dumps([user("go")]), "level": "DEFAULT",
+                "usage_details": {"input": 9, "output": 7}, "output": "null", **more}
+
+    rows = [row("b", 2, output=None, level="ERROR", status_message="429 slow down"),
+            row("a", 1, output=json.dumps(chat("Hi.", "length"))),
+            row("c", 1, parent_observation_id="a", output=json.dumps(chat("Hi.", "length")))]
+    seen = shown("".join(json.dumps(each) + "\n" for each in rows), tmp_path)
+    first, second = (facts.exchange for facts in seen.responses)
+    assert stops(seen) == ["max_tokens", "error"]
+    assert (first.request.max_tokens, first.response.usage[:2], first.request.model) == (7, (9, 7), "gpt-5-x")
+    assert "429 slow down" in (second.response.error.message if second.response.error else "")
+
+
+def test_the_rows_of_a_blob_storage_are_parted_by_their_traces(tmp_path):
+    rows = [{"id": key, "trace_id": key, "type": "GENERATION", "start_time": "2026-01-01 00:00:01", "output": "Hi.",
+             "input": json.dumps([user(key)])} for key in ("a", "b")]
+    seen = shown("".join(json.dumps(each) + "\n" for each in rows), tmp_path)
+    assert [facts.exchange.entry for facts in seen.responses] == [0, 1]
+    assert [turn.run.record.user_text for turn in seen.turns] == ["a", "b"]
+    assert [facts.exchange.session for facts in seen.responses] == ["trace a", "trace b"]
+
+
+@pytest.mark.parametrize("kind", ["RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"])
+def test_a_list_may_begin_with_any_kind_of_observation(kind, tmp_path):
+    first = {"id": "r", "traceId": "t", "type": kind, "startTime": "2026-01-01T00:00:00Z"}
+    listed = [first, first | {"id": "q"}, generation("a", 1, [user("go")], chat("Hi.", "length"))]
+    assert stops(shown(json.dumps(listed), tmp_path)) == ["max_tokens"]
+
+
+def test_a_clean_word_does_not_hide_the_word_of_a_cut(tmp_path):
+    call = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "ls", "arguments": {"a": 1}}],
+            "finish_reason": "tool_call"}
+    cut = {"role": "assistant", "parts": [{"type": "text", "content": "Loo"}], "finish_reason": "length"}
+    assert stops(shown(trace(generation("a", 1, [user("go")], [call, cut])), tmp_path)) == ["max_tokens"]
+    said = {"role": "assistant", "content": "Hi", "finish_reason": "stop"}
+    about = {"attributes": {"gen_ai.response.finish_reasons": '["length"]'}}
+    assert stops(shown(trace(generation("a", 1, [user("go")], said, metadata=about)), tmp_path)) == ["max_tokens"]

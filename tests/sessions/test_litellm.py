@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.scenes.transcripts import shown
+
 ASK = {"role": "user", "content": "go"}
 CALL = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": '{"a": '}}
 
@@ -228,3 +230,41 @@ def test_the_messages_of_a_repeated_payload_are_no_part_of_the_call_after_it(ope
     later = payload("stop", said, {"role": "tool", "tool_call_id": "c", "content": "a.py"}, id="y")
     seen = opened(lines(payload("tool_calls"), payload("tool_calls"), later), "a.jsonl")
     assert [part.text for each in seen.exchanges[1].request.messages for part in each.results] == ["a.py"]
+
+
+MARK = "... (litellm_truncated skipped 4000 chars) ..."
+
+
+def test_a_text_of_which_only_parts_are_stored_is_reported(opened):
+    given = payload("stop")
+    given["response"]["choices"][0]["message"]["content"] = f"It begins {MARK} and ends."
+    answer = opened(json.dumps(given), "a.json").exchanges[0].response
+    assert answer.stop_reason.normalized.value == "end_turn"
+    assert "transcript.shortened" in [each.rule for each in answer.findings]
+
+
+@pytest.mark.parametrize("arguments", [
+    json.dumps({"path": "a.md", "content": f"It begins {MARK} and ends."}), f'{{"list": [1, 2 {MARK} 8, 9]}}',
+])
+def test_a_call_of_which_only_parts_are_stored_is_not_ready(tmp_path, arguments):
+    given = payload("tool_calls")
+    given["response"]["choices"][0]["message"]["tool_calls"] = [
+        {"id": "c", "type": "function", "function": {"name": "write", "arguments": arguments}}]
+    seen = shown(json.dumps(given), tmp_path)
+    facts = seen.responses[0]
+    assert [each.admission.value for each in facts.verdicts] == ["held"]
+    assert facts.exchange.response.stop_reason.normalized.value == "unknown"
+    assert facts.exchange.response.stop_reason.raw == "tool_calls"
+    assert any("left out the rest" in each.finding.message for each in seen.findings)
+
+
+@pytest.mark.parametrize(("response", "text", "stop"), [
+    ({"type": "message", "role": "assistant", "content": [{"type": "text", "text": "Hel"}],
+      "stop_reason": "max_tokens", "usage": {"input_tokens": 3, "output_tokens": 9}}, "Hel", ("max_tokens",) * 2),
+    ({"candidates": [{"content": {"role": "model", "parts": [{"text": "Hel"}]}, "finishReason": "MAX_TOKENS"}]}, "Hel",
+     ("MAX_TOKENS", "max_tokens")),
+    ({"candidates": []}, None, (None, "unknown")),
+])
+def test_an_answer_may_be_the_object_of_anthropic_or_google(opened, response, text, stop):
+    seen = opened(json.dumps(payload(call_type="anthropic_messages", response=response)), "a.json")
+    assert (stops(seen), seen.exchanges[0].response.text) == ([stop], text)

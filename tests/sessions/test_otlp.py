@@ -231,6 +231,69 @@ def test_messages_may_stand_in_events_or_be_values(asked, answered, tmp_path):
     assert (seen.turns[0].run.record.user_text, seen.responses[0].exchange.response.text) == ("go", "hi")
 
 
+def test_the_items_of_one_answer_are_read_as_one(tmp_path):
+    """OpenLLMetry's spans of the Agents SDK: an output message for each item, and the words of the items."""
+    other = {**CALL, "id": "call_b1b2c3d4", "name": "cat"}
+    items = [said(CALL, finish_reason="tool_call"), said(text("Look."), finish_reason="stop"),
+             said(other, finish_reason="tool_call")]
+    held = chat(items, [GO], None, **{"gen_ai.response.finish_reasons": ["tool_call", "stop"]})
+    answer = shown(traces(span(1, held)), tmp_path).responses[0].exchange.response
+    assert (answer.text, [call.name for call in answer.tool_calls]) == ("Look.", ["ls", "cat"])
+
+
+def test_a_cut_item_is_not_hidden_behind_the_word_of_a_call(tmp_path):
+    items = [said(CALL, finish_reason="tool_call"), said(text("Loo"), finish_reason="incomplete")]
+    held = chat(items, [GO], None, **{"gen_ai.response.finish_reasons": ["tool_call", "incomplete"]})
+    assert stops(shown(traces(span(1, held)), tmp_path)) == ["interrupted"]
+
+
+def test_an_item_that_the_words_of_the_span_leave_out_is_cut(tmp_path):
+    """OpenTelemetry's own instrumentation of Responses: reasoning has a message, and no word in the span's list."""
+    items = [said(text("Look."), finish_reason="stop"),
+             said({"type": "reasoning", "content": "hm"}, finish_reason="incomplete")]
+    assert stops(shown(traces(span(1, chat([said(text("Look.")), items[1]], [GO], None))), tmp_path)) == ["interrupted"]
+    seen = shown(traces(span(1, chat(items, [GO]))), tmp_path)
+    assert stops(seen) == ["interrupted"]
+    assert (seen.responses[0].exchange.response.text, seen.responses[0].exchange.response.reasoning_content) == (
+        "Look.", "hm")
+
+
+def test_arguments_that_openllmetry_could_not_parse_are_held(tmp_path):
+    """Its instrumentations of the Agents SDK and of Gemini put them under `_raw`, and say `tool_call` all the same."""
+    cut = {**CALL, "arguments": {"_raw": '{"path": "a.txt", "content": "ha'}}
+    seen = shown(traces(span(1, chat([said(cut, finish_reason="tool_call")], [GO], "tool_call"))), tmp_path)
+    (verdict,) = seen.responses[0].verdicts
+    assert (verdict.admission.value, verdict.rule) == ("held", "gate.incomplete")
+    assert stops(seen) == ["max_tokens"]
+
+
+@pytest.mark.parametrize("more", [
+    {"gen_ai.request.choice.count": 2}, {"llm.invocation_parameters": '{"n": 2}'},
+    {"llm.invocation_parameters": '{"candidate_count": 2}'},
+])
+def test_several_choices_are_not_joined(more, tmp_path):
+    items = [said(text("one"), finish_reason="stop"), said(CALL, finish_reason="tool_call")]
+    held = chat(items, [GO], None, **{"gen_ai.response.finish_reasons": ["stop", "length"], **more})
+    seen = shown(traces(span(1, held)), tmp_path)
+    answer = seen.responses[0].exchange.response
+    assert (stops(seen), answer.text, answer.tool_calls) == (["end_turn"], "one", ())
+
+
+def test_numbered_choices_and_two_texts_are_not_joined(tmp_path):
+    numbered = [said(text("one"), index=0), said(CALL, index=1)]
+    assert shown(traces(span(1, chat(numbered, [GO]))), tmp_path).responses[0].exchange.response.tool_calls == ()
+    texts = [said(text("one")), said(text("two"))]
+    assert shown(traces(span(1, chat(texts, [GO]))), tmp_path).responses[0].exchange.response.text == "one"
+
+
+@pytest.mark.parametrize(("word", "stop"), [
+    ("COMPLETE", "end_turn"), ("ERROR_TOXIC", "safety_blocked"), ("incomplete", "interrupted"),
+    ("completed", "end_turn"), ("cancelled", "cancelled"), ("in_progress", "interrupted"),
+])
+def test_words_of_cohere_and_of_responses_are_known(word, stop, tmp_path):
+    assert stops(shown(traces(span(1, chat([said(text("Hi."))], [GO], word))), tmp_path)) == [stop]
+
+
 def test_older_events_hold_one_message_each(tmp_path):
     events = [{"name": "gen_ai.user.message", "attributes": pairs({"content": "go"})},
               {"name": "gen_ai.choice", "attributes": pairs({"finish_reason": "length",

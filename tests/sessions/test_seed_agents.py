@@ -287,6 +287,33 @@ def test_botnexus_rows_of_its_own_are_no_message_of_the_user(tmp_path):
     assert stops(seen) == ["unknown", "unknown", "end_turn", "unknown"], "only a user shows that an answer was whole"
 
 
+FAILED = "Agent stream error: HTTP 529 overloaded"
+
+
+@pytest.mark.parametrize("behind", [[], [("user", "again"), ("assistant", "a")]])
+@pytest.mark.parametrize("arrived", ["It beg", None])
+def test_botnexus_writes_an_error_in_front_of_the_text_that_had_arrived(tmp_path, arrived, behind):
+    rows = [("user", "go"), ("system", FAILED), *([("assistant", arrived)] if arrived else []), *behind]
+    seen = botnexus(tmp_path, *(entry(*row) for row in rows))
+    failed = seen.responses[0].exchange.response
+    assert (stops(seen)[0], failed.text) == ("error", arrived)
+    assert failed.error is not None
+    assert "overloaded" in failed.error.message
+    assert len(seen.responses) == 1 + bool(behind)
+
+
+def test_botnexus_error_after_results_is_that_of_the_next_request(tmp_path):
+    seen = botnexus(tmp_path, entry("user", "go"), START, END, entry("system", FAILED), entry("system", FAILED),
+                    entry("assistant", "It beg"))
+    assert stops(seen) == ["tool_call", "error", "error"]
+    assert [facts.exchange.response.text for facts in seen.responses] == [None, None, "It beg"]
+
+
+def test_botnexus_notes_of_the_system_are_no_errors(tmp_path):
+    seen = botnexus(tmp_path, entry("user", "go"), entry("system", "You are helpful"), entry("assistant", "a"))
+    assert stops(seen) != ["error"]
+
+
 def test_botnexus_crash_before_an_answer(tmp_path):
     seen = botnexus(tmp_path, entry("user", "go"), entry("assistant", "a"), entry("user", "b"),
                     entry("system", "crash", is_crash_sentinel=1), entry("user", "c"), entry("assistant", "d"))

@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, NamedTuple
 
-from inspector.replay.case import REFUSED
+from inspector.replay.recorded_calls import MASKED, NOT_CHECKABLE, REFUSED, check_schema
 from inspector.report.call_outcomes import cut_run_lines, sent_back
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
@@ -224,6 +224,7 @@ def short_why(verdict: Verdict) -> str:
     """The reason in a few words."""
     return {
         "gate.ready": "may run",
+        MASKED: "may run, though a masked value could not be checked",
         "gate.schema": "refused by its schema",
         "gate.incomplete": "incomplete",
         "gate.reason": "not authorised by the stop reason",
@@ -276,8 +277,10 @@ def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:
         return (Span("not usable", Tone.DIM),)
     if reading.value is None:
         return (Span(f"not checked: the arguments are {reading.shape.value}", Tone.DIM),)
-    problems = arguments.schema_problems(tool, reading.value)
-    return (safe("; ".join(problems), Tone.WARN),) if problems else (Span("accepts the arguments", Tone.OK),)
+    problems, masked = check_schema(tool, verdict.call)
+    if problems:
+        return (safe("; ".join(problems), Tone.WARN),)
+    return (Span(NOT_CHECKABLE, Tone.DIM),) if masked else (Span("accepts the arguments", Tone.OK),)
 
 
 def tool_of(request: Request | None, name: str) -> Tool | None:

@@ -262,7 +262,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "langfuse": FileFormat(
         f"{_HERE}.langfuse", "Langfuse export", 'an object with "trace" and "observations", or observations',
-        Keeps(Words.RECORDER, cap=True, usage=True), (b"observations", b'"traceId"', b'"projectId"'),
+        Keeps(Words.RECORDER, cap=True, usage=True), (b"observations", b'"traceId"', b'"projectId"', b'"trace_id"'),
     ),
     "roo": FileFormat(
         f"{_HERE}.roo", "Roo Code or Cline task",

@@ -14,20 +14,20 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
+from inspector.sessions.importers.otlp import row_of
 from inspector.sessions.importers.records import Piece, compact_json, first_look, first_value, list_pieces, object_in
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options, below_file
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import At, Finding, ReasoningPart, Severity, Stop, TextPart, ToolResultPart, Usage
-from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
-from loop_core.wire.failures import StopRow
-from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT_WORDS
+from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
+from loop_core.values import At, Finding, ReasoningPart, Severity, TextPart, ToolResultPart, Usage
 
 WORDS = ("finish_reason", "stop_reason", "finish_reasons")
 """The names under which writers put a stop word into `extra`, of a step or of its metrics."""
+THOUGHT = ("reasoning_tokens", "reasoning_output_tokens")
+"""The names of the count of reasoning tokens in `extra` of the metrics; the second is that of Codex."""
 FIELDS: Fields = {
     "": {
         "source": (str,), "message": (str, list), "timestamp": (str,), "model_name": (str,), "tool_calls": (list,),
@@ -152,7 +152,7 @@ def take_word(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
             member = holder.get(name)
             word = member[0] if isinstance(member, list) and len(member) == 1 else member
             if isinstance(word, str) and word:
-                row = CHAT_WORDS.get(word) or CLAUDE_WORDS.get(word) or StopRow(Stop.UNKNOWN, None, "no table")
+                row = row_of(word)
                 answer.stop = recorder_reason(row.stop, row.detail, pointer_at(at, *path, name), word, "atif.extra")
                 return
 
@@ -163,4 +163,5 @@ def usage_of(metrics: Any) -> Usage | None:
         return None
     more = object_of(metrics.get("extra"))
     return Usage(number_of(metrics.get("prompt_tokens")), number_of(metrics.get("completion_tokens")),
-                 number_of(more.get("reasoning_tokens")), number_of(metrics.get("cached_tokens")))
+                 next((found for found in counts_of(more, *THOUGHT) if found is not None), None),
+                 number_of(metrics.get("cached_tokens")))

@@ -2,8 +2,9 @@
 
 No stop word, usage, model or cap is kept. A call is two rows, its start and its result; the text of the same answer is
 written after them, once the calls have run. BotNexus writes a crash sentinel before it calls the model and removes it
-after the turn, so a sentinel that is left shows that the agent died in that turn. Source: sytone/botnexus
-`src/gateway`: `SqliteSessionStore.cs`, `FileSessionStore.cs`, `StreamingSessionHelper.cs`.
+after the turn, so a sentinel that is left shows that the agent died in that turn. An error of the provider is a row of
+its own, in front of the text that had arrived. Source: sytone/botnexus ffdad4a `src/gateway`: `SqliteSessionStore.cs`,
+`FileSessionStore.cs`, `StreamingSessionHelper.cs`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ _LINES = {"toolName": "tool_name", "toolCallId": "tool_call_id", "toolArgs": "to
           "isCompactionSummary": "is_compaction_summary", "isCrashSentinel": "is_crash_sentinel",
           "isReplayBanner": "is_replay_banner", "kind": "message_kind"}
 """Member name in the file store -> the name of the database's column."""
+
+FAILED = "Agent stream error: "
+"""The beginning of a row of the role `system` about a request that failed."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -71,6 +75,8 @@ class _Reader(DialogueReader):
         self.texts: dict[str, TranscriptLine] = {}
         """Session -> a text right after results. The next row shows whether the text belongs to the answer with these
         results or is an answer of its own."""
+        self.errors: dict[str, TranscriptLine] = {}
+        """Session -> the row of an error. If a text follows, it is what had arrived of the failed answer."""
         self.crashes: dict[str, tuple[int, TranscriptAnswer | None]] = {}
         """Session -> the row of a crash sentinel in the current turn, and the last answer before it."""
 
@@ -88,6 +94,9 @@ class _Reader(DialogueReader):
         if (waiting := self.texts.pop(self.session, None)) is not None:
             self._text(waiting, ran if role == "assistant" or (role == "tool" and not self._is_result(value)) else None)
             ran = None
+        failed = self.errors.pop(self.session, None)
+        if failed is not None and role != "assistant":
+            self._fail(self._answer(failed), failed)
         if value.get("is_history"):
             self.remarks["were taken out of what the model sees later"] += 1
         if value.get("is_crash_sentinel"):
@@ -98,8 +107,13 @@ class _Reader(DialogueReader):
         elif role == "user":
             self._close_turn(self.session)
             self.user(line.number, text, own=value.get("message_kind") == "subagent-completion")
+        elif role == "system" and text.startswith(FAILED):
+            self.errors[self.session] = line
         elif role == "assistant":
-            if ran is not None and ran is self.here.answer:
+            if failed is not None:
+                self._text(line, None)
+                self._fail(self.here.answer, failed)
+            elif ran is not None and ran is self.here.answer:
                 self.texts[self.session], self.ran[self.session] = line, ran
             else:
                 self._text(line, None)
@@ -118,6 +132,10 @@ class _Reader(DialogueReader):
         reasoning = [ReasoningPart(thought, None)] if thought else []
         # in front: the model wrote it before the calls
         answer.parts = [*reasoning, *([TextPart(text)] if text else []), *answer.parts]
+
+    def _fail(self, answer: TranscriptAnswer | None, line: TranscriptLine) -> None:
+        if answer is not None:
+            answer.fail(str(line.value.get("content")).removeprefix(FAILED), answer.take(line))
 
     def _answer(self, line: TranscriptLine) -> TranscriptAnswer:
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, None, line.value.get("timestamp"))
@@ -169,6 +187,9 @@ class _Reader(DialogueReader):
         for session, line in self.texts.items():
             self.session = session
             self._text(line, None)
+        for session, line in self.errors.items():
+            self.session = session
+            self._fail(self._answer(line), line)
         for session in list(self.crashes):
             self._close_turn(session)
         super().settle()

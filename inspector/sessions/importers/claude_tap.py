@@ -2,7 +2,8 @@
 
 claude-tap stores long repeated values once. They are put back only where a record says that a value was taken out,
 since a message may contain any text that looks like a reference. The results are pairs of request and response. Answers
-that claude-tap itself made are reported and skipped. Source: claude-tap 0.1.146 `trace_store.py`, `compact_trace.py`.
+that claude-tap itself made are reported and skipped. Source: claude-tap 0.1.146 and 06c9593 `trace_store.py`,
+`compact_trace.py`, `proxy.py`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ RECORD = "__claude_tap_compact_record__"
 REFERENCE = "__claude_tap_blob_ref__"
 MADE_UP = "_claude_tap_capture"
 """The end of the id of an answer that no provider gave."""
+WITHOUT_ID = (
+    ("candidates", [{"content": {"role": "model", "parts": [{"text": "captured"}]}, "finishReason": "STOP",
+                     "index": 0}]),
+    ("output", {"message": {"role": "assistant", "content": [{"text": "captured"}]}}),
+)
+"""The member of such an answer in a format without an id (Gemini, Bedrock Converse); its counts of tokens are all 0."""
 OF_CURSOR = "cursor-transcript"
 """The `transport` of a record that claude-tap derived from a transcript, so that the record's body is not a
 provider's."""
@@ -90,7 +97,10 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 def _no_answer(record: dict[str, Any]) -> str | None:
     """Why no model answered in an exchange; None if a model did."""
-    if str(object_of(object_of(record["response"]).get("body")).get("id", "")).endswith(MADE_UP):
+    body = object_of(record["response"].get("body"))
+    counts = {**object_of(body.get("usage")), **object_of(body.get("usageMetadata"))}
+    without_id = any(body.get(name) == member for name, member in WITHOUT_ID) and not any(counts.values())
+    if str(body.get("id", "")).endswith(MADE_UP) or without_id:
         return "an answer that claude-tap made up: no provider gave it"
     if record.get("transport") == OF_CURSOR:
         return "a step of a Cursor transcript, which claude-tap copied: open the transcript itself"

@@ -1,4 +1,5 @@
-"""Exports of Langfuse: a trace with its observations, or the observations alone as a list or as lines.
+"""Exports of Langfuse: a trace with its observations, or the observations alone as a list, as lines (also those of an
+export to a blob storage), or as a page of the API of version 1 or 2.
 
 A generation is an answer. Langfuse has no member for a stop word. A word may be in `output`, if the instrumentation
 dumped the provider's object there, or among the attributes of the span, as the instrumentation's own word; LangChain
@@ -17,7 +18,8 @@ from typing import Any, NamedTuple
 from inspector.sessions import redact
 from inspector.sessions.importers.otlp import row_of, take_output, take_word
 from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
-from inspector.sessions.importers.span_names import SpanMessage, fact, message_of, word_of
+from inspector.sessions.importers.span_names import SpanMessage, fact, message_of
+from inspector.sessions.importers.span_names import words_of as words_of_span
 from inspector.sessions.recording import FileReading, Options, SessionAbout, common_beginning
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows
@@ -33,7 +35,7 @@ from inspector.sessions.transcripts.member_values import (
     objects_of,
 )
 from inspector.sessions.transcripts.provider_answers import take_provider_word
-from loop_core.values import At, Finding, Severity, Stop, TextPart, ToolCall, ToolResultPart, Usage
+from loop_core.values import WORDLESS, At, Finding, Severity, Stop, TextPart, ToolCall, ToolResultPart, Usage
 
 FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentObservationId": (str,), "startTime": (str,), "model": (str,),
@@ -46,6 +48,13 @@ THOUGHT = ("completion_details.reasoning", "output_reasoning_tokens", "output_re
 CACHED = ("input_cached_tokens", "cache_read_input_tokens", "input_cache_read", "input_cached")
 WRITTEN = ("cache_creation_input_tokens", "input_cache_creation")
 """The names of the count of tokens that were written to a cache."""
+COLUMNS = {
+    "trace_id": "traceId", "parent_observation_id": "parentObservationId", "start_time": "startTime",
+    "status_message": "statusMessage", "provided_model_name": "model", "model_parameters": "modelParameters",
+    "usage_details": "usageDetails", "providedModelName": "model",
+}
+"""Name of a column, or of a member of version 2 of the API -> the member of version 1. Source: langfuse 6275144."""
+_KINDS = ("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL")
 _MOST_LEVELS = 4
 """The largest number of levels of JSON within JSON text that are parsed."""
 
@@ -53,13 +62,13 @@ _MOST_LEVELS = 4
 def sniff(head: bytes, path: str) -> int:
     """Recognises an object with a trace and observations, or an observation."""
     parsed_head = first_look(head)
-    for value in (parsed_head.first, *parsed_head.lines,
-                  *(parsed_head.first[:2] if isinstance(parsed_head.first, list) else ())):
+    listed = object_of(parsed_head.first).get("data", parsed_head.first)  # a page of the API has its list in `data`
+    for value in (parsed_head.first, *parsed_head.lines, *(listed[:2] if isinstance(listed, list) else ())):
         if not isinstance(value, dict):
             continue
         if "observations" in value and ("trace" in value or "traceId" in value or "projectId" in value):
             return 100
-        if "traceId" in value and value.get("type") in ("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN"):
+        if ("traceId" in value or "trace_id" in value) and known_text(value.get("type")) in _KINDS:
             return 100
         if isinstance(value.get("trace"), dict) and "projectId" in value["trace"]:
             return 100
@@ -89,14 +98,19 @@ def _observations(data: bytes) -> Iterator[Piece]:
         yield number, line, False
 
 
+def _named(value: dict[str, Any]) -> dict[str, Any]:
+    """An observation with the members' names of version 1 of the API."""
+    return {**{COLUMNS[name]: member for name, member in value.items() if name in COLUMNS}, **value}
+
+
 def _start_of(piece: Piece) -> tuple[str, int]:
-    began = object_in(piece[1]).get("startTime")
+    began = _named(object_in(piece[1])).get("startTime")
     return began if isinstance(began, str) else "", piece[0]
 
 
 def _nested_generations(pieces: list[Piece]) -> frozenset[str]:
     """The generations inside another generation: two instrumentations recorded the same answer."""
-    kinds = {value["id"]: value for value in map(object_in, (piece for _, piece, _ in pieces))
+    kinds = {value["id"]: value for value in (_named(object_in(piece)) for _, piece, _ in pieces)
              if isinstance(value.get("id"), str)}
     return frozenset(key for key, value in kinds.items() if value.get("type") == "GENERATION"
                      and kinds.get(str(value.get("parentObservationId")), {}).get("type") == "GENERATION")
@@ -202,12 +216,13 @@ class _Trace(ChatReader):
 
     def lane(self, value: dict[str, Any]) -> str:
         """The trace of an observation."""
-        return known_text(value.get("traceId")) or ""
+        return known_text(_named(value).get("traceId")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads a generation. Other observations are counted; they give the results of tools and LangChain's stop
         words."""
         value = line.value
+        value.update(_named(value))
         self.trace = self.lane(value)
         if value.get("type") != "GENERATION":
             kind = value.get("type")
@@ -331,7 +346,11 @@ class _Trace(ChatReader):
     def _attributes(self, answer: TranscriptAnswer, body: dict[str, Any], value: dict[str, Any], at: At) -> None:
         """Reads the stop word of an instrumentation, beside the answer or among the attributes of its span."""
         dumped = known_text(object_of(body.get("response_metadata")).get("finish_reason"))
-        word = known_text(body.get("finish_reason")) or dumped or word_of(_attributes_of(value))
+        items = objects_of(parse_nested(value.get("output")))
+        words = [known_text(item.get("finish_reason")) for item in (body, *items)]
+        found = [word for word in (*words, dumped, *words_of_span(_attributes_of(value))) if word is not None]
+        # The items of one answer have a word each, and a word for a clean end must not hide a cut.
+        word = next((word for word in found if row_of(word).stop not in WORDLESS), found[0] if found else None)
         key = _key(message_of(body)) if word is None else None
         if key in self.known_words:
             around, word = self.known_words[key]

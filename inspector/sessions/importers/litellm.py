@@ -18,16 +18,17 @@ from typing import Any, NamedTuple
 from inspector.sessions.importers.otlp import take_output
 from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import load_json, message_of
+from inspector.sessions.reasons import shortened_call_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads, written_status
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import pointer_at, text_of, usage_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.litellm_answers import take_litellm
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_provider_word
-from loop_core.values import TextPart, ToolResultPart, Usage
+from loop_core.values import At, Finding, Severity, TextPart, ToolResultPart, Usage
 
 PACKED = ("messages", "response", "proxy_server_request")
 """The members that are JSON in a string in a row of the spend table; `{}` unless `store_prompts_in_spend_logs` is
@@ -35,6 +36,9 @@ set."""
 _ANSWERS = re.compile("^$|completion|responses|messages|generate_content|pass_?through|interaction")
 """Matches the `call_type` of calls that a model answers; other calls embed, rerank, transcribe or list. The type is
 empty if the call failed before it was known."""
+SHORTENED = re.compile(r"\(litellm_truncated\b[^)]{0,200}\)")
+"""Matches the mark in the middle of a text of which the table of spend holds the beginning and the end only, by default
+of a text of more than 2,048 characters (`MAX_STRING_LENGTH_PROMPT_IN_DB`)."""
 NEAR = 0.002
 """Seconds by which two records of one exchange may differ in its beginning: the table of spend rounds it."""
 FIELDS: Fields = {"": {"response": (dict, str), "model_parameters": (dict,)}}
@@ -195,11 +199,16 @@ class _Log(DialogueReader):
             take_provider_word(answer, response, at, "response")
             answer.model, counts = known_text(response.get("model")) or answer.model, object_of(response.get("usage"))
             answer.usage = usage_of(counts) if "completion_tokens" in counts else None
+        elif response.get("type") == "message" or "candidates" in response:  # an answer as Anthropic or Google sent it
+            content = objects_of(response.get("candidates"))
+            take_output(answer, message_of(object_of(content[0].get("content")) if content else response), at)
+            take_provider_word(answer, response, at, "response")
         else:
             # LiteLLM's name of a model: `provider/model`
             take_litellm(answer, response, f"{provider}/{model}" if provider else model, line, at, "response")
             text = known_text(next(iter(objects_of(response.get("choices"))), {}).get("text"))
             answer.parts += [TextPart(text)] if text else []
+        _mark_shortened(answer, at)
         if answer.usage is None:
             answer.usage = Usage(*counts_of(value, "prompt_tokens", "completion_tokens"))
         parameters = object_of(value.get("model_parameters")) or object_of(value.get("proxy_server_request"))
@@ -214,3 +223,14 @@ class _Log(DialogueReader):
                 status = None  # a provider's own code
             answer.fail(failed or "it failed", pointer_at(at, "error_str"), status, word=failed or "failure")
         return self.here
+
+
+def _mark_shortened(answer: TranscriptAnswer, at: At) -> None:
+    """Reports texts that LiteLLM shortened. A shortened call is not what the model asked for, so it is not ready."""
+    calls = any(SHORTENED.search(call.arguments or "") for call in answer.calls)
+    if not calls and not SHORTENED.search(answer.text):
+        return
+    message = "LiteLLM left out the middle of long texts of this answer (litellm_truncated)"
+    answer.findings.append(Finding("transcript.shortened", Severity.WARNING, message, at))
+    if calls and answer.stop is not None:
+        answer.stop = shortened_call_reason(answer.stop)

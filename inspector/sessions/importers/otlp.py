@@ -31,7 +31,7 @@ from inspector.sessions.importers.span_names import (
     is_tool,
     outputs_of,
     printed_start,
-    word_of,
+    words_of,
 )
 from inspector.sessions.reasons import missing_content_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options, UnreadableError
@@ -56,9 +56,11 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
+from loop_core.wire.cohere_chat.decode import STOP_REASONS as COHERE_WORDS
 from loop_core.wire.failures import StopRow
 from loop_core.wire.gemini_generate.table import STOP_REASONS as GEMINI_WORDS
 from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT_WORDS
+from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES_WORDS
 
 OWN_WORDS = {
     "tool_call": StopRow(Stop.TOOL_CALL, None, "semantic conventions 0.66b2, gen_ai.output.messages"),
@@ -316,7 +318,8 @@ class _Traces(ChatReader):
         answer.usage = Usage(*(count(fact(attributes, name)) for name in ("input", "output", "reasoning", "cached")))
         outputs = outputs_of(attributes)
         take_output(answer, outputs[0] if outputs else None, at)
-        self._end(answer, line, [word_of(attributes), next((each.word for each in outputs if each.word), None)], at)
+        of_message = next(((each.word, *each.further_words) for each in outputs if each.word), ())
+        self._end(answer, line, [*words_of(attributes), *of_message], at)
         self.lasts[group] = after = TreePlace(answer)
         return after
 
@@ -330,16 +333,14 @@ class _Traces(ChatReader):
         words = [message.text for message in tail if message.role not in ("system", "developer") and message.text]
         return self.say(line, place, words[-1], own=bool(results)) if words else place
 
-    def _end(self, answer: TranscriptAnswer, line: TranscriptLine, words: list[str | None], at: At) -> None:
+    def _end(self, answer: TranscriptAnswer, line: TranscriptLine, words: list[str], at: At) -> None:
         status = object_of(line.value.get("status"))
         # the spellings of OTLP's enumeration by different exporters
         failed = status.get("code", status.get("status_code")) in (2, "2", "STATUS_CODE_ERROR", "ERROR")
         why_failed = known_text(status.get("message")) or known_text(status.get("description"))
         answer.word_at = at
-        stop_words = [word for word in words if word is not None]
         # The span and its message may have different words. A word for a clean end must not hide a cut.
-        word = next((word for word in stop_words if row_of(word).stop not in WORDLESS),
-                    stop_words[0] if stop_words else None)
+        word = next((word for word in words if row_of(word).stop not in WORDLESS), words[0] if words else None)
         kind = known_text(self.spans[line.number].attributes.get("error.type"))
         if word is not None:
             # Instrumentations leave contents out by default.
@@ -363,7 +364,7 @@ class _Traces(ChatReader):
 
 def row_of(word: str) -> StopRow:
     """The stop-reason row of a word, of any API or convention."""
-    for table in (CHAT_WORDS, CLAUDE_WORDS, GEMINI_WORDS, OWN_WORDS):
+    for table in (CHAT_WORDS, CLAUDE_WORDS, GEMINI_WORDS, COHERE_WORDS, RESPONSES_WORDS, OWN_WORDS):
         # Some instrumentations change the case of the provider's word.
         for spelling in (word, word.lower(), word.upper()):
             if spelling in table:

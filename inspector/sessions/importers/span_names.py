@@ -23,7 +23,8 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "model": ("gen_ai.response.model", "gen_ai.request.model", "llm.response.model", "llm.model_name",
               "llm.request.model", "model"),
     "id": ("gen_ai.response.id",),
-    "cap": ("gen_ai.request.max_tokens", "gen_ai.request.max_output_tokens", "llm.request.max_tokens"),
+    "cap": ("gen_ai.request.max_tokens", "gen_ai.request.max_output_tokens", "gen_ai.request.max_completion_tokens",
+            "llm.request.max_tokens"),
     "input": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt",
               "input_tokens"),
     "output": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion",
@@ -65,6 +66,10 @@ class SpanMessage(NamedTuple):
     """Id, name and arguments of each call; the arguments are a string as received, or a parsed value."""
     results: tuple[ToolResultPart, ...] = ()
     word: str | None = None
+    numbered: bool = False
+    """Whether the message has the number of a choice."""
+    further_words: tuple[str, ...] = ()
+    """The stop words of the answer's other items, where a message is made of several."""
 
 
 def fact(attributes: Attributes, name: str) -> Any:
@@ -131,9 +136,21 @@ def load_json(value: Any) -> Any:
 
 def word_of(attributes: Attributes) -> str | None:
     """The stop word of the first choice."""
+    return next(iter(words_of(attributes)), None)
+
+
+def words_of(attributes: Attributes) -> list[str]:
+    """The stop words of the first choice. OpenLLMetry's spans of the Agents SDK have one for each item of it."""
     words = load_json(fact(attributes, "word"))
-    first = words[0] if isinstance(words, list) and words else words  # the conventions have a list, one word per choice
-    return known_text(first)
+    listed = words if isinstance(words, list) else [words]  # the conventions have a list, one word per choice
+    return [word for each in (listed[:1] if _has_choices(attributes) else listed) if (word := known_text(each))]
+
+
+def _has_choices(attributes: Attributes) -> bool:
+    """Whether the request asked for several answers (n > 1), so that each output message is one of them."""
+    parameters = object_of(load_json(attributes.get("llm.invocation_parameters")))
+    asked = (attributes.get("gen_ai.request.choice.count"), parameters.get("n"), parameters.get("candidate_count"))
+    return any((count(each) or 1) > 1 for each in asked)
 
 
 def inputs_of(attributes: Attributes) -> list[SpanMessage]:
@@ -144,13 +161,29 @@ def inputs_of(attributes: Attributes) -> list[SpanMessage]:
 
 
 def outputs_of(attributes: Attributes) -> list[SpanMessage]:
-    """The recorded output messages; empty if there are none."""
-    found = list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS))
+    """The recorded output messages, the first choice first; empty if there are none."""
+    found = _joined(attributes, list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS)))
     text, calls = (attributes.get(f"ai.response.{name}") for name in ("text", "toolCalls"))
     if not found and (text or calls):  # the AI SDK's own names
         return [message_of({"role": "assistant", "content": text, "tool_calls": calls})]
     output_text = known_text(attributes.get("output.value")) if not found else None
     return [SpanMessage("assistant", output_text)] if output_text else found
+
+
+def _joined(attributes: Attributes, found: list[SpanMessage]) -> list[SpanMessage]:
+    """The messages, as one if they are items of one answer, as in the spans of OpenTelemetry's own instrumentation of
+    Responses, and in OpenLLMetry's of the Agents SDK.
+
+    Two texts may be two answers that were asked for at once, so they are never joined.
+    """
+    apart = _has_choices(attributes) or any(each.numbered for each in found)
+    if len(found) < 2 or apart or sum(bool(each.text) for each in found) > 1:
+        return found
+    calls = tuple(call for each in found for call in each.calls)
+    thoughts = "\n".join(each.reasoning for each in found if each.reasoning)
+    words = [each.word for each in found if each.word]
+    return [found[0]._replace(text="".join(each.text for each in found), reasoning=thoughts, calls=calls,
+                              word=next(iter(words), None), further_words=tuple(words[1:]))]
 
 
 def _messages(attributes: Attributes, names: tuple[str, ...], flat: tuple[str, ...]) -> Iterator[SpanMessage]:
@@ -239,7 +272,7 @@ def message_of(value: Any) -> SpanMessage:
     if role == "tool" and not results:
         key = known_text(message.get("tool_call_id")) or known_text(message.get("id"))
         results, text = [ToolResultPart(key, known_text(message.get("name")), text)], ""
-    return SpanMessage(role, text, "\n".join(thoughts), tuple(calls), tuple(results), word)
+    return SpanMessage(role, text, "\n".join(thoughts), tuple(calls), tuple(results), word, "index" in value)
 
 
 def _call(value: dict[str, Any]) -> tuple[str | None, str, Any]:
@@ -247,6 +280,9 @@ def _call(value: dict[str, Any]) -> tuple[str | None, str, Any]:
     function = object_of(call.get("function")) or call
     names = ("arguments", "arguments_json", "input", "args")
     arguments = next((function[name] for name in names if name in function), None)
+    # OpenLLMetry puts arguments that it cannot parse, such as cut ones, under this name.
+    if isinstance(arguments, dict) and arguments.keys() == {"_raw"}:
+        arguments = arguments["_raw"]
     key = next((key for name in ("call_id", "id", "toolCallId") if (key := known_text(call.get(name)))), None)
     return key, known_text(function.get("name")) or known_text(function.get("toolName")) or "", arguments
 
