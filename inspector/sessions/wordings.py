@@ -186,7 +186,9 @@ _ANY = _beginning("|".join(row.pattern for row in REFUSALS))
 
 STOPS = "stop what you are doing and wait for the user"
 """The part of a refusal after which the agent does not continue by itself."""
-_INTERRUPTION = r"\s*\[Request (?:interrupted|cancell?ed|aborted) by (?:the )?user(?P<tool> for tool use)?[^\]\n]{0,80}\]"
+_INTERRUPTION = (
+    r"\s*\[Request (?:interrupted|cancell?ed|aborted) by (?:the )?user(?P<tool> for tool use)?[^\]\n]{0,80}\]"
+)
 PLACEHOLDERS: tuple[str, ...] = (
     r"interrupted by user", r"task was interrupted before this tool call could be completed\.",
     r"tool execution was interrupted before completion\.",

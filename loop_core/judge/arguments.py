@@ -325,7 +325,12 @@ def _takes(tool: Tool | None, name: str) -> bool | None:
 def means_empty_object(call: ToolCall, tool: Tool | None) -> bool:
     """Whether missing arguments, or Groq's `null`, mean `{}`: only if the tool is known to have no parameter."""
     missing = parse_call(call).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT)
-    return (missing or (call.arguments or "").strip() == "null") and takes_no_arguments(tool)
+    return (missing or lacks_arguments(call)) and takes_no_arguments(tool)
+
+
+def lacks_arguments(call: ToolCall) -> bool:
+    """Whether the text of the arguments is empty, or `null`."""
+    return (call.arguments or "").strip() in ("", "null")
 
 
 def is_phantom(call: ToolCall) -> bool:

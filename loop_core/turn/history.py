@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from loop_core.formats import format_entry
 from loop_core.judge import gate
-from loop_core.judge.arguments import is_phantom
+from loop_core.judge.arguments import is_phantom, lacks_arguments
 from loop_core.judge.gate import NAMELESS, REMEDY, Admission, Verdict
 from loop_core.turn.continuation import AGAIN, EMPTY, HINT_POINTS, QUOTE_MARKS, Method, quote_request
 from loop_core.turn.seam import ANCHOR_CHARS
@@ -116,9 +116,9 @@ def _with_text(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:
 
 
 def _with_arguments(call: ToolCall) -> ToolCall:
-    """The call with `{}` in place of missing arguments. An empty string is not JSON, and servers would refuse every
-    later request with this history (DeepSeek-Reasonix#9566)."""
-    if call.kind is CallKind.FUNCTION and not (call.arguments or "").strip():
+    """The call with `{}` in place of missing arguments, or of `null`. An empty string is not JSON, and servers would
+    refuse every later request with this history (DeepSeek-Reasonix#9566)."""
+    if call.kind is CallKind.FUNCTION and lacks_arguments(call):
         return call._replace(arguments="{}")
     return call
 

@@ -85,7 +85,9 @@ def test_blank_text_beside_a_call_goes() -> None:
     assert kept(reply(Stop.TOOL_CALL, "\n\n", call()), Stop.TOOL_CALL) == Message(Role.ASSISTANT, (call(),))
 
 
-@pytest.mark.parametrize(("blank", "form"), [("", ArgsForm.STRING), (" ", ArgsForm.STRING), (None, ArgsForm.OBJECT)])
+@pytest.mark.parametrize(("blank", "form"), [
+    ("", ArgsForm.STRING), (" ", ArgsForm.STRING), (None, ArgsForm.OBJECT), ("null", ArgsForm.STRING),
+])
 def test_empty_arguments_that_meant_the_empty_object_are_sent_back_as_one(blank: str | None, form: ArgsForm) -> None:
     said = kept(reply(Stop.TOOL_CALL, call(blank, "now", form=form)), Stop.TOOL_CALL)
     assert said is not None
