@@ -367,12 +367,16 @@ def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExc
     return raw
 
 
+_FIELDS = ("data:", "event:", "id:", "retry:", ":")
+"""How a line of a stream of server-sent events begins, unless it is blank."""
+
+
 def _list_body(
     raw: RawExchange, value: list[Any], piece: str, path: Path, options: Options, reading: FileReading
 ) -> RawExchange | str:
     if all(isinstance(item, str) for item in value):  # the chunks of a stream as they arrived, or its lines
-        lines = value[:1] and value[0].startswith(("event:", "data:")) and not any("\n" in item for item in value)
-        return _string_body(raw, "\n".join([*value, ""]) if lines else "".join(value), None)
+        are_lines = all(not item or (item.startswith(_FIELDS) and "\n" not in item) for item in value)
+        return _string_body(raw, "\n".join([*value, ""]) if are_lines else "".join(value), None)
     span = char_span(piece, *path)
     text = piece[span[0] : span[1]] if span else json.dumps(value)
     api = (
