@@ -32,9 +32,9 @@ def with_messages(attributes: dict[str, Any]) -> dict[str, Any]:
     response = object_of(load_json(attributes.get("response_data")))
     if not (events or request or response):
         return attributes
-    asked = [each for each in events if each["event.name"] != _CHOICE] or objects_of(request.get("messages"))
-    answered = [each for each in events if each["event.name"] == _CHOICE] or _answer_of(response)
-    found = {INPUT: asked, OUTPUT: answered, CAP: cap_of(request)}
+    inputs = [each for each in events if each["event.name"] != _CHOICE] or objects_of(request.get("messages"))
+    outputs = [each for each in events if each["event.name"] == _CHOICE] or _answer_of(response)
+    found = {INPUT: inputs, OUTPUT: outputs, CAP: cap_of(request)}
     return {**{name: value for name, value in found.items() if value}, **attributes}
 
 
@@ -53,15 +53,15 @@ def whole_spans(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
              if span.attributes.get(_TYPE) != "pending_span" or (span.trace, span.parent) not in ids]
     streamed = Counter(_request_of(span) for span in ended
                        if span.attributes.get(_TYPE) == "log" and is_answer(span.attributes))
-    dropped: set[int] = set()
+    doubles: set[int] = set()
     # Of equal requests the last one was answered; those before it failed.
     for span in sorted(ended, key=lambda span: span.start, reverse=True) if streamed else ():
         attributes, key = span.attributes, _request_of(span)
         empty = attributes.get(_TYPE) == "span" and is_answer(attributes) and not outputs_of(attributes)
         if empty and word_of(attributes) is None and streamed[key]:
             streamed[key] -= 1
-            dropped.add(id(span))
-    return [span for span in ended if id(span) not in dropped]
+            doubles.add(id(span))
+    return [span for span in ended if id(span) not in doubles]
 
 
 def _request_of(span: TraceSpan) -> tuple[str, ...]:

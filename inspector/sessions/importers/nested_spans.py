@@ -32,29 +32,29 @@ def each_answer_once(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
             around[id(span)] = outer
     waiting = Counter(map(id, around.values()))
     within: dict[int, list[TraceSpan]] = {}
-    dropped: set[int] = set()
+    doubles: set[int] = set()
     # From the innermost spans outwards; spans that form a ring have no innermost one, and stay.
     ready = [span for span in spans if id(span) in around and not waiting[id(span)]]
     for span in ready:  # it grows
-        best = _best(span, within.get(id(span), []), dropped)
+        best = _best(span, within.get(id(span), []), doubles)
         outer = around.get(id(span))
         if outer is not None:
             within.setdefault(id(outer), []).append(best)
             waiting[id(outer)] -= 1
             if not waiting[id(outer)]:
                 ready.append(outer)
-    return [span for span in spans if id(span) not in dropped]
+    return [span for span in spans if id(span) not in doubles]
 
 
-def _best(outer: TraceSpan, inner: Sequence[TraceSpan], dropped: set[int]) -> TraceSpan:
-    """The span that stands for the answer of `outer`; the others that hold the same answer go to `dropped`."""
+def _best(outer: TraceSpan, inner: Sequence[TraceSpan], doubles: set[int]) -> TraceSpan:
+    """The span that stands for the answer of `outer`; the others that hold the same answer go to `doubles`."""
     content, contents = _content(outer), [_content(each) for each in inner]
     if not inner or (content and content not in contents and any(contents)):
         return outer  # the inner ones are other answers
     if len(inner) == 1 and _known(outer) > _known(inner[0]):
-        dropped.add(id(inner[0]))
+        doubles.add(id(inner[0]))
         return outer
-    dropped.add(id(outer))
+    doubles.add(id(outer))
     return inner[contents.index(content)] if content in contents else inner[-1]
 
 
