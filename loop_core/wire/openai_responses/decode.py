@@ -47,6 +47,8 @@ class Decoder(BaseDecoder):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._order: list[GrowingItem] = []
+        self._earlier = 0
+        """The number of items of answers that others followed before their end."""
         self._items: dict[Any, GrowingItem] = {}
         self._pieces: dict[tuple[Any, str, Any], list[str]] = {}
         self._last: Mapping[str, Any] = {}
@@ -112,8 +114,9 @@ class Decoder(BaseDecoder):
         """Closes off what came of an answer that another one follows before its end: a gateway asked again, and no
         status is about the calls of the first answer."""
         self.find("openai_responses.second_answer", "another answer begins before the first one ended", self.at())
-        for item in self._order:
+        for item in self._order[self._earlier :]:
             item.done = False
+        self._earlier = len(self._order)
         self._items.clear()
         self._pieces.clear()
 
