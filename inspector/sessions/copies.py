@@ -82,10 +82,10 @@ def _related(files: Mapping[str, Turns]) -> Mapping[str, Turns]:
 def _copies_of(path: str, turns: Turns, holders: Mapping[str, str]) -> dict[int, str]:
     own = {number for number, keys in enumerate(turns) if any(holders.get(key, path) == path for key in keys)}
     # What follows a turn tells how its calls ended: between turns that stay, none is left out.
-    begun = min(((_time(key), number) for number in own for key in turns[number] if key), default=(_LAST, 0))
+    first = min(((_time(key), number) for number in own for key in turns[number] if key), default=(_LAST, 0))
     end = min((number for number in own if "" in turns[number]), default=len(turns)) if own else 0
     return {number: holders[keys[-1]] for number, keys in enumerate(turns[:end])
-            if number not in own and keys and (_time(max(keys)), number) < begun}
+            if number not in own and keys and (_time(max(keys)), number) < first}
 
 
 def _time(key: str) -> str:

@@ -7,8 +7,10 @@ import os
 from time import monotonic
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from textual import on
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -106,6 +108,11 @@ class LeavingApp(App[int]):
             self.action_suspend_process()
         else:
             self.tell("ctrl+z works only where a shell started the program, in a terminal")
+
+    @on(Driver.SignalResume)
+    def _paint_again(self) -> None:
+        """Paints the whole screen: the terminal's is empty after `fg`, and Textual paints only what has changed."""
+        self.refresh(layout=True)
 
     async def action_quit(self) -> None:
         """Quits at once; running turns are cancelled, and their recordings closed."""

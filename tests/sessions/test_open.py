@@ -407,6 +407,8 @@ ANSWER = json.loads(chat_body("hello"))
             "response": [chat_stream("hello")[:70], chat_stream("hello")[70:]],
         },
         {"request": ASKED, "response": chat_stream("hello").split("\n")},
+        {"request": ASKED, "response": [
+            "", ": ping", "event: message", "id: 1", "retry: 5", *chat_stream("hello").split("\n")]},
         {"request": ASKED, "response": [json.dumps(ANSWER)[:70], json.dumps(ANSWER)[70:]]},
     ],
     ids=[
@@ -422,6 +424,7 @@ ANSWER = json.loads(chat_body("hello"))
         "events",
         "pieces",
         "lines",
+        "lines of any kind",
         "pieces of a body",
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import json
 from typing import Any
 
@@ -485,6 +486,28 @@ def test_a_request_of_logfire_with_a_word_or_a_text_is_an_answer(tmp_path):
         assert len(seen.responses) == 2
 
 
+def test_a_log_of_the_program_beside_an_answer_without_its_content_takes_nothing_away(tmp_path):
+    answer = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "gpt-5",
+              "logfire.span_type": "span"}
+    seen = shown(traces(span(1, answer, "s9"), span(2, {"logfire.span_type": "log"}, "s9")), tmp_path)
+    assert len(seen.responses) == 1
+
+
+def test_a_request_of_logfire_whose_end_was_never_exported_is_an_answer_without_an_end(tmp_path):
+    seen = shown(traces(logfire(1, "pending_span", {}, "s2")), tmp_path)
+    assert [facts.judgement.stop.normalized.value for facts in seen.responses] == ["unknown"]
+    seen = shown(traces(logfire(1, "pending_span", {}, "s2"), logfire(2, "span", ANSWERED, trace="t2")), tmp_path)
+    assert len(seen.responses) == 2, "the other one is of another trace"
+
+
+def test_of_two_equal_requests_of_logfire_the_later_one_has_the_streamed_answer(tmp_path):
+    failed = {**logfire(1, "span", {}), "status": {"code": 2, "message": "boom"}}
+    spans = failed, logfire(2, "span", {}), logfire(3, "log", ANSWERED)
+    for order in (spans, spans[::-1]):
+        seen = shown(traces(*order), tmp_path)
+        assert [stop == "error" for stop in stops(seen)] == [True, False]
+
+
 def test_messages_in_one_attribute_as_older_pydantic_ai_writes_them(tmp_path):
     events = [{"event.name": "gen_ai.user.message", "role": "user", "content": "go"},
               {"event.name": "gen_ai.choice", "index": 0, "message": {"role": "assistant", "content": "Hi."}}]
@@ -516,10 +539,27 @@ def test_two_spans_of_one_answer_are_one_answer(tmp_path):
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hi.", "Hi."], "a loop around them"
 
 
+def test_three_spans_of_one_answer_are_one_answer_in_any_order(tmp_path):
+    whole, bare = chat([said(text("Hi."))]), chat([], word=None)
+    for three in itertools.product((whole, bare), repeat=3):
+        spans = [span(1, three[0]), span(2, three[1], "s1"), span(3, three[2], "s2")]
+        for order in itertools.permutations(spans):
+            seen = shown(traces(*order), tmp_path)
+            assert [facts.exchange.response.text for facts in seen.responses] == ["Hi." if whole in three else None]
+
+
+def test_spans_that_hold_themselves_or_share_an_id_with_another_trace_stay(tmp_path):
+    whole, other = chat([said(text("Hi."))]), chat([said(text("Hm."))])
+    assert len(shown(traces(span(1, whole, "s1")), tmp_path).responses) == 1
+    assert len(shown(traces(span(1, whole, "s2"), span(2, whole, "s1")), tmp_path).responses) == 2
+    seen = shown(traces(span(2, whole, "s1"), span(1, whole, trace="t2"), span(3, other, trace="t2")), tmp_path)
+    assert sorted(facts.exchange.response.text for facts in seen.responses) == ["Hi.", "Hi.", "Hm."]
+
+
 @pytest.mark.parametrize("between", [
     {"gen_ai.operation.name": "execute_tool"}, {"gen_ai.operation.name": "invoke_agent"},
     {"gen_ai.operation.name": "create_agent"}, {"openinference.span.kind": "AGENT"},
-    {"openinference.span.kind": "TOOL"}, None])
+    {"openinference.span.kind": "TOOL"}, None, {"gen_ai.operation.name": ["chat"], "openinference.span.kind": "AGENT"}])
 def test_another_answer_within_the_span_of_an_answer_is_an_answer(tmp_path, between):
     other = "Hm." if between is None else "Hi."
     seen = shown(nested(chat([said(text("Hi."))]), chat([said(text(other))]), between=between), tmp_path)

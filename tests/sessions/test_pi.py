@@ -251,6 +251,7 @@ def test_a_cut_file_and_damaged_entries_are_told(tmp_path):
     ("openai-responses", "deferred", "queued", "paused", "poll"),
     ("google-generative-ai", "toolUse", "MAX_TOKENS", "max_tokens", None),
     ("mistral-conversations", "length", "model_length", "max_tokens", None),
+    ("openai-responses", "stop", "failed", "error", "fatal"),
 ])
 def test_the_providers_own_word_beside_pis(tmp_path, api, word, raw, stop, detail):
     more = {"rawStopReason": raw, "errorMessage": "declined"} if word == "error" else {"rawStopReason": raw}

@@ -107,6 +107,15 @@ def test_a_message_of_the_user_is_no_end_of_a_request_that_is_still_pending(tmp_
     assert stops(read(tmp_path, request("go", turn("Hal")), request("more", turn("Done."))))[0] == "end_turn"
 
 
+@pytest.mark.parametrize(("state", "next_state", "stop"), [
+    (0, 1, "unknown"), (None, 0, "end_turn"), (1, 0, "end_turn"),
+])
+def test_a_request_without_an_answer_says_nothing_about_the_answer_before_it(tmp_path, state, next_state, stop):
+    asked = request("more", modelState={"value": next_state})
+    seen = read(tmp_path, request("go", turn("All."), modelState={"value": state}), asked)
+    assert stops(seen) == [stop]
+
+
 def limited(*rounds, **more):
     stopped = request("go", *rounds, modelState={"value": 1}, **more)
     stopped["result"]["metadata"]["maxToolCallsExceeded"] = True

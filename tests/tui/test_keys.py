@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual._compositor import Compositor
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -789,6 +790,25 @@ def test_a_shell_in_another_group_makes_a_stopped_program_go_on(place: dict[str,
     code = "from inspector.tui.leaving import has_job_control; print(has_job_control())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, **place)
     assert done.stdout == f"{comes_back}\n"
+
+
+DRAW_UPDATE = Compositor.render_update
+"""Draws for the terminal; in other tests nothing does."""
+
+
+async def test_the_whole_screen_is_painted_when_the_shell_makes_the_program_go_on(
+    app_on: AppOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The terminal shows an empty screen then, and Textual would paint what has changed only."""
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.pause()
+        painted: list[str] = []
+        monkeypatch.setattr(Compositor, "render_update", DRAW_UPDATE)
+        monkeypatch.setattr(LoopInspector, "_display", lambda app, screen, update: painted.append(
+            update.render_segments(app.console) if update is not None else ""))
+        pilot.app.post_message(HeadlessDriver.SignalResume())
+        await pilot.pause()
+        assert "Merged" in "".join(painted)
 
 
 @pytest.mark.parametrize("shell", [True, False])

@@ -397,6 +397,13 @@ def test_of_several_answers_of_command_the_first_is_read() -> None:
     assert (both.text, both.raw_stop_reason, both.other_choices) == ("I go", "COMPLETE", 1)
 
 
+def test_the_index_of_titan_is_that_of_a_chunk() -> None:
+    said = [{"outputText": text, "index": index, "completionReason": word, "totalOutputTextTokenCount": None}
+            for index, (text, word) in enumerate((("I ", None), ("go", "FINISH")))]
+    whole = decode_response(API, chunks(*said))
+    assert (whole.text, whole.raw_stop_reason, whole.other_choices) == ("I go", "FINISH", 0)
+
+
 GUARDED = {"amazon-bedrock-guardrailAction": "INTERVENED"}
 
 

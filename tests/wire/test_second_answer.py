@@ -186,6 +186,34 @@ def test_a_second_stream_of_responses_is_no_part_of_the_first(monkeypatch: pytes
         assert {each.rule for each in found.response.findings} == {"frame.after_end"}
 
 
+def test_no_call_of_a_response_runs_if_another_response_follows_before_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last event need not list the items (chatgpt.com)."""
+    api = "openai_responses"
+    monkeypatch.setitem(WORDS, api, "completed")
+    monkeypatch.setitem(ENDS, api, "completed")
+
+    def said(name: str, make: Callable[[str, str], list[bytes]] = answer) -> list[bytes]:
+        *events, last = make(api, name)
+        line = last.split(b"data: ")[1]
+        event = json.loads(line)
+        assert event["response"].pop("output")
+        return [*events, last.replace(line, json.dumps(event).encode() + b"\n\n")]
+
+    first, second = said("first"), said("second")
+    assert (released(api, first), released(api, second)) == (["first"], ["second"])
+    begun = 0
+    for size in range(len(first)):
+        names = released(api, [*first[:size], *second])
+        assert names in ([], ["second"])
+        begun += not names
+    assert begun, "the first call had begun, and holds the second"
+    found = read(api, b"".join([*first[:-1], *said("second", text_answer)]))
+    assert [each.admission for each in found.calls] == ["held"]
+    assert "openai_responses.second_answer" in {each.rule for each in found.response.findings}
+    late = [*first[1:3], first[0], *first[3:]]
+    assert released(api, late) == ["first"], "the event that begins it came late, and begins no other one"
+
+
 def test_a_failure_behind_the_end_counts_unless_another_response_began() -> None:
     def said(kind: str, status: str, number: int) -> bytes:
         response = {"id": f"resp_{number}", "object": "response", "status": status, "output": []}

@@ -342,8 +342,8 @@ class _Session(TranscriptReader):
         blocked = BLOCKED.search(text) is not None
         request = line.value.get("requestId")
         # What had come of an answer before the refusal stands in rows of the same request.
-        begun = blocked and request is not None and above is not None and where.since is None and above.open and any(
-            key[3] == request and answer is above for key, answer in self.groups.items())
+        begun = blocked and request is not None and above is not None and where.since is None and above.open and (
+            next((key[3] for key, answer in reversed(self.groups.items()) if answer is above), None) == request)
         answer = above if begun and above is not None else self._begin(line, message.get("id"), None, where)
         at = answer.take(line)
         row = Evidence(RECORDER, at, text[:200])

@@ -2,8 +2,9 @@
 
 Logfire writes the request as `request_data` and the answer as `response_data`; older Pydantic AI writes all messages as
 one attribute (`events`). A streamed answer has two spans: that of the request, without the answer, and one of the type
-`log` with the answer. A span that was exported before its end (`pending_span`) is exported again at its end. Sources:
-logfire 4 `llm_providers/llm_provider.py`, `openai.py`, `anthropic.py`; pydantic-ai 0.4 `models/instrumented.py`.
+`log` with the answer. A span that was exported before its end (`pending_span`) is a child of the span that is exported
+at its end. Sources: logfire 4 `tracer.py`, `llm_providers/llm_provider.py`, `openai.py`, `anthropic.py`; pydantic-ai
+0.4 `models/instrumented.py`.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ def with_messages(attributes: dict[str, Any]) -> dict[str, Any]:
     response = object_of(load_json(attributes.get("response_data")))
     if not (events or request or response):
         return attributes
-    asked = [each for each in events if each["event.name"] != _CHOICE] or objects_of(request.get("messages"))
-    answered = [each for each in events if each["event.name"] == _CHOICE] or _answer_of(response)
-    found = {INPUT: asked, OUTPUT: answered, CAP: cap_of(request)}
+    inputs = [each for each in events if each["event.name"] != _CHOICE] or objects_of(request.get("messages"))
+    outputs = [each for each in events if each["event.name"] == _CHOICE] or _answer_of(response)
+    found = {INPUT: inputs, OUTPUT: outputs, CAP: cap_of(request)}
     return {**{name: value for name, value in found.items() if value}, **attributes}
 
 
@@ -46,18 +47,21 @@ def _answer_of(response: dict[str, Any]) -> list[dict[str, Any]]:
 
 def whole_spans(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
     """The spans without those that were exported before their end, and without the request of each streamed answer
-    that has a span of its own."""
-    ended = [span for span in spans if span.attributes.get(_TYPE) != "pending_span"]
-    streamed = Counter(map(_request_of, (span for span in ended if span.attributes.get(_TYPE) == "log")))
-    kept: list[TraceSpan] = []
-    for span in ended:
+    that has a span of its own. A span whose end was never exported stays."""
+    ids = {(span.trace, span.id) for span in spans}
+    ended = [span for span in spans
+             if span.attributes.get(_TYPE) != "pending_span" or (span.trace, span.parent) not in ids]
+    streamed = Counter(_request_of(span) for span in ended
+                       if span.attributes.get(_TYPE) == "log" and is_answer(span.attributes))
+    doubles: set[int] = set()
+    # Of equal requests the last one was answered; those before it failed.
+    for span in sorted(ended, key=lambda span: span.start, reverse=True) if streamed else ():
         attributes, key = span.attributes, _request_of(span)
         empty = attributes.get(_TYPE) == "span" and is_answer(attributes) and not outputs_of(attributes)
         if empty and word_of(attributes) is None and streamed[key]:
             streamed[key] -= 1
-        else:
-            kept.append(span)
-    return kept
+            doubles.add(id(span))
+    return [span for span in ended if id(span) not in doubles]
 
 
 def _request_of(span: TraceSpan) -> tuple[str, ...]:

@@ -6,10 +6,12 @@ provider and is kept, unless only the outer one has the answer. A span within a 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from inspector.sessions.importers.span_names import fact, is_answer, is_tool, outputs_of, word_of
+from inspector.sessions.transcripts.member_values import known_text
 
 if TYPE_CHECKING:
     from inspector.sessions.importers.otlp import TraceSpan
@@ -22,28 +24,45 @@ _AGENTS = frozenset({"invoke_agent", "create_agent", "AGENT"})
 
 def each_answer_once(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
     """The spans without those whose answer is in another span, around them or within them."""
-    by_id = {span.id: span for span in spans}
-    within: dict[str, list[TraceSpan]] = {}
+    by_id = {(span.trace, span.id): span for span in spans}
+    around: dict[int, TraceSpan] = {}
     for span in spans:
         outer = _around(span, by_id) if is_answer(span.attributes) else None
         if outer is not None:
-            within.setdefault(outer.id, []).append(span)
-    dropped: set[int] = set()
-    for key, inner in within.items():
-        outer = by_id[key]
-        said = _content(outer)
-        if said and said not in map(_content, inner) and any(map(_content, inner)):
-            continue  # two different answers
-        alone = len(inner) == 1 and _known(outer) > _known(inner[0])
-        dropped.add(id(inner[0] if alone else outer))
-    return [span for span in spans if id(span) not in dropped]
+            around[id(span)] = outer
+    waiting = Counter(map(id, around.values()))
+    within: dict[int, list[TraceSpan]] = {}
+    doubles: set[int] = set()
+    # From the innermost spans outwards; spans that form a ring have no innermost one, and stay.
+    ready = [span for span in spans if id(span) in around and not waiting[id(span)]]
+    for span in ready:  # it grows
+        best = _best(span, within.get(id(span), []), doubles)
+        outer = around.get(id(span))
+        if outer is not None:
+            within.setdefault(id(outer), []).append(best)
+            waiting[id(outer)] -= 1
+            if not waiting[id(outer)]:
+                ready.append(outer)
+    return [span for span in spans if id(span) not in doubles]
 
 
-def _around(span: TraceSpan, by_id: dict[str, TraceSpan]) -> TraceSpan | None:
+def _best(outer: TraceSpan, inner: Sequence[TraceSpan], doubles: set[int]) -> TraceSpan:
+    """The span that stands for the answer of `outer`; the others that hold the same answer go to `doubles`."""
+    content, contents = _content(outer), [_content(each) for each in inner]
+    if not inner or (content and content not in contents and any(contents)):
+        return outer  # the inner ones are other answers
+    if len(inner) == 1 and _known(outer) > _known(inner[0]):
+        doubles.add(id(inner[0]))
+        return outer
+    doubles.add(id(outer))
+    return inner[contents.index(content)] if content in contents else inner[-1]
+
+
+def _around(span: TraceSpan, by_id: dict[tuple[str, str], TraceSpan]) -> TraceSpan | None:
     """The nearest span of an answer around a span, without a tool or an agent between them."""
     here = span
     for _ in range(_DEEPEST):
-        above = by_id.get(here.parent) if here.parent else None
+        above = by_id.get((here.trace, here.parent)) if here.parent else None
         if above is None or is_tool(above.attributes) or _is_agent(above):
             return None
         if is_answer(above.attributes):
@@ -54,7 +73,7 @@ def _around(span: TraceSpan, by_id: dict[str, TraceSpan]) -> TraceSpan | None:
 
 def _is_agent(span: TraceSpan) -> bool:
     names = ("gen_ai.operation.name", "openinference.span.kind")
-    return any(span.attributes.get(name) in _AGENTS for name in names)
+    return any(known_text(span.attributes.get(name)) in _AGENTS for name in names)
 
 
 def _content(span: TraceSpan) -> tuple[str, ...]:

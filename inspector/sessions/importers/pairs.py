@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions import redact, traffic
-from inspector.sessions.importers.records import DUMP, first_look, undumped
+from inspector.sessions.importers.records import DUMP, first_look, join_stream, undumped
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
     ODD,
@@ -370,9 +370,8 @@ def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExc
 def _list_body(
     raw: RawExchange, value: list[Any], piece: str, path: Path, options: Options, reading: FileReading
 ) -> RawExchange | str:
-    if all(isinstance(item, str) for item in value):  # the chunks of a stream as they arrived, or its lines
-        lines = value[:1] and value[0].startswith(("event:", "data:")) and not any("\n" in item for item in value)
-        return _string_body(raw, "\n".join([*value, ""]) if lines else "".join(value), None)
+    if all(isinstance(item, str) for item in value):
+        return _string_body(raw, join_stream(value), None)
     span = char_span(piece, *path)
     text = piece[span[0] : span[1]] if span else json.dumps(value)
     api = (

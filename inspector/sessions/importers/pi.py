@@ -90,13 +90,15 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
 
 
 def _take_raw(answer: TranscriptAnswer, stop: StopReason, raw: str, at: At) -> None:
-    """Adds the provider's own word. It decides if it names a cut, a filter or a pause, which pi's word may hide; a
-    clean or unknown word does not change what pi says, which knows the calls, an abort and a failure after the word."""
+    """Adds the provider's own word. It decides if it names a cut, a filter, a pause or a failure, which pi's word may
+    hide; a clean or unknown word does not change what pi says, which knows the calls, an abort and a failure after the
+    word. Of two errors pi's counts, since it has a message."""
     table = wire(answer.api).stop_reasons
     # pi joins the status of the Responses API and its reason with a dot.
     row = table.get(raw) or table.get(raw.replace(".", ":", 1))
     provider = Evidence(PROVIDER, at, raw)
-    if row is not None and row.stop not in WORDLESS | {Stop.ERROR} and stop.normalized != Stop.CANCELLED:
+    is_known = stop.normalized == Stop.CANCELLED or (row is not None and row.stop == stop.normalized == Stop.ERROR)
+    if row is not None and row.stop not in WORDLESS and not is_known:
         answer.word, answer.error, answer.word_at = raw, None, at
         answer.stop = StopReason(row.stop, raw, row.detail, (provider, Evidence(f"{answer.api}.stop_reasons", at, raw)))
     elif stop.normalized not in (Stop.ERROR, Stop.CANCELLED):

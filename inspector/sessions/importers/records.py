@@ -9,7 +9,7 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -329,3 +329,13 @@ def undumped(texts: Iterable[str]) -> list[str]:
     """JSON texts; of an SDK's object the text of its JSON."""
     spans = ((text, char_span(text, DUMP) if f'"{DUMP}"' in text else None) for text in texts)
     return [text[span[0] : span[1]] if span else text for text, span in spans]
+
+
+_FIELDS = ("data:", "event:", "id:", "retry:", ":")
+"""How a line of server-sent events begins, unless it is blank."""
+
+
+def join_stream(texts: Sequence[str]) -> str:
+    """The body of a stream that was stored as its chunks as they arrived, or as its lines."""
+    are_lines = all(not text or (text.startswith(_FIELDS) and "\n" not in text) for text in texts)
+    return "\n".join([*texts, ""]) if are_lines else "".join(texts)

@@ -97,15 +97,15 @@ def _of_httpmock(value: Any) -> Any:
     """An interaction of httpmock in the words of the other cassettes. Its address is a path, without a host."""
     if not isinstance(value, dict) or not all(isinstance(value.get(name), dict) for name in ("when", "then")):
         return value
-    asked, told = value["when"], value["then"]
-    return {"request": {"uri": asked.get("path"), "method": asked.get("method"), "headers": asked.get("header"),
-                        "body": _encoded(asked)},
-            "response": {"status": told.get("status"), "headers": told.get("header"), "body": _encoded(told)}}
+    request, response = value["when"], value["then"]
+    return {"request": {"uri": request.get("path"), "method": request.get("method"), **_headers_and_body(request)},
+            "response": {"status": response.get("status"), **_headers_and_body(response)}}
 
 
-def _encoded(side: dict[str, Any]) -> Any:
+def _headers_and_body(side: dict[str, Any]) -> dict[str, Any]:
     body = side.get("body")
-    return {"base64_string": body} if side.get("body_encoding") == "base64" else body
+    return {"headers": side.get("header"),
+            "body": {"base64_string": body} if side.get("body_encoding") == "base64" else body}
 
 
 def parse_documents(text: str) -> tuple[list[Any], int | None]:

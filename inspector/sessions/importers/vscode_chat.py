@@ -154,6 +154,7 @@ class _Chat(ChatReader):
         result = object_of(value.get("result"))
         metadata = object_of(result.get("metadata"))
         results = object_of(metadata.get("toolCallResults"))
+        above = place.answer
         calls = place.right_above.calls if place.right_above is not None else []
         # A request stopped at the limit of rounds leaves its last calls to the next one.
         late = tuple(_result(call.id, call.name, results) for call in calls if call.id in results)
@@ -170,8 +171,8 @@ class _Chat(ChatReader):
         # An empty last round is itself the failed one.
         elif failure and place.answer is not None and place.answer.parts:
             place = TreePlace(self._begin(line, place, "failure"))
-        if place.answer is None:
-            return place
+        if place.answer is None or place.answer is above:
+            return place  # what the request says of its end is not about the answer before it
         if len(rounds) < 2:  # the counts are those of the whole request
             place.answer.usage = place.answer.usage or _usage(value, metadata)
         state, answer = object_of(value.get("modelState")).get("value"), place.answer

@@ -192,7 +192,7 @@ class Decoder(ConverseDecoder):
             self._guarded_at = self.at()
         inner.pop(TRACE, None)
         shape = self._shape(inner) or (_COMMAND if not _COMMAND_MARKS.isdisjoint(inner) else None)
-        if shape is not None and (index := token_count(inner.get("index"))):
+        if shape is _COMMAND and (index := token_count(inner.get("index"))):
             self._others.add(index)  # another of the answers that Command was asked for (num_generations)
         elif shape is not None:
             self._text(shape, inner, self.at(), text)

@@ -47,6 +47,8 @@ class Decoder(BaseDecoder):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._order: list[GrowingItem] = []
+        self._earlier = 0
+        """The number of items of answers that others followed before their end."""
         self._items: dict[Any, GrowingItem] = {}
         self._pieces: dict[tuple[Any, str, Any], list[str]] = {}
         self._last: Mapping[str, Any] = {}
@@ -89,6 +91,8 @@ class Decoder(BaseDecoder):
             if type(text) is str:
                 self._find(event, field).finals[field, _index(event.get(index))] = text
         elif isinstance(event.get("response"), Mapping):
+            if self._order and self._begins_another(event, kind):
+                self._leave()
             self._response(event["response"], kind)
         elif kind == "error" or event.get("error") or event.get("object") == "error":
             self._failure(event)
@@ -97,9 +101,24 @@ class Decoder(BaseDecoder):
     def _is_late(self, event: Mapping[str, Any], kind: str) -> bool:
         """Whether an event behind the end is no part of the answer. A second end is read, since it may be the stricter
         one, unless it ends another response, which began behind this one (a file with the streams of several turns)."""
-        if kind == BEGIN and mapping_of(event.get("response")).get("id") != self._last.get("id"):
-            self._next_began = True
+        self._next_began |= self._begins_another(event, kind)
         return self._next_began or (kind not in TERMINAL_EVENTS and kind != "error")
+
+    def _begins_another(self, event: Mapping[str, Any], kind: str) -> bool:
+        """Whether an event begins another response than the one that was announced before."""
+        if kind != BEGIN or not self._last:
+            return False
+        return bool(mapping_of(event.get("response")).get("id") != self._last.get("id"))
+
+    def _leave(self) -> None:
+        """Closes off what came of an answer that another one follows before its end: a gateway asked again, and no
+        status is about the calls of the first answer."""
+        self.find("openai_responses.second_answer", "another answer begins before the first one ended", self.at())
+        for item in self._order[self._earlier :]:
+            item.done = False
+        self._earlier = len(self._order)
+        self._items.clear()
+        self._pieces.clear()
 
     def _open(self, key: tuple[Any, str, Any], event: Mapping[str, Any]) -> list[str]:
         item = self._find(event, key[1])
