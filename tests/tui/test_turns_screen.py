@@ -26,7 +26,8 @@ from inspector.tui.policies_screen import PoliciesScreen
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tabs import TABS, SheetTab
-from inspector.tui.turn_list import Section, TurnList, flow_groups, found_sections, rows_of_session
+from inspector.tui.turn_counts import flow_groups
+from inspector.tui.turn_list import Section, TurnList, found_sections, rows_of_session
 from inspector.tui.turns_screen import LARGE, LARGEST_READ, TurnsScreen
 from tests.scenes.app import page, told, until
 from tests.scenes.recordings import ASKS, asked, chat, exchange, lines
