@@ -51,6 +51,15 @@ async def test_every_tab_is_whole_in_the_strip(app_on: AppOn, size: tuple[int, i
             assert f"{number}{name if size[0] >= 80 else name[:3]}" in strip.replace(" ", "")
 
 
+@pytest.mark.parametrize("size", [(60, 30), (80, 24), (120, 40), (160, 45)])
+async def test_the_place_of_a_call_is_one_row_at_any_size(size: tuple[int, int]) -> None:
+    async with LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"]).run_test(size=size) as pilot:
+        await pilot.press("enter", "4")
+        rows = [" ".join(cells.split()) for row in seen(pilot.app) for cells in row.split("▏")]
+        assert "where response 7 · step 22" in rows
+        assert size[0] < 80 or "▣ HELD write_file incomplete the recorded agent ran it ▶ here" in rows
+
+
 @pytest.mark.parametrize(("width", "shown"), [
     (90, "[1 Merged] 2 Response  3 Wire  4 Calls  5 Diff  6 Events  7 Machine  8 Steps"),
     (76, "[1Merged] 2Response  3Wire  4Calls  5Diff  6Events  7Machine  8Steps"),
