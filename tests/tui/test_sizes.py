@@ -100,6 +100,15 @@ async def test_the_machine_can_be_folded_where_there_is_room_and_is_a_tab_where_
         assert "[7Machine]" in page(pilot.app)
 
 
+async def test_the_machine_names_each_state_that_follows_in_full() -> None:
+    app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
+    async with app.run_test(size=(160, 45)) as pilot:
+        await pilot.press("enter")
+        rows = [row.rpartition("▏")[2].strip() for row in seen(app)]
+        at = rows.index("MACHINE")
+        assert "next PartialToolCall → RepairPending or EndTurn → Complete" in " ".join(" ".join(rows[at:]).split())
+
+
 @pytest.mark.parametrize("pane", ["#steps", "#text"])
 async def test_the_wheel_scrolls_the_pane_under_it(app_on: AppOn, pane: str) -> None:
     async with app_on().run_test(size=(160, 15)) as pilot:
