@@ -215,6 +215,17 @@ async def test_a_box_names_its_keys_in_full_at_any_size(size: tuple[int, int], k
         assert said in " ".join(" ".join(row.strip("│ ") for row in seen(app)).split())
 
 
+async def test_the_preview_of_the_limits_is_whole_in_sixty_columns(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(60, 20)) as pilot:
+        await pilot.press("e", "5")
+        await pilot.pause(0.5)
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        said = " ".join(" ".join(row.strip("│ ") for row in seen(pilot.app)).split())
+        assert "would change 8 steps from step 13 · turn 1 would end differently ▶ original" in said
+        assert "enter runs · esc leaves" in said
+
+
 @pytest.mark.parametrize("size", [(60, 15), (60, 20), (80, 24)])
 async def test_the_end_of_a_verdict_that_is_longer_than_its_box_can_be_reached(size: tuple[int, int]) -> None:
     path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
