@@ -17,7 +17,7 @@ from inspector.tui.messages import NO_FILTER
 from inspector.tui.session_files import command_with_files
 from inspector.whatif import heat
 from inspector.whatif.cell_lines import GUESS, cell_name, cell_sheet
-from inspector.whatif.grid import GridRequest
+from inspector.whatif.grid import UNDONE_CODE, GridRequest
 from inspector.whatif.grid_lines import (
     BEST_VALUE,
     BEST_VALUE_MEANS,
@@ -39,6 +39,7 @@ from inspector.whatif.smallest_cap import (
     fewest_tokens_of_all,
     smallest_cap,
     smallest_cap_of_all,
+    whole_cap,
 )
 from loop_core.turn.trace import Fidelity
 
@@ -107,8 +108,7 @@ class TuningTable:
         """Shows the turn at the cursor of the session alone, unless the screen was opened from the same turn before."""
         if here != self.here and len(self.case.recording.turns) > 1:
             self.turn, self.exact = here, None
-            if self.best():
-                self.go_to_best(self.best()[0])
+            self._go_to_telling()
         self.here = here
 
     def ask(self, request: GridRequest) -> None:
@@ -123,10 +123,10 @@ class TuningTable:
         self._blank = tune(self.case, self.grid, jobs=1, cancelled=lambda: True)
 
     def end(self, result: GridOutcome) -> None:
-        """Stores the results; moves the cursor to the best cell, unless the operator moved it."""
+        """Stores the results; moves the cursor to the cell that tells most, unless the operator moved it."""
         self.result = result
-        if self.cell == 0 and self.best():
-            self.go_to_best(self.best()[0])
+        if self.cell == 0:
+            self._go_to_telling()
 
     @property
     def tuning(self) -> TunedGrid:
@@ -202,7 +202,7 @@ class TuningTable:
         tuned = self.tuning
         lines = self.result.answers if self.turn is None else answer_lines(tuned, self.turn)
         first = [headline(tuned), EMPTY] if tuned.cancelled else []
-        return [*first, *lines, EMPTY, (Span("the grid", Tone.TITLE),), *parameter_lines(tuned)]
+        return [*first, *lines, EMPTY, (Span("the grid", Tone.TITLE),), *parameter_lines(tuned, self.turn)]
 
     def cell_lines(self) -> list[Line]:
         """The details of the current cell."""
@@ -215,7 +215,7 @@ class TuningTable:
         spent = count_of(cost(ends)[0], "output token")
         done = f"{sum(end.complete for end in ends):,} of {count_of(len(ends), 'turn')} complete, {spent}"
         return [(Span("enter opens ", Tone.DIM), Span(cell, Tone.STRONG),
-                 Span(f": {' and '.join(names)}; {done}; its column:", Tone.DIM)), *sheet]
+                 Span(f": {' and '.join(names)}; {done}; the next larger cell of the map:", Tone.DIM)), *sheet]
 
     def _named_cells(self) -> list[tuple[int, str, str]]:
         """The best cells: each with its mark and its name; one cell may have several."""
@@ -243,6 +243,24 @@ class TuningTable:
         budget = self._budget(self._best_names())
         own = self.grid.by_limit(self.grid.values(cell)).get(INITIAL)
         self.exact = None if budget == own else budget
+
+    def _go_to_telling(self) -> None:
+        """Moves the cursor to the best cell; if nothing completes, to a cell that shows why."""
+        if best := self.best():
+            self.go_to_best(best[0])
+        else:
+            self.cell, self.exact = self._why_cell(), None
+
+    def _why_cell(self) -> int:
+        """Where nothing completes, the cell with the smallest max_tokens that brings the turn's call whole. Or else the
+        conclusion is about the largest cell that was run: that cell, or for one turn the first that ends like it."""
+        single = self.single_turn
+        if single is None:
+            return max((cell for cell, count in enumerate(self.tuning.run_counts) if count), default=0)
+        whole, codes = whole_cap(self.tuning, single), self.tuning.turns[single].codes
+        if whole is not None:
+            return whole.cell
+        return codes.index(next((code for code in reversed(codes) if code != UNDONE_CODE), codes[0]))
 
     def _best_names(self) -> list[str]:
         return [name for cell, _, name in self._named_cells() if cell == self.cell]

@@ -53,7 +53,8 @@ async def test_every_tab_is_whole_in_the_strip(app_on: AppOn, size: tuple[int, i
 
 @pytest.mark.parametrize("size", [(60, 30), (80, 24), (120, 40), (160, 45)])
 async def test_the_place_of_a_call_is_one_row_at_any_size(size: tuple[int, int]) -> None:
-    async with LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"]).run_test(size=size) as pilot:
+    app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
+    async with app.run_test(size=size) as pilot:
         await pilot.press("enter", "4")
         rows = [" ".join(cells.split()) for row in seen(pilot.app) for cells in row.split("▏")]
         assert "where response 7 · step 22" in rows
