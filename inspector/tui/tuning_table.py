@@ -29,7 +29,7 @@ from inspector.whatif.grid_lines import (
     turn_headline,
 )
 from inspector.whatif.grid_report import as_csv, document
-from inspector.whatif.grid_run import SmallestCap, TunedGrid, cost, tune
+from inspector.whatif.grid_run import SmallestCap, TunedGrid, blank, cost
 from inspector.whatif.heat import CURSOR, MEASURES, cell_marks, legend
 from inspector.whatif.smallest import smallest_limits
 from inspector.whatif.smallest_cap import (
@@ -120,7 +120,7 @@ class TuningTable:
     def begin(self) -> None:
         """Starts a run."""
         self.result: GridOutcome | None = None
-        self._blank = tune(self.case, self.grid, jobs=1, cancelled=lambda: True)
+        self._blank = blank(self.case, self.grid)
 
     def end(self, result: GridOutcome) -> None:
         """Stores the results; moves the cursor to the cell that tells most, unless the operator moved it."""

@@ -12,6 +12,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -591,6 +592,21 @@ async def test_stopping_shows_what_was_done_and_says_so(
         assert not screen.table.tuning.cancelled
         await pilot.press("escape")
         assert isinstance(pilot.app.screen, SessionScreen), "with nothing to stop, escape leaves"
+
+
+async def test_a_key_struck_before_the_grid_is_seen_does_not_stop_it(app_on: AppOn, slow: Slow) -> None:
+    async with app_on().run_test(size=WIDE) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        for key in (Key("u", "u"), Key("escape", None)):
+            assert pilot.app._driver is not None
+            pilot.app._driver.send_message(key)
+        await until(pilot, slow.waits.is_set)
+        await until(pilot, lambda: "esc was struck before this was on the screen, and stops nothing" in page(pilot.app))
+        assert "RUNNING" in page(pilot.app)
+        assert "STOPPING" not in page(pilot.app)
+        await pilot.press("escape")
+        await settled(pilot)
+        assert "STOPPED  2 of 14 parts" in page(pilot.app)
 
 
 async def test_keys_are_answered_while_it_runs(app_on: AppOn, slow: Slow) -> None:
