@@ -32,8 +32,8 @@ FOLLOWER_TIMEOUT = 1.0
 its widget is removed meanwhile."""
 SEEN_ACTIONS: Mapping[str, str] = {"ask": "sends nothing", "stop": "stops nothing"}
 """The actions whose key counts only if it was struck when the screen was visible, and what an earlier key does not do:
-one confirms a question about costs, one stops work that the screen shows. The form of a live turn was visible before the
-turn, so the keys of the turn count from the first moment."""
+one confirms a question about costs, one stops work that the screen shows. The form of a live turn was visible before
+the turn, so the keys of the turn count from the first moment."""
 
 STOP_ACTIONS = frozenset({"back", "close"})
 LEAVE_ACTIONS = STOP_ACTIONS | {"quit", "interrupt"}
