@@ -659,6 +659,7 @@ async def test_the_list_of_columns_says_of_each_how_it_sorts(folder: Path) -> No
                  "what to change", "message"))]
             assert len(rows) == 12
             assert all(len(re.split(r"\s{2,}", row.strip())) == 2 for row in rows), rows
+            assert "by title, or file name without one; turns in order" in page(app), "where a session's name is from"
 
 
 async def test_a_click_on_a_heading_sorts_and_on_a_row_moves_and_opens(folder: Path) -> None:
