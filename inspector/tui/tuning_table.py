@@ -24,6 +24,7 @@ from inspector.whatif.grid_lines import (
     FEWEST,
     LEAST_CAP,
     answer_lines,
+    fidelity_counts,
     headline,
     parameter_lines,
     turn_headline,
@@ -59,23 +60,29 @@ MEANINGS = {BEST_VALUE: f"{BEST_VALUE}: {BEST_VALUE_MEANS}"}
 """Name of a best cell -> its explanation in the legend, if the name is not enough."""
 
 
+Trust = tuple[tuple[Fidelity, int, Tone], ...]
+"""The number of cells for each fidelity: recorded answers only, or with simulated ones."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GridOutcome:
     """The results of a grid, and the conclusions for all turns together."""
 
     grid: TunedGrid
     answers: list[Line]
-    trust: tuple[tuple[Fidelity, int, Tone], ...]
-    """The number of cells for each fidelity: recorded answers only, or with simulated ones."""
+    trust: Trust
 
 
 def outcome_of(tuning: TunedGrid) -> GridOutcome:
     """Computes the conclusions; a large grid takes a moment."""
     for measure in MEASURES.values():
         measure.total(tuning)  # sums are cached: added up here, so that no key waits for them later
-    simulated, run = (sum(map(bool, each)) for each in (tuning.simulated, tuning.run_counts))
-    trust = ((Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN))
-    return GridOutcome(tuning, answer_lines(tuning, most=MOST_LISTED), trust)
+    return GridOutcome(tuning, answer_lines(tuning, most=MOST_LISTED), _trust_in(tuning, None))
+
+
+def _trust_in(tuning: TunedGrid, turn: int | None) -> Trust:
+    run, simulated, _ = fidelity_counts(tuning, turn)
+    return (Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN)
 
 
 class TuningTable:
@@ -149,7 +156,9 @@ class TuningTable:
         return [spread_ends(title, self._trust(), width), *state, self._measure_line(width)]
 
     def _trust(self) -> Line:
-        counts = self.result.trust if self.result is not None else ()
+        if self.result is None:
+            return ()
+        counts = self.result.trust if self.turn is None else _trust_in(self.tuning, self.turn)
         return tuple(span for name, count, role in counts if count
                      for span in (Span(f" {name}", role), Span(f" in {count:,}", Tone.DIM)))
 

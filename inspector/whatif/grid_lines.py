@@ -207,13 +207,20 @@ def parameter_lines(tuning: TunedGrid, turn: int | None = None) -> Iterator[Line
                                       Tone.WARN))
 
 
-def fidelity_line(tuning: TunedGrid, turn: int | None = None) -> Line:
-    """How many cells rest on recorded answers, and how many on simulated ones: of all turns, or of one."""
+def fidelity_counts(tuning: TunedGrid, turn: int | None = None) -> tuple[int, int, int]:
+    """The cells in which all turns, or one, were run; of these, those that rest on simulated answers, and those where
+    the recording ends first."""
     sums: Iterable[Iterable[bool | int]] = (tuning.run_counts, tuning.simulated, tuning.unrecorded)
     if turn is not None:
         ends = [end for cell in range(tuning.grid.size) if (end := tuning.turns[turn].end(cell)) is not None]
         sums = ((True for _ in ends), (end.simulated for end in ends), (end.state is State.UNRECORDED for end in ends))
     run, simulated, ended = (sum(map(bool, cells)) for cells in sums)
+    return run, simulated, ended
+
+
+def fidelity_line(tuning: TunedGrid, turn: int | None = None) -> Line:
+    """How many cells rest on recorded answers, and how many on simulated ones: of all turns, or of one."""
+    run, simulated, ended = fidelity_counts(tuning, turn)
     of = "" if turn is None else f"of turn {turn + 1}: "
     parts = [(Span(f"{of}{Fidelity.RECORDED} in {count_of(run - simulated, 'cell')}"),)]
     if simulated:

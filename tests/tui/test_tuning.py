@@ -311,6 +311,8 @@ async def test_how_far_to_trust_a_turn_that_is_shown_alone_is_told_of_it_alone()
             screen._to_turn(turn)
             lines = [text_of(line).split(maxsplit=1) for line in screen.table.answers()]
             assert next(line[1] for line in lines if line[:1] == ["fidelity"]) == told
+            cells = re.findall(r"(?:RECORDED|SIMULATED) in \d+", told)
+            assert text_of(screen.table.head(160, (0, 0))[0]).endswith(" ".join(cells)), "the title counts the same"
 
 
 async def test_axes_are_edited_and_a_mistake_stands_beside_them(app_on: AppOn) -> None:
