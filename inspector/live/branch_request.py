@@ -198,7 +198,7 @@ def cost_lines(request: BranchRequest) -> list[str]:
         lines.append(f"{found.raised:,}: the cap of {found.cap or 0:,}, doubled by each repair or retry")
     again = Retries().most
     lines.append(f"each up to {again} times again if no answer comes: {found.requests * (1 + again):,} requests")
-    lines.append("what came of an answer that broke may be charged on top")
+    lines.append("an answer that breaks off may be charged too")
     if not request.target.profile.reasoning_under_cap:
         lines.append("thinking may come on top: it may not count under max_tokens")
     return lines

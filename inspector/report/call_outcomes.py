@@ -51,11 +51,11 @@ class CutRun(StrEnum):
 
 
 CLAUSES: Mapping[CutRun, str] = {
-    CutRun.RAN_OBJECT: "{} known by the stop reason alone: in arguments sent as a whole object a cut cannot be seen",
+    CutRun.RAN_OBJECT: "{} known by the stop reason alone: arguments recorded already parsed look whole",
     CutRun.NOT_RUN: "{} refused, or without a result in what the agent sent next",
     CutRun.FAILED: "{} answered with an error: it may have run",
     CutRun.UNSEEN: "{} where the recording ends",
-    CutRun.UNTOLD: "{} without a recorded stop reason, sent as a whole object: a cut could not be seen",
+    CutRun.UNTOLD: "{} without a recorded stop reason, with arguments recorded already parsed: a cut could not be seen",
     CutRun.RAN_BROKEN: "{} ran on arguments that are not whole; nothing shows a cut",
     CutRun.RAN_WHOLE: "{} ran on whole arguments, although its answer was cut",
 }

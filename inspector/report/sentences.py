@@ -176,7 +176,7 @@ def call_cut(look: JudgedTurn) -> str:
         clause = f"cut {name} before its arguments"
     # Calls arrive one after another, so a cut of the last call leaves the earlier calls whole.
     elif verdict.call.form is ArgsForm.OBJECT and not (verdict.call.closed and _is_before_last(look, verdict)):
-        clause = f"cut {name}, sent as a whole object in which a cut cannot be seen"
+        clause = f"cut {name}, whose arguments were recorded already parsed and so look whole"
     elif not verdict.call.closed:
         clause = f"never closed {name}, whose arguments parse as they stand"
     else:

@@ -121,7 +121,8 @@ class TurnRow(NamedTuple):
     copied: int = 0
     """The number of turns of its file that are left out, since they are copies."""
     origin: str = ""
-    """The names of the files that hold these turns."""
+    """The names of the files that hold these turns; without such turns, of a file that has every turn of this file too.
+    """
     depth: int = 0
     """In a list of sessions: the number of sessions above it in the chain that started it."""
 

@@ -16,7 +16,7 @@ from inspector.report.row_counts import by_verdict
 from inspector.report.table import Column, Table
 from inspector.report.turn_rows import SessionKey, TurnRow, name_of, names_of_files, short_file
 from inspector.report.verdict import identifier
-from inspector.sessions.copies import copies_in
+from inspector.sessions.copies import copies_in, repeats_in
 from inspector.sessions.recording import BELOW
 
 
@@ -264,7 +264,8 @@ def about(row: TurnRow) -> list[Line]:
     source = " · ".join(each for each in (row.model, row.agent, folder and f"{folder}/") if each)
     # First the number: the line may be cut, and the name of the file stands in the border too.
     are = "turn of its file is a copy" if row.copied == 1 else "turns of its file are copies"
-    copies = f" ({row.copied:,} {are}, listed with {row.origin})" if row.copied else ""
+    copies = (f" ({row.copied:,} {are}, listed with {row.origin})" if row.copied else
+              f" (every turn of its file is in {row.origin} too, and counts twice)" if row.origin else "")
     lines.append((Span("turn     ", Tone.KEY), Span(f"{row.number:,}{f' of {row.of:,}' if row.of else ''}"),
                   safe(copies), Span(" · ", Tone.DIM), safe(name), safe(f" · {source}" if source else "", Tone.DIM)))
     if row.title:
@@ -290,7 +291,8 @@ def with_file(row: TurnRow) -> TurnRow:
 
 
 def rows_once(rows: Iterable[TurnRow]) -> list[TurnRow]:
-    """The rows without copied turns; the other rows of a file say how many of its turns are copies."""
+    """The rows without copied turns. The other rows of a file say how many of its turns are copies; those of a file in
+    which nothing is new say that its turns count twice."""
     every = list(rows)
     files: dict[str, list[TurnRow]] = {}
     for row in every:
@@ -298,9 +300,11 @@ def rows_once(rows: Iterable[TurnRow]) -> list[TurnRow]:
             files.setdefault(row.file, []).append(row)
     gone: set[int] = set()
     notes: dict[str, tuple[int, str]] = {}
-    for file, copies in copies_in({file: [row.keys for row in group] for file, group in files.items()}).items():
+    keys = {file: [row.keys for row in group] for file, group in files.items()}
+    for file, copies in copies_in(keys).items():
         gone.update(id(files[file][number]) for number in copies)
         notes[file] = len(copies), names_of_files(copies.values())
+    notes |= {file: (0, names_of_files(origins)) for file, origins in repeats_in(keys).items()}
     if not notes:
         return every
     return [row._replace(copied=notes[row.file][0], origin=notes[row.file][1]) if row.file in notes else row

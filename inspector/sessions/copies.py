@@ -54,6 +54,23 @@ def copies_in(files: Mapping[str, Turns]) -> dict[str, dict[int, str]]:
     that is none. A file without a turn of its own stays whole, since the rows after the copied ones may still differ.
     """
     files = _related(files)
+    holders = _holders(files)
+    copies = {path: _copies_of(path, turns, holders) for path, turns in files.items()}
+    return {path: turns for path, turns in copies.items() if turns}
+
+
+def repeats_in(files: Mapping[str, Turns]) -> dict[str, tuple[str, ...]]:
+    """The files, by path, that have no answer of their own, such as a copy of a whole file: each with the paths of the
+    files that have its answers too. Nothing is left out of them, so that their turns count twice."""
+    files = _related(files)
+    holders = _holders(files)
+    answers = {path: list(chain.from_iterable(turns)) for path, turns in files.items()}
+    return {path: tuple(dict.fromkeys(holders[key] for key in keys)) for path, keys in answers.items()
+            if keys and all(holders.get(key, path) != path for key in keys)}
+
+
+def _holders(files: Mapping[str, Turns]) -> dict[str, str]:
+    """The key of each answer that several files have -> the oldest of these files."""
     answers = {path: list(chain.from_iterable(turns)) for path, turns in files.items()}
     shared = _shared_keys(answers.values())
 
@@ -66,8 +83,7 @@ def copies_in(files: Mapping[str, Turns]) -> dict[str, dict[int, str]]:
     for path in sorted(files, key=age):
         for key in shared.intersection(answers[path]):
             holders.setdefault(key, path)
-    copies = {path: _copies_of(path, turns, holders) for path, turns in files.items()}
-    return {path: turns for path, turns in copies.items() if turns}
+    return holders
 
 
 def _related(files: Mapping[str, Turns]) -> Mapping[str, Turns]:
@@ -114,10 +130,18 @@ def each_once(
     shared = _shared_keys(keys.values())
     turns = {one[0].path: [turn.responses for turn in turns_of(one)] for one in opened
              if not shared.isdisjoint(keys.get(one[0].path, ()))}
-    copies = copies_in({path: [[keys[path][place] for place in places] for places in every]
-                        for path, every in turns.items()})
-    return [_without_copies(one, turns[one[0].path], copies[one[0].path]) if one[0].path in copies else one
-            for one in opened]
+    by_turn = {path: [[keys[path][place] for place in places] for places in every] for path, every in turns.items()}
+    copies, repeats = copies_in(by_turn), repeats_in(by_turn)
+    return [_without_copies(one, turns[path], copies[path]) if path in copies else
+            _with_notice(one, repeats[path]) if path in repeats else one
+            for one in opened for path in [one[0].path]]
+
+
+def _with_notice(one: OpenedFile, origins: Sequence[str]) -> OpenedFile:
+    """The file with a notice that other files have all of its answers."""
+    source, found = one
+    notice = f"{source.path}: every answer of this file is in {' and '.join(origins)} too, so its turns count twice"
+    return replace(source, notices=(*source.notices, notice)), found
 
 
 def may_copy(source: Input) -> bool:

@@ -9,7 +9,7 @@ wait for the screen of that file.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
 from textual import on
@@ -30,10 +30,10 @@ before: the key's to the app, that of an opened row to the screen, and the scree
 FOLLOWER_TIMEOUT = 1.0
 """The time in seconds after which a key counts as handled although its follower has not returned. A follower is lost if
 its widget is removed meanwhile."""
-CONFIRM_ACTIONS = frozenset({"ask"})
-"""The action that confirms a question about costs. Its key counts only if it was struck when the question was visible.
-The form of a live turn was visible before the turn, so the keys of the turn count from the first moment."""
-
+SEEN_ACTIONS: Mapping[str, str] = {"ask": "sends nothing", "stop": "stops nothing"}
+"""The actions whose key counts only if it was struck when the screen was visible, and what an earlier key does not do:
+one confirms a question about costs, one stops work that the screen shows. The form of a live turn was visible before
+the turn, so the keys of the turn count from the first moment."""
 
 STOP_ACTIONS = frozenset({"back", "close"})
 LEAVE_ACTIONS = STOP_ACTIONS | {"quit", "interrupt"}
@@ -91,9 +91,9 @@ class KeysInOrderApp(LeavingApp):
             return
         event, *rest = self._keys
         self._keys = tuple(rest)
-        if isinstance(event, Key) and self._is_unseen(event):
+        if isinstance(event, Key) and (nothing := self._undone(event)):
             if isinstance(self.screen, NotingScreen):
-                self.tell(f"{name_of(event.key)} was struck before this was on the screen, and sends nothing")
+                self.tell(f"{name_of(event.key)} was struck before this was on the screen, and {nothing}")
         else:
             await super().on_event(event)
         self._follow(PASSES)
@@ -119,11 +119,12 @@ class KeysInOrderApp(LeavingApp):
             act()
             self.call_later(self._send_next)
 
-    def _is_unseen(self, event: Key) -> bool:
-        """Whether a key would confirm a question that was not visible yet when the key was pressed."""
+    def _undone(self, event: Key) -> str:
+        """What a key does not do because its screen was not visible yet when the key was pressed; empty if it counts.
+        """
         found = self.screen.active_bindings.get(event.key)
-        return (found is not None and found.binding.action in CONFIRM_ACTIONS
-                and self._visible_screen is not None and event.time < self._visible_screen[1])
+        unseen = self._visible_screen is not None and event.time < self._visible_screen[1]
+        return SEEN_ACTIONS.get(found.binding.action, "") if found is not None and unseen else ""
 
     def _follow(self, passes: int) -> None:
         """Sends a new follower after the pending messages; the previous one is ignored."""

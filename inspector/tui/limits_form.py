@@ -211,7 +211,7 @@ class LimitsForm(Dialog[LimitsChoice | None]):
                 others = " ".join(f"{name}={value}" for name, value in self._guess.items() if name not in FIELDS)
                 yield line_input(others, others_in_force(self._turn.limits), OTHER_LIMITS)
             yield lines("", "about")
-            yield note("nothing is changed yet", id="preview")
+            yield lines("nothing is changed yet", "preview")
             most = max(1, min(MOST_RUNS, self.app.size.height - OTHER_ROWS))
             runs = self._runs if len(self._runs) <= most else self._runs[-most:]
             yield RunLines(runs, self._current - (len(self._runs) - len(runs)), self._view.replay.turn_at(self._step))
@@ -347,8 +347,8 @@ class LimitsForm(Dialog[LimitsChoice | None]):
         self.app.call_from_thread(self._show_preview, line)
 
     def _show_preview(self, line: Line) -> None:
-        for preview in self.query("#preview").results(Note):  # none if the form was closed meanwhile
-            preview.line = line
+        for preview in self.query("#preview").results(WrappedLines):  # none if the form was closed meanwhile
+            preview.lines = [line]
 
 
 MOST_RUNS, OTHER_ROWS = 4, 19

@@ -72,9 +72,9 @@ class Paint:
         """The styles of all roles on a background."""
         found = self._based.get(base)
         if found is None:
-            # In a reversed row a colour would become the background of its word, so rows would be patchy.
             found = self._based[base] = {
-                role: base + (style.without_color if base.reverse else style) for role, style in self._styles.items()}
+                role: base + (_in_reversed_row(style) if base.reverse else style)
+                for role, style in self._styles.items()}
         return found
 
     def strip(self, line: Line, width: int, base: Style, whole: bool = True) -> Strip:
@@ -90,6 +90,12 @@ class Paint:
         if used < width:
             segments.append(Segment(" " * (width - used), base))
         return Strip(segments, max(used, width))
+
+
+def _in_reversed_row(style: Style) -> Style:
+    """A style in a reversed row. A colour would become the background of its word, so rows would be patchy; a word that
+    is reversed elsewhere, such as a match, could not be told from the row."""
+    return style.without_color + Style(reverse=not style.reverse)
 
 
 class RowsInOneStyle(Widget):

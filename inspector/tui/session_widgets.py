@@ -12,7 +12,7 @@ from textual.reactive import reactive
 
 from inspector.report.lines import header, machine_drawing, steps
 from inspector.report.lines.header import fidelity
-from inspector.report.lines.spans import EMPTY, Line, Span, Tone, spread_ends, text_of, width_of
+from inspector.report.lines.spans import EMPTY, Line, Span, Tone, spread_ends, text_of, width_of, wrap_line
 from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
 from inspector.tui.lists import RowList
 from inspector.tui.messages import ActionWanted, StepMoved, StepWanted, TabWanted
@@ -42,7 +42,8 @@ class MachinePanel(Panel):
             return [(*key, *machine_drawing.path_around(steps, block.first, self.step, block.end))]
         following = steps[self.step + 1] if self.step + 1 < block.end else None
         drawing = machine_drawing.panel(step, machine_drawing.visits(steps, block.first, self.step))
-        return [(Span("MACHINE", Tone.TITLE),), *drawing, EMPTY, *machine_drawing.moves(step, following)]
+        moves = [row for move in machine_drawing.moves(step, following) for row in wrap_line(move, width)]
+        return [(Span("MACHINE", Tone.TITLE),), *drawing, EMPTY, *moves]
 
     def on_click(self, event: Click) -> None:
         """Unfolds the panel if it is a single row."""

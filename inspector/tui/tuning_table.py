@@ -17,19 +17,20 @@ from inspector.tui.messages import NO_FILTER
 from inspector.tui.session_files import command_with_files
 from inspector.whatif import heat
 from inspector.whatif.cell_lines import GUESS, cell_name, cell_sheet
-from inspector.whatif.grid import GridRequest
+from inspector.whatif.grid import UNDONE_CODE, GridRequest
 from inspector.whatif.grid_lines import (
     BEST_VALUE,
     BEST_VALUE_MEANS,
     FEWEST,
     LEAST_CAP,
     answer_lines,
+    fidelity_counts,
     headline,
     parameter_lines,
     turn_headline,
 )
 from inspector.whatif.grid_report import as_csv, document
-from inspector.whatif.grid_run import SmallestCap, TunedGrid, cost, tune
+from inspector.whatif.grid_run import SmallestCap, TunedGrid, blank, cost
 from inspector.whatif.heat import CURSOR, MEASURES, cell_marks, legend
 from inspector.whatif.smallest import smallest_limits
 from inspector.whatif.smallest_cap import (
@@ -39,6 +40,7 @@ from inspector.whatif.smallest_cap import (
     fewest_tokens_of_all,
     smallest_cap,
     smallest_cap_of_all,
+    whole_cap,
 )
 from loop_core.turn.trace import Fidelity
 
@@ -58,23 +60,29 @@ MEANINGS = {BEST_VALUE: f"{BEST_VALUE}: {BEST_VALUE_MEANS}"}
 """Name of a best cell -> its explanation in the legend, if the name is not enough."""
 
 
+Trust = tuple[tuple[Fidelity, int, Tone], ...]
+"""The number of cells for each fidelity: recorded answers only, or with simulated ones."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GridOutcome:
     """The results of a grid, and the conclusions for all turns together."""
 
     grid: TunedGrid
     answers: list[Line]
-    trust: tuple[tuple[Fidelity, int, Tone], ...]
-    """The number of cells for each fidelity: recorded answers only, or with simulated ones."""
+    trust: Trust
 
 
 def outcome_of(tuning: TunedGrid) -> GridOutcome:
     """Computes the conclusions; a large grid takes a moment."""
     for measure in MEASURES.values():
         measure.total(tuning)  # sums are cached: added up here, so that no key waits for them later
-    simulated, run = (sum(map(bool, each)) for each in (tuning.simulated, tuning.run_counts))
-    trust = ((Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN))
-    return GridOutcome(tuning, answer_lines(tuning, most=MOST_LISTED), trust)
+    return GridOutcome(tuning, answer_lines(tuning, most=MOST_LISTED), _trust_in(tuning, None))
+
+
+def _trust_in(tuning: TunedGrid, turn: int | None) -> Trust:
+    run, simulated, _ = fidelity_counts(tuning, turn)
+    return (Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN)
 
 
 class TuningTable:
@@ -107,8 +115,7 @@ class TuningTable:
         """Shows the turn at the cursor of the session alone, unless the screen was opened from the same turn before."""
         if here != self.here and len(self.case.recording.turns) > 1:
             self.turn, self.exact = here, None
-            if self.best():
-                self.go_to_best(self.best()[0])
+            self._go_to_telling()
         self.here = here
 
     def ask(self, request: GridRequest) -> None:
@@ -120,13 +127,13 @@ class TuningTable:
     def begin(self) -> None:
         """Starts a run."""
         self.result: GridOutcome | None = None
-        self._blank = tune(self.case, self.grid, jobs=1, cancelled=lambda: True)
+        self._blank = blank(self.case, self.grid)
 
     def end(self, result: GridOutcome) -> None:
-        """Stores the results; moves the cursor to the best cell, unless the operator moved it."""
+        """Stores the results; moves the cursor to the cell that tells most, unless the operator moved it."""
         self.result = result
-        if self.cell == 0 and self.best():
-            self.go_to_best(self.best()[0])
+        if self.cell == 0:
+            self._go_to_telling()
 
     @property
     def tuning(self) -> TunedGrid:
@@ -149,7 +156,9 @@ class TuningTable:
         return [spread_ends(title, self._trust(), width), *state, self._measure_line(width)]
 
     def _trust(self) -> Line:
-        counts = self.result.trust if self.result is not None else ()
+        if self.result is None:
+            return ()
+        counts = self.result.trust if self.turn is None else _trust_in(self.tuning, self.turn)
         return tuple(span for name, count, role in counts if count
                      for span in (Span(f" {name}", role), Span(f" in {count:,}", Tone.DIM)))
 
@@ -202,7 +211,7 @@ class TuningTable:
         tuned = self.tuning
         lines = self.result.answers if self.turn is None else answer_lines(tuned, self.turn)
         first = [headline(tuned), EMPTY] if tuned.cancelled else []
-        return [*first, *lines, EMPTY, (Span("the grid", Tone.TITLE),), *parameter_lines(tuned)]
+        return [*first, *lines, EMPTY, (Span("the grid", Tone.TITLE),), *parameter_lines(tuned, self.turn)]
 
     def cell_lines(self) -> list[Line]:
         """The details of the current cell."""
@@ -215,7 +224,7 @@ class TuningTable:
         spent = count_of(cost(ends)[0], "output token")
         done = f"{sum(end.complete for end in ends):,} of {count_of(len(ends), 'turn')} complete, {spent}"
         return [(Span("enter opens ", Tone.DIM), Span(cell, Tone.STRONG),
-                 Span(f": {' and '.join(names)}; {done}; its column:", Tone.DIM)), *sheet]
+                 Span(f": {' and '.join(names)}; {done}; the next larger cell of the map:", Tone.DIM)), *sheet]
 
     def _named_cells(self) -> list[tuple[int, str, str]]:
         """The best cells: each with its mark and its name; one cell may have several."""
@@ -243,6 +252,24 @@ class TuningTable:
         budget = self._budget(self._best_names())
         own = self.grid.by_limit(self.grid.values(cell)).get(INITIAL)
         self.exact = None if budget == own else budget
+
+    def _go_to_telling(self) -> None:
+        """Moves the cursor to the best cell; if nothing completes, to a cell that shows why."""
+        if best := self.best():
+            self.go_to_best(best[0])
+        else:
+            self.cell, self.exact = self._why_cell(), None
+
+    def _why_cell(self) -> int:
+        """Where nothing completes, the cell with the smallest max_tokens that brings the turn's call whole. Or else the
+        conclusion is about the largest cell that was run: that cell, or for one turn the first that ends like it."""
+        single = self.single_turn
+        if single is None:
+            return max((cell for cell, count in enumerate(self.tuning.run_counts) if count), default=0)
+        whole, codes = whole_cap(self.tuning, single), self.tuning.turns[single].codes
+        if whole is not None:
+            return whole.cell
+        return codes.index(next((code for code in reversed(codes) if code != UNDONE_CODE), codes[0]))
 
     def _best_names(self) -> list[str]:
         return [name for cell, _, name in self._named_cells() if cell == self.cell]

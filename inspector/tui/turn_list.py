@@ -24,21 +24,17 @@ from inspector.report.lines.spans import (
     Tone,
     clip,
     count_of,
-    join_groups,
     one_line,
-    safe,
     text_of,
     width_of,
     wrap_line,
 )
-from inspector.report.lines.steps import role_of
-from inspector.report.row_counts import RowCounts
 from inspector.report.turn_rows import TurnRow
 from inspector.report.turn_table import GAP, TurnColumn
 from inspector.sessions import without_collector
 from inspector.tui.lists import RowList
 from inspector.tui.paint import paint_of
-from inspector.tui.panels import AutoHeightPanel, Panel
+from inspector.tui.panels import Panel
 from inspector.tui.session_files import OpenSession, recent_files
 from inspector.tui.turn_sorts import OTHER_FORM
 
@@ -342,71 +338,3 @@ class TurnAbout(Panel):
         if len(rows) <= room:
             return rows
         return [*rows[: room - 1], (*clip(rows[room - 1], width - width_of(WHOLE_HINT)), *WHOLE_HINT)]
-
-
-ROWS_PER_COUNT = 8
-"""The number of screen rows for each row of counts; the counts take at least one row."""
-
-
-class TurnCounts(AutoHeightPanel):
-    """The progress of reading, the numbers of turns and rows, and how many turns have each verdict."""
-
-    SHOWS = ("groups",)
-    groups: reactive[tuple[Sequence[Line], Sequence[Line]]] = reactive(((), ()), init=False, repaint=False)
-
-    def make(self, width: int) -> Sequence[Line]:
-        """The groups in the rows that there is room for; no group is broken across rows."""
-        return flow_groups(*self.groups, width, max(1, self.app.size.height // ROWS_PER_COUNT))
-
-
-def flow_groups(groups: Sequence[Line], verdicts: Sequence[Line], width: int, most: int) -> list[Line]:
-    """Groups, then counts of verdicts, in at most this many rows; verdicts without room are counted if it has room."""
-    every = [*groups, *verdicts]
-    tries = [(count, len(every) - count) for count in range(len(every), len(groups) - 1, -1)]
-    for count, left in [*tries, *((count, 0) for count in range(len(groups), 0, -1))]:
-        rows: list[list[Line]] = [[]]
-        for group in (*every[:count], *([(Span(count_of(left, "more verdict"), Tone.DIM),)] if left else [])):
-            if rows[-1] and width_of(join_groups([*rows[-1], group])) > width:
-                rows.append([])
-            rows[-1].append(group)
-        if len(rows) <= most:
-            return [join_groups(row) for row in rows]
-    return [join_groups(groups)]
-
-
-def count_groups(
-    counts: RowCounts, progress: str | None, turns: int, listed: TurnList
-) -> tuple[Sequence[Line], Sequence[Line]]:
-    """The progress of reading; how many turns and rows are listed, or how many of all `turns` pass the filter; how many
-    need attention. Then how many have each verdict."""
-    groups: list[Line] = [(Span(progress, Tone.HERE),)] if progress is not None else []
-    if groups and not listed.count and listed.filter is None:
-        return groups, ()  # nothing to count yet
-    if listed.filter is not None:
-        passed = counts.turns + counts.simulated
-        groups.append((safe(f"filter {listed.filter.text}: {passed:,} of {count_of(turns, 'turn')}", Tone.MARK),))
-    else:
-        groups.append(_sum_of_rows(counts, listed.count - len(listed.headings), listed.by_file))
-    other = counts.turns - counts.attention - counts.complete
-    groups.append((
-        Span(f"{counts.attention:,}", Tone.STRONG), Span(f" need{'s' if counts.attention == 1 else ''} attention"),
-        Span(f" + {counts.complete:,} complete{f' + {other:,} other' if other else ''}", Tone.DIM)))
-    return groups, [(Span(f"{count:,} "), Span(f"{verdict.glyph} {verdict.count_word}", role_of(verdict)))
-                    for verdict, count in counts.verdicts if not verdict.complete]
-
-
-def _sum_of_rows(counts: RowCounts, rows: int, by_file: bool) -> Line:
-    """The sum of the listed rows: `217 turns in 3 sessions + 4 not read = 221 rows`."""
-    simulations = Span(counts.simulated_words, Tone.WARN)
-    turns, sessions = (*_count_line(counts.turns, "turn"), simulations), _count_line(counts.sessions, "session")
-    copies = Span(counts.copied_words, Tone.DIM)
-    line = (*((*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)), copies)
-    if not counts.unread:
-        return line
-    listed = sum(counts.unread.values()) + (counts.sessions if by_file else counts.turns + counts.simulated)
-    total = (Span(f" = {count_of(rows, 'row')}"),) if listed == rows else ()  # a file that is being read is a row too
-    return (*line, Span(counts.unread_words, Tone.WARN), *total)
-
-
-def _count_line(count: int, noun: str) -> Line:
-    return (Span(f"{count:,}", Tone.STRONG), Span(f" {noun}{'' if count == 1 else 's'}"))

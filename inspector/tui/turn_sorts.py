@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SORTS: Mapping[str, str] = {
-    "verdict": "worst first", "session": "by name, its turns in order", "raw → reason": "by the effective reason",
+    "verdict": "worst first", "session": "by title, or file name without one; turns in order",
+    "raw → reason": "by the effective reason",
     "turn": "by its number in the session", "turns": "the longest session first",
     "tokens": "output of the answer that decided", "calls": "most held first",
     "model": "by name", "age": "newest first", "agent": "by name", "took": "the time of its answers",

@@ -28,14 +28,13 @@ from inspector.tui.lists import Choose, RowList
 from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted, ask_operator
 from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.tabs import TABS
+from inspector.tui.turn_counts import TurnCounts, count_groups
 from inspector.tui.turn_list import (
     NO_MATCH_NOTE,
     Section,
     TurnAbout,
-    TurnCounts,
     TurnHeading,
     TurnList,
-    count_groups,
     rows_of_session,
 )
 from inspector.tui.turn_sorts import SORTS

@@ -7,7 +7,7 @@ for which it completes. Each answer states whether it rests on recorded answers 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from inspector.config.settings import INITIAL, REPLAYED, SHORT_NAMES
 from inspector.report.lines.glyphs import SIMULATED
@@ -172,7 +172,7 @@ def budget_line(tuning: TunedGrid, best: Fewest, turn: int | None) -> Line:
     name = Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG), *between_note(tuning, best.cell, best.budget)
     done = sum(end.complete for end in best.ends)  # a value between two columns may complete more
     if completes_in_larger(tuning, best.cell, turn) and (turn is not None or tuning.completed[best.cell] >= done):
-        return (Span("from "), *name, Span(" on"))
+        return (Span("with "), *name, Span(" or more"))
     return (Span("with "), *name, Span(", but not with every larger one"))
 
 
@@ -182,8 +182,9 @@ def between_note(tuning: TunedGrid, cell: int, budget: int | None) -> Line:
     return () if budget is None or cap in (None, budget) else (Span(f" (column {cap:,})", Tone.DIM),)
 
 
-def parameter_lines(tuning: TunedGrid) -> Iterator[Line]:
-    """The parameters of the grid: the axes, the size, and how far the results can be trusted."""
+def parameter_lines(tuning: TunedGrid, turn: int | None = None) -> Iterator[Line]:
+    """The parameters of the grid: the axes, the size, and how far the results can be trusted, those of `turn` if one is
+    shown alone."""
     grid = tuning.grid
     for number, axis in enumerate(grid.axes):
         values = [axis.value_text(value) for value in axis.values]
@@ -198,7 +199,7 @@ def parameter_lines(tuning: TunedGrid) -> Iterator[Line]:
         if name not in grid.names:
             yield field("raised", Span(f"{name} {most:,}, as many as a recorded turn has"),
                         Span(f": the default of {getattr(REPLAYED, name):,} would end it first", Tone.DIM))
-    yield field("fidelity", *fidelity_line(tuning))
+    yield field("fidelity", *fidelity_line(tuning, turn))
     if INITIAL in grid.names and not grid.base.simulate:
         yield more(Span("over a recording, max_tokens changes nothing", Tone.DIM))
     if tuning.cancelled:
@@ -206,11 +207,22 @@ def parameter_lines(tuning: TunedGrid) -> Iterator[Line]:
                                       Tone.WARN))
 
 
-def fidelity_line(tuning: TunedGrid) -> Line:
-    """How many cells rest on recorded answers, and how many on simulated ones."""
-    sums = (tuning.run_counts, tuning.simulated, tuning.unrecorded)
+def fidelity_counts(tuning: TunedGrid, turn: int | None = None) -> tuple[int, int, int]:
+    """The cells in which all turns, or one, were run; of these, those that rest on simulated answers, and those where
+    the recording ends first."""
+    sums: Iterable[Iterable[bool | int]] = (tuning.run_counts, tuning.simulated, tuning.unrecorded)
+    if turn is not None:
+        ends = [end for cell in range(tuning.grid.size) if (end := tuning.turns[turn].end(cell)) is not None]
+        sums = ((True for _ in ends), (end.simulated for end in ends), (end.state is State.UNRECORDED for end in ends))
     run, simulated, ended = (sum(map(bool, cells)) for cells in sums)
-    parts = [(Span(f"{Fidelity.RECORDED} in {count_of(run - simulated, 'cell')}"),)]
+    return run, simulated, ended
+
+
+def fidelity_line(tuning: TunedGrid, turn: int | None = None) -> Line:
+    """How many cells rest on recorded answers, and how many on simulated ones: of all turns, or of one."""
+    run, simulated, ended = fidelity_counts(tuning, turn)
+    of = "" if turn is None else f"of turn {turn + 1}: "
+    parts = [(Span(f"{of}{Fidelity.RECORDED} in {count_of(run - simulated, 'cell')}"),)]
     if simulated:
         parts.append((Span(f"{Fidelity.SIMULATED} in {simulated:,}"),))
     if ended:
@@ -283,7 +295,8 @@ def failure_words(end: End) -> str:
     if end.state is State.UNRECORDED:
         return "is not known: what it would ask for next was never recorded"
     short = SHORT_NAMES.get(end.limit, end.limit)
-    why = (f"{short} stops it" if end.limit else "the server calls the cut answer finished" if end.cut_unseen else
+    why = (f"the limit {short} stops it" if end.limit else
+           "the server calls the cut answer finished" if end.cut_unseen else
            f"its verdict is {end.verdict}" if end.state is State.COMPLETE else f"it ends as {end.terminal}")
     return f"fails: {why} after {spent_words(end)}"
 

@@ -303,6 +303,14 @@ def tune(
     return TunedGrid(grid, tuple(found), done, parts, case, findings)
 
 
+def blank(case: Case, grid: Grid) -> TunedGrid:
+    """The grid before any turn was run. It reads nothing of the turns, which takes seconds if they are many."""
+    codes = array("I", [UNDONE_CODE]) * grid.size
+    exchanges, records = case.recording.exchanges, case.recording.turns
+    turns = [TurnGrid(record.id, exchanges[record.links[0].index].path, (), codes) for record in records]
+    return TunedGrid(grid, tuple(turns), 0, len(turns), case)
+
+
 def _reorder(codes: Sequence[int]) -> tuple[list[int], array[int]]:
     """The codes in the order of the first cells that have them, and the index of each cell's code. Processes finish in
     any order, and this makes the report of a grid the same text each time."""

@@ -193,8 +193,8 @@ def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: Sto
     untold = stop.normalized is Stop.UNKNOWN and reading.shape is ArgumentShape.COMPLETE
     if not call.closed and not untold:
         if call.form is ArgsForm.OBJECT and reading.shape is ArgumentShape.COMPLETE:
-            return (f"the answer ended in it ({stop.normalized.value}), and in arguments that are sent as a whole "
-                    "object a cut cannot be seen")
+            return (f"the answer ended in it ({stop.normalized.value}), and arguments that come already parsed look "
+                    "whole although they were cut")
         reason = f"the call was never closed ({_describe_parsing(reading)})"
         return reason if call.kind is CallKind.FUNCTION else "never closed"
     if call.kind is CallKind.CUSTOM:

@@ -179,7 +179,7 @@ def test_where_the_parser_stopped_is_told() -> None:
     assert "never closed" in admit(call(GOOD, closed=False), judged(Stop.MAX_TOKENS), WRITE).why
     whole = admit(call(GOOD, closed=False)._replace(form=ArgsForm.OBJECT), judged(Stop.MAX_TOKENS), WRITE)
     assert (whole.admission, whole.rule) == (Admission.HELD, "gate.incomplete")
-    assert whole.why.startswith("the answer ended in it (max_tokens), and in arguments that are sent as a whole")
+    assert whole.why.startswith("the answer ended in it (max_tokens), and arguments that come already parsed look")
 
 
 # -- the batch -------------------------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_
         "  + 80: 1 retry of an empty answer (max_empty_retries)",
         "  80: the cap of 20, doubled by each repair or retry",
         "  each up to 3 times again if no answer comes: 24 requests",
-        "  what came of an answer that broke may be charged on top",
+        "  an answer that breaks off may be charged too",
     ]
     assert lines[-1] == ("inspector: nothing was sent: standard input is not a terminal that could confirm it; "
                          "--yes sends at once")

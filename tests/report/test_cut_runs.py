@@ -58,8 +58,8 @@ ANSWERED = [{"role": "assistant", "content": [OBJECT]},
     (list(ran_cut_call()), f"{ON_CUT} (1 call checked, 1 cut)"),
     ([asked(ASKS, message([OBJECT], "max_tokens"), url=MESSAGES, max_tokens=9),
       asked([*ASKS, *ANSWERED], DONE, url=MESSAGES, max_tokens=9)],
-     f"{ON_CUT} (1 call checked, 1 cut) · 1 known by the stop reason alone: in arguments sent as a whole object a cut "
-     "cannot be seen"),
+     f"{ON_CUT} (1 call checked, 1 cut) · 1 known by the stop reason alone: arguments recorded already parsed "
+     "look whole"),
     (list(refused_cut_call()), f"no tool ran on cut arguments (2 calls checked, 1 cut) · {NO_RESULT}"),
     (list(repaired_call()), f"no tool ran on cut arguments (2 calls checked, 1 cut) · {NO_RESULT}"),
     (then(chat(None, "tool_calls", call(WHOLE)), assistant(None, call(WHOLE)), result()),
@@ -99,7 +99,7 @@ def test_a_call_of_a_transcript_without_stop_reasons_cannot_show_a_cut() -> None
     assert [text_of(line) for line in cut_run_lines(view, 0)] == [
         "this turn  the recording does not show whether a tool ran on cut arguments "
         "(1 call checked, none cut) · 1 without a recorded "
-        "stop reason, sent as a whole object: a cut could not be seen"]
+        "stop reason, with arguments recorded already parsed: a cut could not be seen"]
 
 
 def test_a_session_of_several_turns_is_counted_beside_the_turn() -> None:

@@ -157,7 +157,7 @@ def test_a_call_sent_as_an_object_cannot_show_its_cut():
     part = {"functionCall": {"name": "write_file", "args": {"path": "a.md"}}}
     word, _, sentence, _ = verdict(ask_gemini(contents(part, reason="MAX_TOKENS")))
     assert word == "CALL HELD"
-    assert "cut write_file, sent as a whole object in which a cut cannot be seen" in sentence
+    assert "cut write_file, whose arguments were recorded already parsed and so look whole" in sentence
 
 
 def test_a_router_that_says_tool_calls_over_a_cut_call_is_not_believed():

@@ -11,8 +11,9 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.call_outcomes import CutRun, count_runs
 from inspector.report.facts import view
-from inspector.report.turn_rows import rows_of
-from inspector.report.turn_table import rows_once
+from inspector.report.lines.spans import text_of
+from inspector.report.turn_rows import TurnRow, rows_of
+from inspector.report.turn_table import about, rows_once
 from inspector.sessions import open_paths
 from inspector.sessions.following import FollowedSession
 from inspector.sessions.open import open_each
@@ -97,12 +98,26 @@ def test_a_session_with_nothing_new_stays_whole(first: Path, tmp_path: Path):
     assert len(words(first, again)) == len(listed(first, again)) == 4
 
 
+def table(*paths: Path) -> list[TurnRow]:
+    """The rows of a table of these files."""
+    groups = open_each(list(map(str, paths)), api=None, profile=None)
+    return rows_once(row for group in groups for row in rows_of(
+        view(replay(open_case(group.recording))), group.paths))
+
+
 def listed(*paths: Path) -> list[str]:
     """The rows of a table of these files: the file's name and the turn's number in the file."""
-    groups = open_each(list(map(str, paths)), api=None, profile=None)
-    rows = rows_once(row for group in groups for row in rows_of(
-        view(replay(open_case(group.recording))), group.paths))
-    return [f"{Path(row.file).stem}{row.number} {row.copied or ''}".strip() for row in rows]
+    return [f"{Path(row.file).stem}{row.number} {row.copied or ''}".strip() for row in table(*paths)]
+
+
+def test_a_file_with_nothing_new_says_that_its_turns_count_twice(first: Path, tmp_path: Path):
+    again, more = (session(tmp_path / f"{name}.jsonl", *PLAN, *DONE, *rows) for name, rows in (("b", ()), ("c", MORE)))
+    says = {Path(row.file).stem: "(every turn of its file is in a.jsonl too, and counts twice)" in " ".join(
+        map(text_of, about(row))) for row in table(first, again, more)}
+    assert says == {"a": False, "b": True, "c": False}
+    notice = f"{again}: every answer of this file is in {first} too, so its turns count twice"
+    assert [notice in source.notices for source in open_paths(list(map(str, (first, again, more)))).inputs] == [
+        False, True, False]
 
 
 MORE = (prompt("more"), block(text("Yes."), "msg_04", stop="end_turn"))

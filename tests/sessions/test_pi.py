@@ -81,7 +81,7 @@ def test_a_call_cut_by_length_that_ran_is_told(tmp_path):
     assert stops(seen) == ["max_tokens", "end_turn"]
     assert places(seen) == [["request", "tool_result"]]
     assert words(seen) == ["CUT CALL RUN"]
-    assert "sent as a whole object in which a cut cannot be seen" in seen.turns[0].verdict.sentence
+    assert "whose arguments were recorded already parsed and so look whole" in seen.turns[0].verdict.sentence
     (message,) = said(seen, "agent.ran_held_call")
     assert "which this engine holds: the request of response 2 has its result 'wrote 0 bytes'" in message
 

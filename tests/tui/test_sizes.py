@@ -51,6 +51,16 @@ async def test_every_tab_is_whole_in_the_strip(app_on: AppOn, size: tuple[int, i
             assert f"{number}{name if size[0] >= 80 else name[:3]}" in strip.replace(" ", "")
 
 
+@pytest.mark.parametrize("size", [(60, 30), (80, 24), (120, 40), (160, 45)])
+async def test_the_place_of_a_call_is_one_row_at_any_size(size: tuple[int, int]) -> None:
+    app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("enter", "4")
+        rows = [" ".join(cells.split()) for row in seen(pilot.app) for cells in row.split("▏")]
+        assert "where response 7 · step 22" in rows
+        assert size[0] < 80 or "▣ HELD write_file incomplete the recorded agent ran it ▶ here" in rows
+
+
 @pytest.mark.parametrize(("width", "shown"), [
     (90, "[1 Merged] 2 Response  3 Wire  4 Calls  5 Diff  6 Events  7 Machine  8 Steps"),
     (76, "[1Merged] 2Response  3Wire  4Calls  5Diff  6Events  7Machine  8Steps"),
@@ -89,6 +99,15 @@ async def test_the_machine_can_be_folded_where_there_is_room_and_is_a_tab_where_
     async with app_on().run_test(size=(80, 24)) as pilot:
         await pilot.press("S")
         assert "[7Machine]" in page(pilot.app)
+
+
+async def test_the_machine_names_each_state_that_follows_in_full() -> None:
+    app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
+    async with app.run_test(size=(160, 45)) as pilot:
+        await pilot.press("enter")
+        rows = [row.rpartition("▏")[2].strip() for row in seen(app)]
+        at = rows.index("MACHINE")
+        assert "next PartialToolCall → RepairPending or EndTurn → Complete" in " ".join(" ".join(rows[at:]).split())
 
 
 @pytest.mark.parametrize("pane", ["#steps", "#text"])
@@ -195,6 +214,17 @@ async def test_a_box_names_its_keys_in_full_at_any_size(size: tuple[int, int], k
         await pilot.pause()
         assert isinstance(app.screen, Dialog)
         assert said in " ".join(" ".join(row.strip("│ ") for row in seen(app)).split())
+
+
+async def test_the_preview_of_the_limits_is_whole_in_sixty_columns(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(60, 20)) as pilot:
+        await pilot.press("e", "5")
+        await pilot.pause(0.5)
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        said = " ".join(" ".join(row.strip("│ ") for row in seen(pilot.app)).split())
+        assert "would change 8 steps from step 13 · turn 1 would end differently ▶ original" in said
+        assert "enter runs · esc leaves" in said
 
 
 @pytest.mark.parametrize("size", [(60, 15), (60, 20), (80, 24)])

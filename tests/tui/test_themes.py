@@ -81,6 +81,16 @@ async def test_the_ansi_theme_uses_the_terminals_own_colours(app_on: AppOn) -> N
         assert {style.color for style in paint.on(paint.cursor).values()} == {None}, "one row, no patches"
 
 
+async def test_the_chosen_cell_can_be_told_from_its_reversed_row(app_on: AppOn) -> None:
+    async with app_on(theme=ANSI).run_test(size=(120, 30)) as pilot:
+        await pilot.press("p")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        row = next(strip for strip in pilot.app.screen._compositor.render_strips() if "▶" in strip.text)
+        plain = [segment.text for segment in row if segment.style is not None and not segment.style.reverse]
+        assert [text for text in plain if text.strip()] == [row.text.partition("▶")[2].split()[0]]
+
+
 @pytest.mark.parametrize("theme", ["nord", "textual-light", "ansi-dark"])
 def test_a_theme_that_does_not_name_our_colours_has_them(theme: str) -> None:
     own = own_colours(BUILTIN_THEMES[theme])

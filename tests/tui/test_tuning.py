@@ -12,6 +12,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -26,14 +27,17 @@ from inspector.tui.policies_screen import PoliciesScreen
 from inspector.tui.questions import AxesPrompt
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tuning_screen import TuneScreen
-from inspector.tui.tuning_table import TuningTable
+from inspector.tui.tuning_table import TuningTable, outcome_of
 from inspector.tui.turns_screen import TurnsScreen
 from inspector.whatif import grid_run as grids
-from inspector.whatif.grid import ATTEMPTS
+from inspector.whatif.grid import ATTEMPTS, GridRequest, parse_axes
+from inspector.whatif.grid_run import tune
 from inspector.whatif.smallest import cost
 from inspector.whatif.smallest_cap import fewest_tokens_of_all
 from tests.scenes.app import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen, until
+from tests.scenes.recordings import ASKS, TOOLS, WHOLE, asked, call, chat
 from tests.tui.test_hostile import commands_in
+from tests.whatif.test_simulation import case_of
 
 AppOn = Callable[..., LoopInspector]
 SMALL, WIDE = (80, 24), (160, 45)
@@ -80,8 +84,8 @@ async def test_it_shows_the_map_the_cell_the_answer_and_how_far_to_trust_them(
     async with app_on().run_test(size=size) as pilot:
         screen = await opened(pilot, "attempts=4,5 tokens=128,1000")
         shown = page(pilot.app)
-        assert "1 OF 2 COMPLETE, 1 unknown fewest output tokens 404 from attempts=5, cont_tokens=1,000 on" in " ".join(
-            shown.split())
+        told = "1 OF 2 COMPLETE, 1 unknown fewest output tokens 404 with attempts=5, cont_tokens=1,000 or more"
+        assert told in " ".join(shown.split())
         assert "4         ■ 0/2" in shown
         assert values(screen) == (5, 1000), "the cursor stands on the smallest budget"
         assert "5         ■ 0/2   ∅ 1/2◆◀" in shown, "it opens on the smallest budget, whose mark is seen"
@@ -124,6 +128,30 @@ async def test_it_opens_on_the_turn_at_hand_where_not_every_turn_completes(app_o
         assert "▾◀" in shown, "the best cell has the mark of a turn that completes"
         await pilot.press("[")
         assert "all 2 turns" in page(pilot.app)
+
+
+async def test_where_nothing_completes_it_opens_on_the_cell_that_the_conclusion_is_about() -> None:
+    app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter", "u")
+        screen = await settled(pilot)
+        assert "NOT KNOWN TO COMPLETE  the recording ends first" in page(pilot.app)
+        assert values(screen) == (0, 40), "the smallest limits that end like the largest: with 20 it is a guess"
+        screen._to_turn(0)
+        screen._axes("attempts=0 max_tokens=8,9")
+        await settled(pilot)
+        await pilot.pause()
+        assert "NONE COMPLETES" in page(pilot.app)
+        assert values(screen) == (0, 9), "for all turns, the largest"
+
+
+def test_where_nothing_completes_the_cursor_begins_where_the_call_comes_whole() -> None:
+    case = case_of(asked(ASKS, chat(None, "tool_calls", call(WHOLE), tokens=20), tools=TOOLS, max_tokens=40))
+    table = TuningTable(case, Settings(), "original", "original", past_filter=False)
+    table.ask(GridRequest(parse_axes(["attempts=0", "max_tokens=4,64,128"])))
+    table.end(outcome_of(tune(case, table.grid, jobs=1)))
+    assert not table.best()
+    assert table.grid.values(table.cell) == (0, 64), "the call of 20 tokens is whole there; 128 is the largest"
 
 
 async def test_simulated_cells_say_so_in_the_map_in_the_cell_and_in_the_head(app_on: AppOn) -> None:
@@ -246,7 +274,7 @@ async def test_brackets_and_a_number_choose_a_turn_or_all(app_on: AppOn) -> None
         await opened(pilot, "attempts=4,5")
         await pilot.press("]")
         assert "turn 1 of 2" in page(pilot.app)
-        assert "COMPLETES  fewest output tokens 340 from attempts=5 on: from the recording" in page(pilot.app)
+        assert "COMPLETES  fewest output tokens 340 with attempts=5 or more: from the" in page(pilot.app)
         assert "■ attempts" in page(pilot.app)
         await pilot.press("]")
         assert "turn 2 of 2" in page(pilot.app)
@@ -266,6 +294,25 @@ async def test_brackets_and_a_number_choose_a_turn_or_all(app_on: AppOn) -> None
         assert "all 2 turns" in page(pilot.app)
         await pilot.press(":", "escape")
         assert "all 2 turns" in page(pilot.app)
+
+
+async def test_how_far_to_trust_a_turn_that_is_shown_alone_is_told_of_it_alone() -> None:
+    app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter", "!", "u")
+        screen = await settled(pilot)
+        for turn, told in (
+            (1, "of turn 1: RECORDED in 14 cells · SIMULATED in 35"),
+            (2, "of turn 2: RECORDED in 35 cells · SIMULATED in 14 · the recording ends first in 42: their spend is a "
+                "lower bound"),
+            (0, "RECORDED in 14 cells · SIMULATED in 35 · the recording ends first in 42: their spend is a lower "
+                "bound"),
+        ):
+            screen._to_turn(turn)
+            lines = [text_of(line).split(maxsplit=1) for line in screen.table.answers()]
+            assert next(line[1] for line in lines if line[:1] == ["fidelity"]) == told
+            cells = re.findall(r"(?:RECORDED|SIMULATED) in \d+", told)
+            assert text_of(screen.table.head(160, (0, 0))[0]).endswith(" ".join(cells)), "the title counts the same"
 
 
 async def test_axes_are_edited_and_a_mistake_stands_beside_them(app_on: AppOn) -> None:
@@ -326,7 +373,7 @@ async def test_what_is_enough_for_all_turns_is_told_to_the_token(app_on: AppOn) 
     async with app_on().run_test(size=WIDE) as pilot:
         await opened(pilot, "attempts=0 max_tokens=64,1000")
         assert ("1 OF 2 COMPLETE, 1 unknown smallest max_tokens 340 with attempts=0 (column 1,000): a guess · fewest "
-                "output tokens 340 from attempts=0, max_tokens=340 (column 1,000) on: a guess") in " ".join(
+                "output tokens 340 with attempts=0, max_tokens=340 (column 1,000) or more: a guess") in " ".join(
                     page(pilot.app).split())
         assert "with 339 turn 1" in " ".join(page(pilot.app).split())
         await pilot.press("g", "b")
@@ -374,7 +421,7 @@ async def test_enter_opens_the_best_cell_with_the_value_that_b_names(app_on: App
         told = " ".join(text_of(line) for line in screen.table.cell_lines())
         ends = fewest_tokens_of_all(screen.table.tuning).ends
         assert (f"enter opens {named}: smallest max_tokens and fewest output tokens; 1 of 2 turns complete, "
-                f"{cost(ends)[0]:,} output tokens; its column:") in told, "which spends other tokens"
+                f"{cost(ends)[0]:,} output tokens; the next larger cell of the map:") in told, "it spends other tokens"
         await pilot.press("Y")
         assert "max_tokens=340" in pilot.app.clipboard
         await pilot.press("enter")
@@ -549,6 +596,21 @@ async def test_stopping_shows_what_was_done_and_says_so(
         assert isinstance(pilot.app.screen, SessionScreen), "with nothing to stop, escape leaves"
 
 
+async def test_a_key_struck_before_the_grid_is_seen_does_not_stop_it(app_on: AppOn, slow: Slow) -> None:
+    async with app_on().run_test(size=WIDE) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        for key in (Key("u", "u"), Key("escape", None)):
+            assert pilot.app._driver is not None
+            pilot.app._driver.send_message(key)
+        await until(pilot, slow.waits.is_set)
+        await until(pilot, lambda: "esc was struck before this was on the screen, and stops nothing" in page(pilot.app))
+        assert "RUNNING" in page(pilot.app)
+        assert "STOPPING" not in page(pilot.app)
+        await pilot.press("escape")
+        await settled(pilot)
+        assert "STOPPED  2 of 14 parts" in page(pilot.app)
+
+
 async def test_keys_are_answered_while_it_runs(app_on: AppOn, slow: Slow) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         screen = await begun(pilot, slow)
@@ -685,7 +747,7 @@ async def test_one_turn_is_told_as_one(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=SMALL) as pilot:
         await opened(pilot, "attempts=4,5")
         shown = page(pilot.app)
-        assert "COMPLETES  fewest output tokens 340 from attempts=5 on: from the" in shown
+        assert "COMPLETES  fewest output tokens 340 with attempts=5 or more: from the" in shown
         assert "turn 1 of 1" in shown
         assert "✓ done" in shown
         await pilot.press("]")

@@ -26,7 +26,8 @@ from inspector.tui.policies_screen import PoliciesScreen
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tabs import TABS, SheetTab
-from inspector.tui.turn_list import Section, TurnList, flow_groups, found_sections, rows_of_session
+from inspector.tui.turn_counts import flow_groups
+from inspector.tui.turn_list import Section, TurnList, found_sections, rows_of_session
 from inspector.tui.turns_screen import LARGE, LARGEST_READ, TurnsScreen
 from tests.scenes.app import page, told, until
 from tests.scenes.recordings import ASKS, asked, chat, exchange, lines
@@ -658,6 +659,7 @@ async def test_the_list_of_columns_says_of_each_how_it_sorts(folder: Path) -> No
                  "what to change", "message"))]
             assert len(rows) == 12
             assert all(len(re.split(r"\s{2,}", row.strip())) == 2 for row in rows), rows
+            assert "by title, or file name without one; turns in order" in page(app), "where a session's name is from"
 
 
 async def test_a_click_on_a_heading_sorts_and_on_a_row_moves_and_opens(folder: Path) -> None:

@@ -184,7 +184,8 @@ def test_text_says_the_budget_and_its_grain_and_runs_it(inspector):
     told = inspector("tune", SAMPLE).out
     assert " ".join(told.split()).startswith(
         "1 OF 1 COMPLETE at most smallest max_tokens 20 with attempts=6 (column 28): 7 answers, a guess (from the "
-        "recording 56 with attempts=2) · fewest output tokens 134 from attempts=0, max_tokens=134 on: a guess grid")
+        "recording 56 with attempts=2) · fewest output tokens 134 with attempts=0, max_tokens=134 or more: a guess "
+        "grid")
     assert "1 answer, 134 output tokens" in told
     assert " 0 tokens" not in told
     assert "max_tokens 134 to the token; with 133" in " ".join(told.split())
@@ -218,10 +219,10 @@ def test_text_says_what_is_enough_for_all_turns_and_runs_it(two, inspector):
     told = inspector("tune", two, *AXES).out
     assert " ".join(told.split()).startswith(
         "2 OF 2 COMPLETE at most smallest max_tokens 13 with attempts=0 (column 64): from the recording · "
-        "fewest output tokens 18 from attempts=0, max_tokens=13 (column 64) on: from the recording grid")
+        "fewest output tokens 18 with attempts=0, max_tokens=13 (column 64) or more: from the recording grid")
     rows = " ".join(told[told.index("for all turns"):].split())
     assert "fewest output tokens with attempts=0, max_tokens=13 2 of 2 complete · 18 output tokens" in rows
-    assert "known: max_tokens 13 to the token; with 12 turn 1 fails: attempts stops it after 1 answer" in rows
+    assert "known: max_tokens 13 to the token; with 12 turn 1 fails: the limit attempts stops it after 1 answer" in rows
     command = told.splitlines()[-1]
     assert "--set max_tokens=13 --simulate" in command
 

@@ -15,7 +15,7 @@ from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from inspector.whatif import grid_run
 from inspector.whatif.grid import Grid, parse_axes
-from inspector.whatif.grid_run import tune
+from inspector.whatif.grid_run import blank, tune
 from loop_core.errors import CallerError
 from tests.scenes.recordings import lines
 from tests.whatif.test_sweep import story
@@ -33,6 +33,14 @@ def case():
 def at_once(monkeypatch):
     """No moment of working alone: other processes are started for the smallest grid."""
     monkeypatch.setattr(grid_run, "ALONE", -1.0)
+
+
+def test_a_blank_grid_is_the_one_before_any_turn_was_run_and_reads_no_turn(case, monkeypatch):
+    stopped = tune(case, GRID, jobs=1, cancelled=lambda: True)
+    monkeypatch.setattr(grid_run, "recorded_findings", None)
+    made = blank(case, GRID)
+    assert (made.turns, made.run_counts, made.done) == (stopped.turns, stopped.run_counts, 0)
+    assert made.cancelled
 
 
 def test_turns_that_go_alike_share_their_cells(tmp_path):

@@ -135,14 +135,14 @@ def plane_of(*rows: str) -> TunedGrid:
     return TunedGrid(Grid(axes), (turn,), 1, 1)
 
 
-def test_on_is_said_where_every_larger_cell_completes():
+def test_or_more_is_said_where_every_larger_cell_completes():
     made = plane_of("....", ".xX.", "XxX.")
     assert cells_from(made.grid, 5) == [5, 6, 9, 10], "as recorded is larger than no number"
     assert completes_in_larger(made, 5, 0)
     assert completes_in_larger(made, 5)
-    assert text_of(budget_line(made, Fewest(5, None, ()), 0)) == "from attempts=1, max_tokens=200 on"
+    assert text_of(budget_line(made, Fewest(5, None, ()), 0)) == "with attempts=1, max_tokens=200 or more"
     assert text_of(headline(made)) == (
-        "1 OF 1 COMPLETE at most  fewest output tokens 10 from attempts=1, max_tokens=200 on: from the recording")
+        "1 OF 1 COMPLETE at most  fewest output tokens 10 with attempts=1, max_tokens=200 or more: from the recording")
 
 
 def test_on_is_not_said_where_a_larger_cell_does_not_complete():

@@ -66,12 +66,12 @@ def test_both_answers_stand_beside_each_other_with_why_each_may_be_believed():
     told = said(tuned)
     assert told.startswith("turn 1 ✓ smallest max_tokens 3 with attempts=5 (t1) 5 answers (4 continuations), 13 output "
                            "tokens; a guess (SIMULATED): made up from the recorded text; no model was asked")
-    assert "one less, 2 with attempts=5, fails: attempts stops it after 6 answers (5 continuations)" in told
+    assert "one less, 2 with attempts=5, fails: the limit attempts stops it after 6 answers (5 continuations)" in told
     assert "from the recording, the smallest tried is 8 with attempts=1: 2 answers (1 continuation), 13 output" in told
     assert "fewest output tokens with attempts=0, max_tokens=13 1 answer, 13 output tokens; a guess" in told
     line = text_of(turn_headline(tuned, smallest_limits(tuned, 0)))
     assert line.startswith("COMPLETES  smallest max_tokens 3 with attempts=5 (column 4): 5 answers, a guess (from the "
-                           "recording 8 with attempts=1) · fewest output tokens 13 from attempts=0")
+                           "recording 8 with attempts=1) · fewest output tokens 13 with attempts=0")
 
 
 def test_what_was_recorded_is_no_guess():
@@ -92,7 +92,7 @@ def test_a_turn_that_only_simulated_answers_complete_says_so():
 
 
 @pytest.mark.parametrize(("more", "said"), [
-    ({"limit": "continuation_max_attempts"}, "fails: attempts stops it after"),
+    ({"limit": "continuation_max_attempts"}, "fails: the limit attempts stops it after"),
     ({"state": State.UNRECORDED}, "is not known: what it would ask for next was never recorded"),
     ({"state": State.COMPLETE, "cut_unseen": True}, "fails: the server calls the cut answer finished after"),
     ({"state": State.COMPLETE, "verdict": "MAYBE CUT"}, "fails: its verdict is MAYBE CUT after"),

@@ -126,7 +126,7 @@ def test_the_sheet_says_the_answer_first_and_how_to_open_it():
     made = tuned("attempts=0..6")
     told = text(made, paths=[FIRST])
     assert told.startswith(
-        "1 OF 2 COMPLETE, 1 unknown  fewest output tokens 280 from attempts=5 on: from\nthe recording\n")
+        "1 OF 2 COMPLETE, 1 unknown  fewest output tokens 280 with attempts=5 or more:\nfrom the recording\n")
     assert "RECORDED in 7 cells · the recording ends first in 7:" in told
     assert "turn 1         ✓ fewest output tokens with attempts=5  (t1)" in told
     assert "grid           attempts (continuation_max_attempts): 0 1 2 3 4 5 6\n" in told
@@ -191,7 +191,7 @@ def test_a_cancel_leaves_the_turns_that_were_run():
     made = tuned("attempts=4,5", cancelled=lambda: next(asked, True))
     told = text(made)
     assert told.startswith(
-        "1 OF 1 COMPLETE at most  fewest output tokens 240 from attempts=5 on: from the\nrecording\n")
+        "1 OF 1 COMPLETE at most  fewest output tokens 240 with attempts=5 or more: from\nthe recording\n")
     assert "1 of 2 parts were run" in told
     assert "1 turn not run" in told
     assert [line.split()[-2:] for line in plain(heat(made, "outcome")).split("\n")[1:]] == [["■", "0/1"], ["✓", "1/1"]]

@@ -190,10 +190,10 @@ def call(
     ran = verdict in ran_calls(view.findings, facts.index)
     title: Line = (
         Span(f"{glyph} {verdict.admission.value.upper()} ", role), safe(tool_call.name or "unnamed", Tone.STRONG),
-        Span(f"  {short_why(verdict)}", role), *((Span(f"  {RAN_IT}", Tone.ERROR),) if ran else ()), *_where(facts),
+        Span(f"  {short_why(verdict)}", role), *((Span(f"  {RAN_IT}", Tone.ERROR),) if ran else ()),
         *((Span(f"  ▶{glyphs.UNBROKEN}here", Tone.HERE),) if here else ()),
     )
-    lines = [title, *_arguments(verdict)]
+    lines = [title, field("where", _where(facts)), *_arguments(verdict)]
     lines.append(field("parser", *_parser(verdict)))
     lines.append(field("schema", *_schema(facts, verdict)))
     if verdict.admission is not Admission.READY:
@@ -209,10 +209,11 @@ def call(
     return lines
 
 
-def _where(facts: ResponseFacts) -> Line:
+def _where(facts: ResponseFacts) -> Span:
+    """The response of a call and its step; on a row of its own, since beside the name it would be broken in two."""
     if facts.recut is not None:
-        return (Span(f"  {facts.name}", Tone.WARN),)
-    return (Span(f"  {facts.name} · step {facts.step + 1}", Tone.DIM),)
+        return Span(facts.name, Tone.WARN)
+    return Span(f"{facts.name} · step {facts.step + 1}", Tone.DIM)
 
 
 def without_remedy(why: str) -> str:
