@@ -63,11 +63,10 @@ from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT_WORDS
 from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES_WORDS
 
 OWN_WORDS = {
-    "tool_call": StopRow(Stop.TOOL_CALL, None, "semantic conventions 0.66b2, gen_ai.output.messages"),
     "tool-calls": StopRow(Stop.TOOL_CALL, None, "AI SDK 5, FinishReason"),
     "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
 }
-"""Stop word that only the semantic conventions or the AI SDK have -> its meaning."""
+"""Stop word that only the AI SDK has -> its meaning. The `tool_call` of the semantic conventions is Cohere's too."""
 RESOURCES = ("resourceSpans", "resource_spans")
 SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 NAMES = (b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b"service.name")
