@@ -147,7 +147,7 @@ def merge(reports: Iterable[Report]) -> Report:
         skipped += report.skipped
         for file in report.files:
             found.setdefault(file.path, file)
-    copies = copies_in({path: file.keys for path, file in found.items()})
+    copies = copies_in({path: file.keys for path, file in found.items()}).turns
     return Report(tuple(
         found[path]._replace(copies=frozenset(place + 1 for place in copies.get(path, ())))
         for path in sorted(found)), skipped)

@@ -6,15 +6,14 @@ is gated by the engine alone, on the values that arrived.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from inspector.sessions import redact
 from inspector.sessions.recording import Exchange
 from loop_core.judge.arguments import parse_call, violations
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import CHECKED, SCHEMA, Admission, Verdict, admit_response
-from loop_core.values import Tool, ToolCall, tools_by_name
+from loop_core.values import Request, Tool, ToolCall, tools_by_name
 
 REFUSED = "recorder.refused"
 """The rule of a verdict on a complete call that the recorded agent refused to run."""
@@ -32,11 +31,7 @@ BLIND_KEYWORDS = frozenset({
 def gate_exchange(exchange: Exchange, reading: Judgement) -> tuple[Verdict, ...]:
     """The verdicts on the calls of a recorded response."""
     verdicts = admit_response(exchange.response, reading, exchange.request)
-    if not verdicts:
-        return verdicts
-    tools = tools_by_name(exchange.request.tools) if exchange.request is not None else {}
-    return tuple([_refused(_unmasked(verdict, tools.get(verdict.call.name)), exchange.refusals)
-                  for verdict in verdicts])
+    return tuple([_refused(_unmasked(verdict, exchange.request), exchange.refusals) for verdict in verdicts])
 
 
 def _refused(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
@@ -45,30 +40,22 @@ def _refused(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
     return verdict if why is None else Verdict(verdict.call, Admission.REJECTED, REFUSED, why, problems=(why,))
 
 
-def _unmasked(verdict: Verdict, tool: Tool | None) -> Verdict:
+def _unmasked(verdict: Verdict, request: Request | None) -> Verdict:
     """The verdict without what the schema says of masked values."""
-    if (verdict.rule != SCHEMA and verdict.why != CHECKED) or not redact.masked_places(verdict.call.arguments or ""):
+    if verdict.rule != SCHEMA and verdict.why != CHECKED:
         return verdict
-    problems, _ = check_schema(tool, verdict.call)
+    masked = redact.masked_places(verdict.call.arguments or "")
+    if not masked or request is None:
+        return verdict
+    problems = problems_beside(masked, tools_by_name(request.tools).get(verdict.call.name), verdict.call)
     if problems:
         return verdict._replace(why="; ".join(problems), problems=problems)
     return Verdict(verdict.call, Admission.READY, MASKED, f"closed and complete; {NOT_CHECKABLE}")
 
 
-class SchemaCheck(NamedTuple):
-    """What a schema says of the arguments of a recorded call."""
-
-    problems: tuple[str, ...]
-    """The problems that the values of the call had before they were masked too."""
-    masked: bool
-    """Whether the arguments hold a mask."""
-
-
-def check_schema(tool: Tool | None, call: ToolCall) -> SchemaCheck:
-    """Checks the arguments of a recorded call; what is wrong with a masked value, or a value around it, proves nothing
-    unless the keyword looks at no text."""
-    raw = call.arguments or ""
-    masked = redact.masked_places(raw)
-    found = violations(tool, parse_call(call).value or {})
-    return SchemaCheck(tuple(each.line for each in found if each.keyword in BLIND_KEYWORDS
-                             or not any(place[: len(each.place)] == each.place for place in masked)), bool(masked))
+def problems_beside(masked: Sequence[tuple[str | int, ...]], tool: Tool | None, call: ToolCall) -> tuple[str, ...]:
+    """The problems under the tool's schema that the values of a recorded call had before some of them were masked: what
+    is wrong with a masked value, or a value around it, proves nothing unless the keyword looks at no text."""
+    return tuple(each.line for each in violations(tool, parse_call(call).value or {})
+                 if each.keyword in BLIND_KEYWORDS
+                 or not any(place[: len(each.place)] == each.place for place in masked))

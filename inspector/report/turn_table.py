@@ -16,7 +16,7 @@ from inspector.report.row_counts import by_verdict
 from inspector.report.table import Column, Table
 from inspector.report.turn_rows import SessionKey, TurnRow, name_of, names_of_files, short_file
 from inspector.report.verdict import identifier
-from inspector.sessions.copies import copies_in, repeats_in
+from inspector.sessions.copies import copies_in
 from inspector.sessions.recording import BELOW
 
 
@@ -301,10 +301,11 @@ def rows_once(rows: Iterable[TurnRow]) -> list[TurnRow]:
     gone: set[int] = set()
     notes: dict[str, tuple[int, str]] = {}
     keys = {file: [row.keys for row in group] for file, group in files.items()}
-    for file, copies in copies_in(keys).items():
+    copied_turns, whole_files = copies_in(keys)
+    for file, copies in copied_turns.items():
         gone.update(id(files[file][number]) for number in copies)
         notes[file] = len(copies), names_of_files(copies.values())
-    notes |= {file: (0, names_of_files(origins)) for file, origins in repeats_in(keys).items()}
+    notes |= {file: (0, names_of_files(origins)) for file, origins in whole_files.items()}
     if not notes:
         return every
     return [row._replace(copied=notes[row.file][0], origin=notes[row.file][1]) if row.file in notes else row

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import NamedTuple
 
 from inspector.sessions.histories import moment_of
 from inspector.sessions.intake import STDIN
@@ -47,31 +48,34 @@ Turns = Sequence[Sequence[str]]
 """The turns of a file, each as the keys of its answers."""
 
 
-def copies_in(files: Mapping[str, Turns]) -> dict[str, dict[int, str]]:
-    """The files, by path, that begin with copies: the indices of the copied turns, each with the path of the original.
+class Copies(NamedTuple):
+    """What files have in common with older files."""
+
+    turns: dict[str, dict[int, str]]
+    """Path of a file that begins with copies -> index of each copied turn -> path of the original."""
+    whole_files: dict[str, tuple[str, ...]]
+    """Path of a file without an answer of its own, such as a copy of a whole file -> the paths of the files that have
+    its answers too. Nothing is left out of it, so that its turns count twice."""
+
+
+def copies_in(files: Mapping[str, Turns]) -> Copies:
+    """The copies in files, which are given by path.
 
     A turn is a copy if each of its answers is in an older file too, and if it ended before the first turn of its file
     that is none. A file without a turn of its own stays whole, since the rows after the copied ones may still differ.
     """
     files = _related(files)
-    holders = _holders(files)
+    answers = {path: list(chain.from_iterable(turns)) for path, turns in files.items()}
+    holders = _holders(answers)
     copies = {path: _copies_of(path, turns, holders) for path, turns in files.items()}
-    return {path: turns for path, turns in copies.items() if turns}
+    return Copies(
+        {path: turns for path, turns in copies.items() if turns},
+        {path: tuple(dict.fromkeys(holders[key] for key in keys)) for path, keys in answers.items()
+         if keys and all(holders.get(key, path) != path for key in keys)})
 
 
-def repeats_in(files: Mapping[str, Turns]) -> dict[str, tuple[str, ...]]:
-    """The files, by path, that have no answer of their own, such as a copy of a whole file: each with the paths of the
-    files that have its answers too. Nothing is left out of them, so that their turns count twice."""
-    files = _related(files)
-    holders = _holders(files)
-    answers = {path: list(chain.from_iterable(turns)) for path, turns in files.items()}
-    return {path: tuple(dict.fromkeys(holders[key] for key in keys)) for path, keys in answers.items()
-            if keys and all(holders.get(key, path) != path for key in keys)}
-
-
-def _holders(files: Mapping[str, Turns]) -> dict[str, str]:
+def _holders(answers: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The key of each answer that several files have -> the oldest of these files."""
-    answers = {path: list(chain.from_iterable(turns)) for path, turns in files.items()}
     shared = _shared_keys(answers.values())
 
     def age(path: str) -> tuple[bool, str, int, str]:
@@ -80,7 +84,7 @@ def _holders(files: Mapping[str, Turns]) -> dict[str, str]:
         return own != "", own, len(answers[path]), path
 
     holders: dict[str, str] = {}
-    for path in sorted(files, key=age):
+    for path in sorted(answers, key=age):
         for key in shared.intersection(answers[path]):
             holders.setdefault(key, path)
     return holders
@@ -131,9 +135,9 @@ def each_once(
     turns = {one[0].path: [turn.responses for turn in turns_of(one)] for one in opened
              if not shared.isdisjoint(keys.get(one[0].path, ()))}
     by_turn = {path: [[keys[path][place] for place in places] for places in every] for path, every in turns.items()}
-    copies, repeats = copies_in(by_turn), repeats_in(by_turn)
+    copies, whole_files = copies_in(by_turn)
     return [_without_copies(one, turns[path], copies[path]) if path in copies else
-            _with_notice(one, repeats[path]) if path in repeats else one
+            _with_notice(one, whole_files[path]) if path in whole_files else one
             for one in opened for path in [one[0].path]]
 
 

@@ -263,7 +263,7 @@ def unescape(inside: bytes) -> tuple[bytes, list[int]]:
 
 # -- masks in the arguments of a call ---------------------------------------------------------------------------------
 
-_MASK = re.compile(r"\[masked(?:: [^\]\"\\]*)?\]\**|(?<=\")" + REDACTED + r"(?=\")")
+_MASK = r"\[masked(?:: [^\]\"\\]*)?\]\**|(?<=\")" + REDACTED + r"(?=\")"
 """Matches masks that show by themselves that they are masks."""
 _STAND_IN = "\ue000"  # of the private use area, so no recorded text has it by chance
 
@@ -273,7 +273,7 @@ def masked_places(arguments: str) -> tuple[tuple[str | int, ...], ...]:
 
     Asterisks alone are a mask where other characters would be masked: under the name of a password, say.
     """
-    marked = _MASK.sub(_STAND_IN, arguments) if "[masked" in arguments or REDACTED in arguments else arguments
+    marked = re.sub(_MASK, _STAND_IN, arguments) if "[masked" in arguments or REDACTED in arguments else arguments
     if "*" in marked:
         raw = marked.encode("utf-8", "surrogatepass")
         words = raw.replace(b"*", b"k")

@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, NamedTuple
 
-from inspector.replay.recorded_calls import MASKED, NOT_CHECKABLE, REFUSED, check_schema
+from inspector.replay.recorded_calls import MASKED, NOT_CHECKABLE, REFUSED, problems_beside
 from inspector.report.call_outcomes import cut_run_lines, sent_back
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
@@ -21,6 +21,7 @@ from inspector.report.lines.blocks import Block
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, more, one_line, paragraphs, safe
 from inspector.report.run_answers import answers_of, is_simulated
 from inspector.sessions.recording import Exchange
+from inspector.sessions.redact import masked_places
 from loop_core.judge import arguments
 from loop_core.judge.arguments import ArgumentShape, parse, parse_leniently
 from loop_core.judge.classify import Judgement
@@ -278,7 +279,8 @@ def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:
         return (Span("not usable", Tone.DIM),)
     if reading.value is None:
         return (Span(f"not checked: the arguments are {reading.shape.value}", Tone.DIM),)
-    problems, masked = check_schema(tool, verdict.call)
+    masked = masked_places(verdict.call.arguments or "")
+    problems = problems_beside(masked, tool, verdict.call)
     if problems:
         return (safe("; ".join(problems), Tone.WARN),)
     return (Span(NOT_CHECKABLE, Tone.DIM),) if masked else (Span("accepts the arguments", Tone.OK),)

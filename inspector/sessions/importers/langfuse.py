@@ -16,7 +16,7 @@ from operator import eq
 from typing import Any, NamedTuple
 
 from inspector.sessions import redact
-from inspector.sessions.importers.otlp import row_of, take_output, take_word
+from inspector.sessions.importers.otlp import deciding_word, row_of, take_output, take_word
 from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
 from inspector.sessions.importers.span_names import SpanMessage, fact, message_of
 from inspector.sessions.importers.span_names import words_of as words_of_span
@@ -35,7 +35,7 @@ from inspector.sessions.transcripts.member_values import (
     objects_of,
 )
 from inspector.sessions.transcripts.provider_answers import take_provider_word
-from loop_core.values import WORDLESS, At, Finding, Severity, Stop, TextPart, ToolCall, ToolResultPart, Usage
+from loop_core.values import At, Finding, Severity, Stop, TextPart, ToolCall, ToolResultPart, Usage
 
 FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentObservationId": (str,), "startTime": (str,), "model": (str,),
@@ -349,8 +349,7 @@ class _Trace(ChatReader):
         items = objects_of(parse_nested(value.get("output")))
         words = [known_text(item.get("finish_reason")) for item in (body, *items)]
         found = [word for word in (*words, dumped, *words_of_span(_attributes_of(value))) if word is not None]
-        # The items of one answer have a word each, and a word for a clean end must not hide a cut.
-        word = next((word for word in found if row_of(word).stop not in WORDLESS), found[0] if found else None)
+        word = deciding_word(found)
         key = _key(message_of(body)) if word is None else None
         if key in self.known_words:
             around, word = self.known_words[key]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -338,8 +338,7 @@ class _Traces(ChatReader):
         failed = status.get("code", status.get("status_code")) in (2, "2", "STATUS_CODE_ERROR", "ERROR")
         why_failed = known_text(status.get("message")) or known_text(status.get("description"))
         answer.word_at = at
-        # The span and its message may have different words. A word for a clean end must not hide a cut.
-        word = next((word for word in words if row_of(word).stop not in WORDLESS), words[0] if words else None)
+        word = deciding_word(words)
         kind = known_text(self.spans[line.number].attributes.get("error.type"))
         if word is not None:
             # Instrumentations leave contents out by default.
@@ -369,6 +368,11 @@ def row_of(word: str) -> StopRow:
             if spelling in table:
                 return table[spelling]
     return StopRow(Stop.UNKNOWN, None, "no table")
+
+
+def deciding_word(words: Sequence[str]) -> str | None:
+    """The word that counts if the records of one answer have several: one for a clean end must not hide a cut."""
+    return next((word for word in words if row_of(word).stop not in WORDLESS), next(iter(words), None))
 
 
 def take_word(answer: TranscriptAnswer, word: str, at: At, rule: str, *, empty: bool) -> None:
