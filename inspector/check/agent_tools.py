@@ -148,7 +148,7 @@ def findings(paths: Paths, rules: RuleIds = (), most: RowCount = MOST_ROWS) -> d
     problems = sorted(whole["problems"], key=lambda each: order.index(each["severity"]))
     bad = [{"path": file.path, "error": file.error} for file in report.files if file.error]
     return _mask_texts({
-        "files": len(report.files), "turns": len(report.turns), "copied": report.copied, "skipped": report.skipped,
+        "files": len(report.files), "turns": len(report.turns), "copied": report.copy_count, "skipped": report.skipped,
         "unreadable": bad[:MOST_NOTES], "problems": problems[:most], "more": max(0, len(problems) - most)})
 
 

@@ -115,10 +115,10 @@ class Report(NamedTuple):
     @property
     def not_counted(self) -> str:
         """The words beside the number of turns about those that it does not count; empty if it counts all."""
-        return f"{simulated_beside(len(self.turns) - len(self.recorded_turns))}{copies_left_out(self.copied)}"
+        return f"{simulated_beside(len(self.turns) - len(self.recorded_turns))}{copies_left_out(self.copy_count)}"
 
     @property
-    def copied(self) -> int:
+    def copy_count(self) -> int:
         """The number of turns that are left out, since they are copies of turns of other files."""
         return sum(len(file.every_turn) - len(file.turns) for file in self.files)
 

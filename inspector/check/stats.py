@@ -74,7 +74,7 @@ def document(report: Report) -> dict[str, Any]:
     turns = report.recorded_turns
     whole = _row("all", turns)
     return {
-        "schema": SCHEMA, "files": len(report.files), "copied": report.copied,
+        "schema": SCHEMA, "files": len(report.files), "copied": report.copy_count,
         "simulated": len(report.turns) - len(turns), **COUNTS.values(whole),
         "uncounted_answers": sum(turn.uncounted for turn in turns),
         **{f"by_{name}": [row._asdict() for row in groups(turns, name)] for name in DIMENSIONS},

@@ -31,16 +31,16 @@ BLIND_KEYWORDS = frozenset({
 def gate_exchange(exchange: Exchange, reading: Judgement) -> tuple[Verdict, ...]:
     """The verdicts on the calls of a recorded response."""
     verdicts = admit_response(exchange.response, reading, exchange.request)
-    return tuple([_refused(_unmasked(verdict, exchange.request), exchange.refusals) for verdict in verdicts])
+    return tuple([_with_refusal(_without_masks(verdict, exchange.request), exchange.refusals) for verdict in verdicts])
 
 
-def _refused(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
+def _with_refusal(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
     # Only READY becomes REJECTED: a held call stays held, whatever the recorded agent said of it.
     why = refused.get(verdict.call.id or "") if verdict.admission is Admission.READY else None
     return verdict if why is None else Verdict(verdict.call, Admission.REJECTED, REFUSED, why, problems=(why,))
 
 
-def _unmasked(verdict: Verdict, request: Request | None) -> Verdict:
+def _without_masks(verdict: Verdict, request: Request | None) -> Verdict:
     """The verdict without what the schema says of masked values."""
     if verdict.rule != SCHEMA and verdict.why != CHECKED:
         return verdict

@@ -64,7 +64,7 @@ def copies_in(files: Mapping[str, Turns]) -> Copies:
     A turn is a copy if each of its answers is in an older file too, and if it ended before the first turn of its file
     that is none. A file without a turn of its own stays whole, since the rows after the copied ones may still differ.
     """
-    files = _related(files)
+    files = _files_in_common(files)
     answers = {path: list(chain.from_iterable(turns)) for path, turns in files.items()}
     holders = _holders(answers)
     copies = {path: _copies_of(path, turns, holders) for path, turns in files.items()}
@@ -90,7 +90,7 @@ def _holders(answers: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return holders
 
 
-def _related(files: Mapping[str, Turns]) -> Mapping[str, Turns]:
+def _files_in_common(files: Mapping[str, Turns]) -> Mapping[str, Turns]:
     """The files that have the first answer of another file, or whose first answer another file has: of many files few
     or none, so that the others need not be compared."""
     firsts = {turns[0][0] for turns in files.values() if turns and turns[0]} - {""}

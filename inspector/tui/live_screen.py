@@ -319,11 +319,11 @@ class LiveScreen(SessionScreen):
             await self.abandon()
             await self.app.run_action("app.back")
 
-        def chosen(word: str | None) -> None:
+        def leave_if_chosen(word: str | None) -> None:
             if word == LEAVE:
                 self.app.call_next(leave)
 
-        self.app.push_screen(Choose(title, [(STAY, "go on with the turn"), (LEAVE, leaving)]), chosen)
+        self.app.push_screen(Choose(title, [(STAY, "go on with the turn"), (LEAVE, leaving)]), leave_if_chosen)
         return True
 
     async def abandon(self) -> None:

@@ -70,7 +70,7 @@ class Panes(SessionPart):
     def viewpoint(self) -> Viewpoint:
         """The current tab, step and form."""
         run = self.stage.run
-        return Viewpoint(self.tab, run.outline, self.stage.step, self.forms[self.tab], self.stage.runs.compared,
+        return Viewpoint(self.tab, run.outline, self.stage.step, self.forms[self.tab], self.stage.runs.comparison,
                          self.seam, self.picked)
 
     def sheet(self) -> Sheet:

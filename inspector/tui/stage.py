@@ -58,7 +58,7 @@ class SessionRuns:
         return self.tree.every[self.index]
 
     @property
-    def compared(self) -> Branch | None:
+    def comparison(self) -> Branch | None:
         """The branch that is compared with the run that it was made from: the current run, or while the original is
         shown its latest branch; None if it has none."""
         if self.current.branch is not None:

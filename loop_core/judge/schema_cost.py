@@ -139,12 +139,12 @@ def pattern_characters(root: Any, value: Any) -> float:
     """The number of characters that a validator would match with the patterns of the schema, each as often as it
     would; infinite if the schema or the value is nested too deeply to count."""
     try:
-        return _sum(root, value, _matched)[0]
+        return _sum(root, value, _pattern_characters)[0]
     except RecursionError:
         return math.inf
 
 
-def _matched(each: _Application) -> int:
+def _pattern_characters(each: _Application) -> int:
     schema, value, _ = each
     found = len(value) if isinstance(value, str) and "pattern" in schema else 0
     patterns = schema.get("patternProperties")
@@ -161,7 +161,7 @@ def _sum(root: Any, value: Any, cost: Callable[[_Application], int]) -> tuple[in
         key = id(each.schema), each.place
         if key not in sums:
             sums[key] = 0  # a reference that leads back to itself adds nothing
-            sums[key] = cost(each) + sum([add(inner) for inner in _applied(each, document)])
+            sums[key] = cost(each) + sum([add(inner) for inner in _applications(each, document)])
         return sums[key]
 
     if not isinstance(root, dict):
@@ -170,7 +170,7 @@ def _sum(root: Any, value: Any, cost: Callable[[_Application], int]) -> tuple[in
     return add(_Application(root, value, (0, None))), len(sums)
 
 
-def _applied(each: _Application, document: _Document) -> Iterator[_Application]:
+def _applications(each: _Application, document: _Document) -> Iterator[_Application]:
     """What a schema applies to a value and to its members or elements. A schema of `true` or `false` costs nothing."""
     for part, value, place in _parts(each, document):
         if isinstance(part, dict):

@@ -183,10 +183,10 @@ class Policy:
     def __reduce__(self) -> tuple[Callable[..., Policy], tuple[Any, ...]]:
         """How a policy is pickled and copied, and with it a turn: a locked table cannot be stored, but its rows can."""
         values = (getattr(self, each.name) for each in fields(self))
-        return _restored, tuple(dict(value) if isinstance(value, MappingProxyType) else value for value in values)
+        return _restore, tuple(dict(value) if isinstance(value, MappingProxyType) else value for value in values)
 
 
-def _restored(*values: Any) -> Policy:
+def _restore(*values: Any) -> Policy:
     """A policy with its tables locked again."""
     locked: list[Any] = [MappingProxyType(value) if isinstance(value, dict) else value for value in values]
     return Policy(*locked)

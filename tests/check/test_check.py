@@ -167,7 +167,7 @@ def test_a_turn_that_a_session_copied_is_checked_in_the_file_that_has_it_first(r
     assert [(Path(each.file).name, each.turn) for each in report.problems if each.rule == "answer-cut"] == [
         ("a.jsonl", 1), ("b.jsonl", 3)]
     assert [[turn.turn for turn in file.turns] for file in report.files] == [[1, 2], [3], [4], [3]]
-    assert report.copied == 2 + 3 + 2
+    assert report.copy_count == 2 + 3 + 2
 
 
 def test_reports_merge_in_any_order_to_the_same_turns(resumed):
@@ -197,7 +197,7 @@ def test_a_filter_changes_neither_the_numbers_of_turns_nor_what_is_a_copy(resume
         report = check_paths(paths, selected_rules(), jobs=None, filter_text=words)
         assert [f"{Path(file.path).stem}{turn.turn}" for file in report.files for turn in file.turns] == found
         assert {f"{Path(each.file).stem}{each.turn}" for each in report.problems} <= {*found}
-        assert report.copied == copied
+        assert report.copy_count == copied
 
 
 def test_simulated_turns_are_counted_apart_as_in_the_table(tmp_path):

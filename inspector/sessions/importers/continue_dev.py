@@ -80,7 +80,7 @@ class _Session(ChatReader):
             self.compacted = f"message {line.number}: the history up to it was replaced by a summary"
         return place
 
-    def _begun(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
+    def _answer_of_item(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
         """The answer of an item: that of the item before, as long as it has neither text nor calls, else a new one."""
         above = place.right_above
         if above is None or above.text or above.calls:
@@ -93,7 +93,7 @@ class _Session(ChatReader):
         self, line: TranscriptLine, message: dict[str, Any], text: str, place: TreePlace
     ) -> TreePlace:
         hidden = known_text(message.get("redactedThinking"))
-        answer = self._begun(line, place)
+        answer = self._answer_of_item(line, place)
         # In place of hidden reasoning Continue writes a sentence of its own.
         answer.parts.append(ReasoningPart("" if hidden else text, hidden or known_text(message.get("signature"))))
         return TreePlace(answer)
@@ -103,7 +103,7 @@ class _Session(ChatReader):
         # The last log is that of the request whose answer stayed: an item that was regenerated has several.
         log = logs[-1] if logs else {}
         options = object_of(log.get("completionOptions"))
-        answer = self._begun(line, place)
+        answer = self._answer_of_item(line, place)
         answer.model = known_text(options.get("model")) or known_text(log.get("modelTitle")) or answer.model
         answer.cap = number_of(options.get("maxTokens"))
         at = answer.word_at

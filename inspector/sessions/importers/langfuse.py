@@ -98,19 +98,19 @@ def _observations(data: bytes) -> Iterator[Piece]:
         yield number, line, False
 
 
-def _named(value: dict[str, Any]) -> dict[str, Any]:
+def _with_first_names(value: dict[str, Any]) -> dict[str, Any]:
     """An observation with the members' names of version 1 of the API."""
     return {**{COLUMNS[name]: member for name, member in value.items() if name in COLUMNS}, **value}
 
 
 def _start_of(piece: Piece) -> tuple[str, int]:
-    began = _named(object_in(piece[1])).get("startTime")
+    began = _with_first_names(object_in(piece[1])).get("startTime")
     return began if isinstance(began, str) else "", piece[0]
 
 
 def _nested_generations(pieces: list[Piece]) -> frozenset[str]:
     """The generations inside another generation: two instrumentations recorded the same answer."""
-    kinds = {value["id"]: value for value in (_named(object_in(piece)) for _, piece, _ in pieces)
+    kinds = {value["id"]: value for value in (_with_first_names(object_in(piece)) for _, piece, _ in pieces)
              if isinstance(value.get("id"), str)}
     return frozenset(key for key, value in kinds.items() if value.get("type") == "GENERATION"
                      and kinds.get(str(value.get("parentObservationId")), {}).get("type") == "GENERATION")
@@ -216,13 +216,13 @@ class _Trace(ChatReader):
 
     def lane(self, value: dict[str, Any]) -> str:
         """The trace of an observation."""
-        return known_text(_named(value).get("traceId")) or ""
+        return known_text(_with_first_names(value).get("traceId")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads a generation. Other observations are counted; they give the results of tools and LangChain's stop
         words."""
         value = line.value
-        value.update(_named(value))
+        value.update(_with_first_names(value))
         self.trace = self.lane(value)
         if value.get("type") != "GENERATION":
             kind = value.get("type")

@@ -57,7 +57,7 @@ def sniff(head: bytes, path: str) -> int:
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the file."""
     reader = _Log(path, options)
-    reader.repeated = _repeated(data)
+    reader.repeated = _repeats(data)
     return reader.read_records(_pieces(data, reader.repeated))
 
 
@@ -74,7 +74,7 @@ def _payloads(data: bytes) -> Iterator[tuple[Piece, dict[str, Any] | None]]:
         yield piece, value if isinstance(value, dict) else None
 
 
-def _repeated(data: bytes) -> frozenset[int]:
+def _repeats(data: bytes) -> frozenset[int]:
     """The numbers of the records whose exchange another record logs as well, which has as much of it or more."""
     records: dict[str, list[_Logged]] = {}
     found: set[int] = set()
@@ -82,7 +82,7 @@ def _repeated(data: bytes) -> frozenset[int]:
         name = None if value is None else known_text(value.get("id")) or known_text(value.get("request_id"))
         if value is None or name is None:
             continue
-        one = _logged(number, value)
+        one = _read_log(number, value)
         same = next((each for each in records.setdefault(name, []) if each.is_same(one)), None)
         if same is None:
             records[name].append(one)
@@ -113,7 +113,7 @@ class _Logged(NamedTuple):
         return (together or None in times) and (self.answer == other.answer or not (self.answer and other.answer))
 
 
-def _logged(number: int, value: dict[str, Any]) -> _Logged:
+def _read_log(number: int, value: dict[str, Any]) -> _Logged:
     response = object_of(value.get("response"))
     output = next((response[name] for name in ("choices", "output", "content") if response.get(name)), None)
     return _Logged(number, value.get("status") == "failure" or known_text(value.get("error_str")) is not None,

@@ -51,7 +51,7 @@ def _best(outer: TraceSpan, inner: Sequence[TraceSpan], doubles: set[int]) -> Tr
     content, contents = _content(outer), [_content(each) for each in inner]
     if not inner or (content and content not in contents and any(contents)):
         return outer  # the inner ones are other answers
-    if len(inner) == 1 and _known(outer) > _known(inner[0]):
+    if len(inner) == 1 and _completeness(outer) > _completeness(inner[0]):
         doubles.add(id(inner[0]))
         return outer
     doubles.add(id(outer))
@@ -84,7 +84,7 @@ def _content(span: TraceSpan) -> tuple[str, ...]:
     return ("".join(output.text.split()), *(name for _, name, _ in output.calls))
 
 
-def _known(span: TraceSpan) -> tuple[bool, bool, bool]:
+def _completeness(span: TraceSpan) -> tuple[bool, bool, bool]:
     """How much of an answer a span holds: its content, its stop word, its count of tokens."""
     attributes = span.attributes
     return bool(_content(span)), word_of(attributes) is not None, fact(attributes, "output") is not None

@@ -236,7 +236,7 @@ class _Events(ChatReader):
     def _text_of_event(self, value: dict[str, Any]) -> str:
         return first_text(object_of(value.get("args")).get("content"), value.get("message"), value.get("content"))
 
-    def _failed(
+    def _read_failure(
         self, line: TranscriptLine, place: TreePlace, what: str, why: str, kind: str | None = None
     ) -> TreePlace:
         """Reads a failure: of the request that a message of the user began, else of the run."""
@@ -304,7 +304,7 @@ class _Events(ChatReader):
             if state == "stopped":
                 return self.say(line, place, "", mark="interrupted")
             if state == "error":
-                return self._failed(line, place, "the agent failed", why or "no reason given")
+                return self._read_failure(line, place, "the agent failed", why or "no reason given")
         if kind in NO_EXCHANGE:
             lines.count(kind, NO_EXCHANGE)
             return place
@@ -347,7 +347,7 @@ class _Events(ChatReader):
             self._note_log(line, value)
         if kind == "ConversationErrorEvent":
             why = first_text(value.get("detail"), value.get("code"), "no reason given")
-            return self._failed(line, place, "the conversation failed", why, known_text(value.get("code")))
+            return self._read_failure(line, place, "the conversation failed", why, known_text(value.get("code")))
         lines.count(kind, NO_EXCHANGE)
         return place
 

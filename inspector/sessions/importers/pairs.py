@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions import redact, traffic
-from inspector.sessions.importers.records import DUMP, first_look, join_stream, undumped
+from inspector.sessions.importers.records import DUMP, first_look, join_stream, texts_of_dumps
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
     ODD,
@@ -384,7 +384,7 @@ def _list_body(
     if reader is not None and reader.array_framing is not Whole:
         raw.body = text.encode("utf-8", "replace")
         return raw
-    frames = undumped(item for item, _ in _elements(text, 0))
+    frames = texts_of_dumps(item for item, _ in _elements(text, 0))
     if reader is not None and reader.object_framing is not Whole:  # one line for each object
         raw.body = "".join(f"{item}\n" for item in map(_one_line, frames)).encode("utf-8", "replace")
     else:

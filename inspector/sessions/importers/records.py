@@ -325,7 +325,7 @@ DUMP = "__data__"
 """The member that holds the JSON of an SDK's object, beside the object's type (Llama Stack's recordings)."""
 
 
-def undumped(texts: Iterable[str]) -> list[str]:
+def texts_of_dumps(texts: Iterable[str]) -> list[str]:
     """JSON texts; of an SDK's object the text of its JSON."""
     spans = ((text, char_span(text, DUMP) if f'"{DUMP}"' in text else None) for text in texts)
     return [text[span[0] : span[1]] if span else text for text, span in spans]

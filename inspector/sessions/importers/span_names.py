@@ -162,7 +162,7 @@ def inputs_of(attributes: Attributes) -> list[SpanMessage]:
 
 def outputs_of(attributes: Attributes) -> list[SpanMessage]:
     """The recorded output messages, the first choice first; empty if there are none."""
-    found = _joined(attributes, list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS)))
+    found = _join_items(attributes, list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS)))
     text, calls = (attributes.get(f"ai.response.{name}") for name in ("text", "toolCalls"))
     if not found and (text or calls):  # the AI SDK's own names
         return [message_of({"role": "assistant", "content": text, "tool_calls": calls})]
@@ -170,7 +170,7 @@ def outputs_of(attributes: Attributes) -> list[SpanMessage]:
     return [SpanMessage("assistant", output_text)] if output_text else found
 
 
-def _joined(attributes: Attributes, found: list[SpanMessage]) -> list[SpanMessage]:
+def _join_items(attributes: Attributes, found: list[SpanMessage]) -> list[SpanMessage]:
     """The messages, as one if they are items of one answer, as in the spans of OpenTelemetry's own instrumentation of
     Responses, and in OpenLLMetry's of the Agents SDK.
 

@@ -269,7 +269,7 @@ def reduce_schema(tool: Tool) -> Tool:
     """
     if tool.schema is None or not problems(tool):
         return tool
-    schema = _reduced(tool.schema, tool.dialect, tool.schema, ())
+    schema = _reduce(tool.schema, tool.dialect, tool.schema, ())
     return tool._replace(schema=schema, declaration=None)
 
 
@@ -296,33 +296,33 @@ def _escape_pointer(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")  # RFC 6901 section 3
 
 
-def _reduced(schema: Any, dialect: str, root: Mapping[str, Any], refs: tuple[str, ...]) -> Any:
+def _reduce(schema: Any, dialect: str, root: Mapping[str, Any], refs: tuple[str, ...]) -> Any:
     if not isinstance(schema, Mapping):
         return schema
     takes = TAKES[dialect]
-    schema = _simplified(schema, takes, dialect)
+    schema = _simplify(schema, takes, dialect)
     reference = schema.get("$ref")
     if isinstance(reference, str) and "$ref" not in takes:
         refs = (*refs, reference)
         # a schema that refers to itself ends here
         target = None if reference in refs[:-1] else _target(root, reference)
         schema = {**(target or {}), **{key: value for key, value in schema.items() if key != "$ref"}}
-        schema = _simplified(schema, takes, dialect)
+        schema = _simplify(schema, takes, dialect)
     members: dict[str, Any] = {}
     for key, value in schema.items():
         word = _SNAKE.get(key, key)
         if word not in takes:
             continue
         if word in _SCHEMAS_BY_NAME and isinstance(value, Mapping):
-            members[key] = {name: _reduced(inner, dialect, root, refs) for name, inner in value.items()}
+            members[key] = {name: _reduce(inner, dialect, root, refs) for name, inner in value.items()}
         elif word in _SCHEMA_LISTS and isinstance(value, list):
-            members[key] = [_reduced(inner, dialect, root, refs) for inner in value]
+            members[key] = [_reduce(inner, dialect, root, refs) for inner in value]
         else:
-            members[key] = _reduced(value, dialect, root, refs) if word in ("items", "additionalProperties") else value
+            members[key] = _reduce(value, dialect, root, refs) if word in ("items", "additionalProperties") else value
     return members
 
 
-def _simplified(schema: Mapping[str, Any], takes: frozenset[str], dialect: str) -> Mapping[str, Any]:
+def _simplify(schema: Mapping[str, Any], takes: frozenset[str], dialect: str) -> Mapping[str, Any]:
     """An equivalent of a refused keyword in accepted ones, if there is one."""
     members = dict(schema)
     if "const" in members and "const" not in takes:
