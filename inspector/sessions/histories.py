@@ -227,6 +227,11 @@ class SeatedExchange:
         return self.exchange.response.stop_reason.normalized is Stop.PAUSED
 
     @property
+    def is_refused(self) -> bool:
+        """Whether the model or a filter refused to answer."""
+        return self.exchange.response.stop_reason.normalized is Stop.SAFETY_BLOCKED
+
+    @property
     def is_lost(self) -> bool:
         """Whether the exchange failed without output, so that nothing can continue it."""
         return self.exchange.response.error is not None and not self.text and not self.calls

@@ -363,6 +363,8 @@ def _at_once(parent: SeatedExchange) -> PlaceEvidence:
         return PlaceEvidence(TurnPlace.RESUME, "the answer after a pause")
     if parent.failed:
         return PlaceEvidence(TurnPlace.RETRY, "the next answer, at once after a failure")
+    if parent.is_refused:
+        return PlaceEvidence(TurnPlace.RETRY, "the next answer, at once after a refusal")
     if parent.calls:
         return PlaceEvidence(TurnPlace.TOOL_RESULT, "the next answer; the results of the calls were not recorded")
     return PlaceEvidence(TurnPlace.CONTINUATION, "the next answer follows at once; what was asked was not recorded")

@@ -820,7 +820,16 @@ def test_rows_that_were_withdrawn_after_a_refusal_are_a_refused_answer(tmp_path,
     assert stops(seen) == ["safety_blocked", "end_turn"]
     at = seen.responses[0].exchange.response.stop_reason.evidence[0].at
     assert b"model_refusal_fallback" in seen.responses[0].exchange.body[at.start : at.end]
-    assert seen.turns[0].verdict.word == "BLOCKED"
+    verdict = seen.turns[0].verdict
+    assert (verdict.word, "asked again after a refusal" in verdict.sentence) == ("RETRIED", True)
+
+
+def test_a_refused_answer_that_no_other_model_answered_blocks_the_turn(tmp_path):
+    withdrawn = (block(text("I will"), uuid="a1"), system("model_refusal_fallback", retractedMessageUuids=["a1"]))
+    last = shown(claude(prompt("go"), *withdrawn), tmp_path)
+    followed = shown(claude(prompt("go"), *withdrawn, prompt("Then say why."), block(text("Ok."), "msg_02",
+                                                                                     stop="end_turn")), tmp_path)
+    assert [words(last), words(followed)] == [["BLOCKED"], ["BLOCKED", "COMPLETE"]]
 
 
 @pytest.mark.parametrize("more", [{}, {"retractedMessageUuids": "a1"}, {"retractedMessageUuids": ["u1"]}])
