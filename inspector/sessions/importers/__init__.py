@@ -144,7 +144,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.HINT, usage=True), (b"ATIF", b"atif"),
     ),
     "otlp": FileFormat(
-        f"{_HERE}.otlp", "OpenTelemetry traces and logs", 'an object with "resourceSpans" or "resourceLogs", or such records',
+        f"{_HERE}.otlp", "OpenTelemetry traces and logs", 'an object with "resourceSpans" or "resourceLogs", or a span',
         Keeps(Words.RECORDER, cap=True, usage=True),
         (b"resourceSpans", b"resource_spans", b"resourceLogs", b"resource_logs", b"gen_ai.", b"gemini_cli.",
          b"copilot_chat.", b"llm.", b"openinference", b"telemetry.sdk", b'"trace_id"'),

@@ -1,20 +1,36 @@
-"""One response body in a file of its own: JSON, server-sent events, NDJSON, a JSON array, a binary event stream.
+"""A response body in a file of its own: JSON, server-sent events, NDJSON, a JSON array, a binary event stream.
 
-The API is found by the content, or named by the caller. This module also explains what a file is if it is no response
-body.
+The API is found by the content, or named by the caller. Several whole answers behind one another are several responses,
+if each says that it is whole. This module also explains what a file is if it is no response body.
 """
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers import HEAD
 from inspector.sessions.importers.known_formats import refusal
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import elements, first_look, object_in
 from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
 
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+WHOLE = {
+    "openai_chat": ("object", "chat.completion"), "anthropic_messages": ("type", "message"),
+    "openai_responses": ("object", "response"),
+}
+"""API -> the member and its value by which a JSON object is a whole answer. Elsewhere a piece of a streamed answer has
+the members of a whole one."""
+ENDS = {
+    "openai_chat": re.compile(rb"^data: ?\[DONE\]\s*^(?=data:)", re.MULTILINE),
+    "anthropic_messages": re.compile(rb'^data:[^\n]*"message_stop"[^\n]*\n\s*^(?=event: ?message_start)', re.MULTILINE),
+    "openai_responses": re.compile(rb'^data:[^\n]*"response\.(?:completed|incomplete|failed)"[^\n]*\n\s*'
+                                   rb"^(?=event: ?response\.created)", re.MULTILINE),
+}
+"""API -> the end of a whole stream before the beginning of another one."""
+_ID = re.compile(rb'"id": ?"([^"]+)"')
 _ANY = "JSON, server-sent events, NDJSON, an Amazon event stream, a HAR, request/response pairs or a session file"
 
 
@@ -30,7 +46,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads the one response of the file."""
+    """Reads the responses of the file, nearly always one."""
     found = traffic.by_content(data)
     if options.api is not None and found is not None and found != options.api:
         raise UnreadableError(
@@ -40,7 +56,27 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     if api is None:
         raise UnreadableError(_explain(data, path))
     error = None if traffic.is_event_stream(data) else traffic.utf8_error(data)
-    return FileReading(raws=[RawExchange(0, api=api, body=data)], error=error)
+    bodies = _whole_answers(data, api) or _whole_streams(data, api) or [data]
+    return FileReading(raws=[RawExchange(entry, api=api, body=body) for entry, body in enumerate(bodies)], error=error)
+
+
+def _whole_answers(data: bytes, api: str) -> list[bytes]:
+    """The answers in a file of several JSON objects, or of a list of them; empty if one is not whole."""
+    if api not in WHOLE or first_look(data[:HEAD]).text[:1] not in (b"{", b"["):
+        return []
+    member, mark = WHOLE[api]
+    text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    pieces = list(elements(text if text.startswith(b"[") else b"[" + text))
+    whole = all(object_in(piece).get(member) == mark for piece in pieces)
+    return pieces if whole and (len(pieces) > 1 or text.startswith(b"[")) else []
+
+
+def _whole_streams(data: bytes, api: str) -> list[bytes]:
+    """The streams in a file of several, one behind the other; empty if they cannot be told apart."""
+    ends = [0, *(match.end() for match in ENDS[api].finditer(data)), len(data)] if api in ENDS else []
+    pieces = [data[start:end] for start, end in pairwise(ends)]
+    ids = [match[1] for piece in pieces if (match := _ID.search(piece))]
+    return pieces if 1 < len(pieces) == len(set(ids)) else []
 
 
 def _explain(data: bytes, path: str) -> str:
