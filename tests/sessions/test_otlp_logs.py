@@ -333,6 +333,55 @@ def test_the_file_of_gemini_cli_has_an_output_message_for_each_piece_of_a_stream
     assert "log records that are no part of an answer of a model: 2" in notices(seen)
 
 
+# -- As Jaeger and Tempo export them, and as lists ---------------------------------------------------------------------
+
+
+def jaeger(number: int, tags: Row, parent: str = "", *logs: Row) -> Row:
+    def fields(held: Row) -> list[Row]:
+        return [{"key": key, "type": "int64" if type(each) is int else "string", "value": each}
+                for key, each in held.items()]
+
+    above = [{"refType": "CHILD_OF", "traceID": "a1", "spanID": parent}] if parent else []
+    return {"traceID": "a1", "spanID": f"b{number}", "operationName": "chat", "references": above,
+            "startTime": 1770000000005000 + number, "duration": 5, "tags": fields(tags), "processID": "p1",
+            "logs": [{"timestamp": 1770000000005000, "fields": fields(log)} for log in logs]}
+
+
+def test_the_traces_that_jaeger_exports(tmp_path):
+    held = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "m",
+            "gen_ai.response.finish_reasons": '["length"]', "gen_ai.usage.output_tokens": 7, "span.kind": "client"}
+    message = json.dumps({"role": "assistant", "tool_calls": [call('{"pa')]})
+    log = {"event": CHOICE, "index": 0, "finish_reason": "length", "message": message}
+    agent = jaeger(1, {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": "c1"})
+    failed = jaeger(3, {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "m",
+                        "otel.status_code": "ERROR", "otel.status_description": "overloaded"}, "b1")
+    export = {"data": [{"traceID": "a1", "spans": [failed, jaeger(2, held, "b1", log), agent], "processes": {}}]}
+    seen = shown(json.dumps(export), tmp_path)
+    assert (stops(seen), words(seen)) == (["max_tokens", "error"], ["ERROR"])
+    first, second = (facts.exchange for facts in seen.responses)
+    assert (first.response.usage.output_tokens, first.started[:19]) == (7, "2026-02-02T02:40:00")
+    (verdict,) = seen.responses[0].verdicts
+    assert (verdict.call.arguments, verdict.admission.value) == ('{"pa', "held")
+    assert second.response.error.message == "overloaded"
+    assert shown(json.dumps({"data": [{"traceID": "a1"}]}), tmp_path).responses == ()
+
+
+def test_the_trace_that_tempo_exports_and_a_list_of_spans(tmp_path):
+    one = span(1, chat([said(text("Hi."))]))
+    assert texts(shown(json.dumps({"batches": [{"resource": {}, "scopeSpans": [{"spans": [one]}]}]}), tmp_path)) == [
+        "Hi."]
+    other = '{"batches": [{"id": "gen_ai.x"}]}'
+    assert "no session format that is known" in str(shown(other, tmp_path).inputs[0].error)
+    held = {"gen_ai.system": "openai", "gen_ai.request.model": "m", "ai.response.text": "Hi.",
+            "ai.response.finishReason": "length", "ai.operationId": "ai.streamText.doStream"}
+    listed = [{"name": "ai.streamText.doStream", "spanContext": {"traceId": "t", "spanId": key}, "attributes": held}
+              for key in ("b1", "b2")]
+    seen = shown(json.dumps(listed, indent=1), tmp_path)
+    assert (texts(seen), stops(seen)) == (["Hi.", "Hi."], ["max_tokens", "max_tokens"])
+    held["ai.response.object"] = held.pop("ai.response.text")  # of generateObject
+    assert texts(shown(json.dumps(listed), tmp_path)) == ["Hi.", "Hi."]
+
+
 # -- Semantic Kernel and the Azure SDKs --------------------------------------------------------------------------------
 
 

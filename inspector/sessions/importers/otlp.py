@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import otlp_files
@@ -19,7 +20,7 @@ from inspector.sessions.importers.logfire_spans import whole_spans
 from inspector.sessions.importers.nested_spans import each_answer_once
 from inspector.sessions.importers.otlp_files import LOGS, SPANS, RecordPiece, records_in
 from inspector.sessions.importers.otlp_logs import answers_of, record_of, with_logs
-from inspector.sessions.importers.otlp_spans import TraceSpan, span_of
+from inspector.sessions.importers.otlp_spans import TraceSpan, attributes_of, span_of
 from inspector.sessions.importers.records import Piece
 from inspector.sessions.importers.span_names import (
     SpanMessage,
@@ -192,11 +193,8 @@ class _Traces(ChatReader):
         return self.say(line, place, words[-1], own=bool(results)) if words else place
 
     def _end(self, answer: TranscriptAnswer, line: TranscriptLine, words: list[str], at: At) -> None:
-        status = object_of(line.value.get("status"))
         kind = known_text(self.spans[line.number].attributes.get("error.type"))
-        # A log record has no status.
-        failed = status.get("code", status.get("status_code", 2 if kind and not status else None)) in FAILED
-        why_failed = known_text(status.get("message")) or known_text(status.get("description"))
+        failed, why_failed = _failure_of(line.value, kind)
         answer.word_at = at
         word = deciding_word(words)
         if word is not None:
@@ -217,6 +215,15 @@ class _Traces(ChatReader):
             if missing and not answer.next:
                 answer.follow(InterimRow(answer.line, "", missing, unit=self.unit))
         super().settle()
+
+
+def _failure_of(value: dict[str, Any], kind: str | None) -> tuple[bool, str | None]:
+    """Whether a span failed, and why. Jaeger has the status in tags; a log record has only the kind of an error."""
+    status, tags = object_of(value.get("status")), attributes_of(value.get("tags"))
+    code = status.get("code") or status.get("status_code") or tags.get("otel.status_code")
+    reasons = status.get("message"), status.get("description"), tags.get("otel.status_description")
+    failed = code in FAILED or (kind is not None and not (status or tags))
+    return failed, next((why for each in reasons if (why := known_text(each))), None)
 
 
 def row_of(word: str) -> StopRow:

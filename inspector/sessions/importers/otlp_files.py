@@ -1,7 +1,9 @@
 """The spans and log records in a file, each as its JSON: of OTLP in JSON, in lines of JSON and in protobuf, of the
-collector's length-prefixed files, and of the files that SDKs print, one JSON object after the other.
+collector's length-prefixed files, of the files that SDKs print, one JSON object after the other or as a list, and of
+the files that Jaeger and Tempo export.
 
-Protobuf needs the extra `traces`. Sources: opentelemetry-proto 1.9; the collector's file exporter.
+Protobuf needs the extra `traces`. Sources: opentelemetry-proto 1.9; the collector's file exporter; Jaeger
+`model/json/model.go`; Tempo's API for a trace.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ from inspector.sessions.importers import HEAD
 from inspector.sessions.importers.records import elements, first_look, list_pieces, object_lines
 from inspector.sessions.recording import UnreadableError
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts.member_values import object_of
+from inspector.sessions.transcripts.member_values import object_of, objects_of
 
 SPANS, LOGS = "spans", "logs"
-RESOURCES = {"resourceSpans": SPANS, "resource_spans": SPANS, "resourceLogs": LOGS, "resource_logs": LOGS}
-"""Member of an export with the records of each resource -> the kind of the records."""
+RESOURCES = {
+    "resourceSpans": SPANS, "resource_spans": SPANS, "batches": SPANS, "resourceLogs": LOGS, "resource_logs": LOGS,
+}
+"""Member of an export with the records of each resource (`batches`: Tempo's) -> the kind of the records."""
 SCOPES = {
     SPANS: ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"),
     LOGS: ("scopeLogs", "scope_logs", "instrumentationLibraryLogs"),
@@ -30,6 +34,7 @@ NAMES = (b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b"service.name
 PRINTED = (
     (frozenset({"context", "attributes"}), SPANS),
     (frozenset({"startTime", "endTime", "attributes"}), SPANS),
+    (frozenset({"spanContext", "name", "attributes"}), SPANS),
     (frozenset({"hrTime", "attributes"}), LOGS),
     (frozenset({"severity_number", "trace_id", "attributes"}), LOGS),
     (frozenset({"resource", "scopeMetrics"}), ""),
@@ -46,15 +51,28 @@ RecordPiece = tuple[str, bytes]
 def sniff(head: bytes) -> int:
     """Recognises JSON with the records of resources, or of an SDK; or protobuf with the attribute names of traces."""
     parsed_head = first_look(head)
-    if isinstance(parsed_head.first, dict):
-        if any(name in parsed_head.first for name in RESOURCES):
+    if isinstance(parsed_head.first, (dict, list)):
+        listed = objects_of(parsed_head.first)
+        if any(_scoped(parsed_head.first, name) for name in RESOURCES) or _is_jaeger(parsed_head.first):
             return 100
-        kinds = [_printed_kind(value) for value in parsed_head.objects]
+        kinds = [_printed_kind(value) for value in (*parsed_head.objects, *listed[:8])]
         return 100 if SPANS in kinds or (LOGS in kinds and any(text in head for text in _OF_MODELS)) else 0
     # JSON behind an empty line would pass for protobuf, whose first byte is a line feed, too.
     if parsed_head.text[:1] in (b"{", b"["):
         return 0
     return 95 if _is_proto(head) and any(name in head for name in NAMES) else 0
+
+
+def _scoped(export: Any, name: str) -> bool:
+    """Whether an export has records of resources under a name; `batches` is a common word."""
+    held = object_of(export).get(name)
+    return held is not None and (name != "batches" or any(scope in each for each in objects_of(held)
+                                                          for scope in SCOPES[SPANS]))
+
+
+def _is_jaeger(export: Any) -> bool:
+    """Whether a file is the traces that Jaeger's API answers with."""
+    return any({"traceID", "spans"} <= trace.keys() for trace in objects_of(object_of(export).get("data"))[:1])
 
 
 def _printed_kind(value: Any) -> str | None:
@@ -76,7 +94,7 @@ def records_in(data: bytes, notices: list[str]) -> Iterator[RecordPiece]:
     Raises:
         UnreadableError: it is protobuf, and the extra is missing or the file is damaged from the start.
     """
-    if data.lstrip()[:1] == b"{":
+    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
         yield from _of_json(data)
     else:
         notices.append("spans in protobuf are shown as the JSON that OTLP defines for them")
@@ -85,6 +103,9 @@ def records_in(data: bytes, notices: list[str]) -> Iterator[RecordPiece]:
 
 def _of_json(data: bytes) -> Iterator[RecordPiece]:
     parsed_head = first_look(data[:HEAD])
+    if _is_jaeger(parsed_head.first):
+        yield from ((SPANS, span) for trace in elements(data, "data") for span in elements(trace, "spans"))
+        return
     if not any(name in object_of(parsed_head.first) for name in RESOURCES):
         yield from _printed(data)
         return
@@ -100,7 +121,7 @@ def _of_json(data: bytes) -> Iterator[RecordPiece]:
 
 def _printed(data: bytes) -> Iterator[RecordPiece]:
     lines = object_lines(data) if first_look(data[:HEAD]).lines else []
-    for piece in lines or elements(b"[" + data):
+    for piece in lines or elements(data if data.lstrip()[:1] == b"[" else b"[" + data):
         try:
             kind = _printed_kind(loads(piece))
         except ValueError:

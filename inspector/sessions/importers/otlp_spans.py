@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from inspector.sessions.importers.logfire_spans import INPUT, OUTPUT, with_messages
 from inspector.sessions.importers.span_names import count, load_json
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts.member_values import known_text, object_of
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 
 CHOICE = "gen_ai.choice"
 """The name of the event that holds an answer."""
@@ -52,6 +52,7 @@ def span_of(piece: bytes) -> TraceSpan | None:
         return None
     if not isinstance(value, dict):
         return None
+    value = _of_jaeger(value) if "tags" in value and "attributes" not in value else value
     attributes = attributes_of(value.get("attributes"))
     events = value.get("events")
     inputs: list[Any] = []
@@ -74,6 +75,19 @@ def span_of(piece: bytes) -> TraceSpan | None:
     above = object_of(value.get("parentSpanContext")).get("spanId")
     parent = first_of(value, ("parentSpanId", "parent_span_id", "parent_id")) or above
     return TraceSpan(piece, key, str(parent or ""), trace, time_of(value, _TIMES), with_messages(attributes))
+
+
+def _of_jaeger(span: dict[str, Any]) -> dict[str, Any]:
+    """A span as Jaeger exports it, in the names of OTLP: with tags, with logs as events, and with microseconds."""
+    logs = [attributes_of(log.get("fields")) for log in objects_of(span.get("logs"))]
+    start = span.get("startTime")
+    parents = [each.get("spanID") for each in objects_of(span.get("references")) if each.get("refType") == "CHILD_OF"]
+    return {
+        **span, "attributes": span["tags"], "startTime": None, "traceId": span.get("traceID"),
+        "spanId": span.get("spanID"), "parentSpanId": next(iter(parents), None),
+        "startTimeUnixNano": start * 1000 if type(start) is int else None,
+        "events": [{"name": log.get("event") or log.get("name"), "attributes": log} for log in logs],
+    }
 
 
 def plain(value: Any) -> Any:

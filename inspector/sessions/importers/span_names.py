@@ -157,7 +157,8 @@ def inputs_of(attributes: Attributes) -> list[SpanMessage]:
 def outputs_of(attributes: Attributes) -> list[SpanMessage]:
     """The recorded output messages, the first choice first; empty if there are none."""
     found = _joined(attributes, list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS)))
-    text, calls = (attributes.get(f"ai.response.{name}") for name in ("text", "toolCalls"))
+    text, structured, calls = (attributes.get(f"ai.response.{name}") for name in ("text", "object", "toolCalls"))
+    text = text or structured
     if not found and (text or calls):  # the AI SDK's own names
         return [message_of({"role": "assistant", "content": text, "tool_calls": calls})]
     output_text = known_text(attributes.get("output.value")) if not found else None
