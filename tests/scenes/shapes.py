@@ -601,6 +601,11 @@ SHAPES: tuple[Shape, ...] = (
     ], rows=True),
     Shape("atif", "atif.json", ATIF),
     Shape("otlp", "otlp.json", OTLP),
+    Shape("otlp", "jaeger.json", {"data": [{"traceID": "t", "spans": [{
+        "traceID": "t", "spanID": "s", "startTime": 5, "references": [{"refType": "CHILD_OF", "spanID": "s0"}],
+        "tags": [{"key": "gen_ai.operation.name", "value": "chat"}, {"key": "otel.status_code", "value": "OK"}],
+        "logs": [{"fields": [{"key": "event", "value": "gen_ai.choice"}, {"key": "message", "value": "ok"},
+                             {"key": "finish_reason", "value": "stop"}]}]}]}]}),
     Shape("otlp", "logs.jsonl", [
         {"hrTime": [1, 2], "spanContext": {"traceId": "t", "spanId": "s"}, "_body": {"content": "go"},
          "attributes": {"event.name": "gen_ai.user.message"}},

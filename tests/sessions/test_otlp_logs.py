@@ -218,6 +218,12 @@ def test_the_record_of_a_span_with_the_same_response_is_not_counted_again(tmp_pa
     assert texts(shown(both([span(1, whole)], record(DETAILS, None, at="", **details)), tmp_path)) == ["Hi."]
     other = {**details, "gen_ai.response.id": "r2"}
     assert texts(shown(both([span(1, whole)], record(DETAILS, None, at="", **other)), tmp_path)) == ["Hi.", None]
+    again = (record(DETAILS, None, 1, at="", **details), record(DETAILS, None, 2, at="", **details))
+    assert texts(shown(both([span(1, whole)], *again), tmp_path)) == ["Hi."]
+    held = {"gen_ai.output.messages": json.dumps([said(text("Hi."))]), **details}
+    for two in ((details, held), (held, details)):
+        records = (record(DETAILS, None, number, at=f"s{number}", **each) for number, each in enumerate(two))
+        assert texts(shown(logs(*records), tmp_path)) == ["Hi."], "a framework and the client below it"
     nameless = record(DETAILS, None, at="", trace="", **{"error.type": "timeout"})
     nameless.pop("traceId", None)
     assert texts(shown(both([span(1, whole)], nameless), tmp_path)) == ["Hi."], "it may be that of the span"

@@ -173,13 +173,16 @@ def with_logs(spans: Sequence[TraceSpan], logged: Sequence[TraceSpan]) -> list[T
     # Copilot Chat's records name the span around that of the answer, and the response.
     responses = {key: number for number in answers if (key := known_text(fact(spans[number].attributes, "id")))}
     for each in logged:
-        key = known_text(fact(each.attributes, "id"))
+        key = known_text(fact(each.attributes, "id")) or ""
         own = places.get((each.trace, each.parent))
-        twin = own if own in answers else responses.get(key or "")
+        twin = own if own in answers else responses.get(key)
         if twin is not None and not found[twin].logs:
             found[twin] = _with_log(found[twin], each)
+        elif key in responses:
+            continue  # a further record of the same response
         elif is_answer(each.attributes) and (own is None or not _names_operation(spans[own])) and (
                 each.trace or key or not answers):
+            responses |= {key: len(found)} if key else {}
             found.append(each)
     return found
 
