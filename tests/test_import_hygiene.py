@@ -230,6 +230,7 @@ NAMES_A_FORMAT: dict[str, str] = {
     "loop_core/turn/presets.py": "what other loops believe of the words of each API",
     "loop_core/client/outgoing.py": "messages are given as those of Chat Completions",
     "inspector/live/inputs.py": "messages are given as those of Chat Completions",
+    "inspector/sessions/importers/body.py": "only in these formats can whole answers in one file be told apart",
     "inspector/check/finders.py": "the caps that libraries set by default in one API",
     **{f"inspector/sessions/{name}.py": LOG for name in (
         "transcripts/dialogue", "transcripts/provider_answers", "importers/codex", "importers/crush", "importers/roo",

@@ -101,3 +101,12 @@ def test_a_cut_call_of_the_second_stream_is_not_that_of_the_first(tmp_path):
 ])
 def test_what_may_be_one_answer_is_not_taken_apart(written, tmp_path):
     assert len(shown(written, tmp_path, name="a.json").responses) == 1
+
+
+def test_an_answer_of_an_api_that_is_not_read_is_not_called_a_request(tmp_path):
+    of_ai21 = {"id": "x", "prompt": {"text": "a"}, "completions": [{"data": {"text": "b"}, "finishReason": {
+        "reason": "length", "length": 2}}]}
+    why = str(shown(json.dumps(of_ai21), tmp_path, name="a.json").inputs[0].error)
+    assert "JSON of no API and no session format that is known" in why
+    assert "a request without its response" in str(
+        shown('{"prompt": "a", "model": "m"}', tmp_path, name="b.json").inputs[0].error)

@@ -114,4 +114,5 @@ def _is_conversation(value: dict[str, Any]) -> bool:
 
 
 def _answers(value: dict[str, Any]) -> bool:
-    return any(key in value for key in ("choices", "candidates", "output", "stop_reason", "stopReason", "done"))
+    return any(key in value for key in ("choices", "candidates", "completions", "output", "stop_reason", "stopReason",
+                                        "done"))
