@@ -99,6 +99,7 @@ OF_NAME = {
                     ("tests/provider/test_makers.py",)),
     **dict.fromkeys(("PEER_STOP", "PEER_CALL", "PEER_LENGTH", "PEER_FILTER", "PEER_FAILED"),
                     ("tests/provider/test_dialect_expected.py",)),
+    **dict.fromkeys(("WHOLE", "ENDS"), ("tests/sessions/test_several_answers.py",)),
 }
 """Test files of all tables of one name."""
 RECORDS = re.compile(r"wire\..*\.(FORMAT|([A-Z]+_)?SERVING)|formats\.FORMATS\.\d+")
@@ -125,7 +126,7 @@ LEFT_OUT: dict[str, str] = {
     r"|ONLY_TEXT|PEER_.*|(NOVA|LLAMA|MISTRAL|CHAT)_MEMBERS)": BY_NAME,
     r".*\.((ASKING_|PROMPT_)?LOSES|STREAM_READS|SNAKE|SIDE_FIELDS)": BY_NAME,
     r"inspector\.sessions\.importers\.(IMPORTERS|(pairs|copilot|langfuse|kimi_cli)\.(?!CAPS).*|.*\.NO_EXCHANGE"
-    r"|(codex|qwen)\.FIELDS|inspect_ai\.KEPT|otlp\.NAMES|span_names\.FLAT_INPUTS|botnexus\.COLUMNS)": BY_NAME,
+    r"|(codex|qwen)\.FIELDS|inspect_ai\.KEPT|otlp_files\.NAMES|span_names\.FLAT_INPUTS|botnexus\.COLUMNS)": BY_NAME,
     r"inspector\.provider\.((app|frames|reading|dialect_lines|checks|dialect_rows)\..*|dialects\.(OTHERS|PEERS|PEER_VERSIONS)"
     r"(\..*)?)": BY_NAME,
 }

@@ -200,6 +200,11 @@ class Format(NamedTuple):
     word_paths: tuple[tuple[str | int, ...], ...] = ()
     """The paths of the stop word in a whole body, for logs that keep such bodies; empty if no path is specific to this
     format."""
+    whole_mark: tuple[str, str] | None = None
+    """The member, and its value, by which a JSON object is a whole answer; None if pieces of a streamed answer may have
+    it too."""
+    stream_end: bytes = b""
+    """The pattern of the end of a whole stream right before the beginning of another one; empty if none is known."""
     joints: Mapping[str, str] = {}
     """Fact -> the text that the decoder puts between its pieces."""
     played_in: str = ""

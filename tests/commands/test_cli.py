@@ -245,7 +245,7 @@ BAD = {
     "invalid UTF-8": ("Some notes about the Gru\u00df".encode("latin-1"), "invalid UTF-8 at byte 24"),
     "other JSON": (b'{"name": "package"}', "JSON of no API"),
     "a HAR cut at once": (b'{"log": {"version": "1.2", "entr', "HAR"),
-    "a format that is known": (b'{"resourceLogs": []}\n{}\n', "OpenTelemetry logs (OTLP): not read yet"),
+    "a format that is known": (b'{"run_type": "llm", "inputs": {}}', "LangSmith runs: not read yet"),
 }
 
 

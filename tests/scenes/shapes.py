@@ -601,6 +601,24 @@ SHAPES: tuple[Shape, ...] = (
     ], rows=True),
     Shape("atif", "atif.json", ATIF),
     Shape("otlp", "otlp.json", OTLP),
+    Shape("otlp", "jaeger.json", {"data": [{"traceID": "t", "spans": [{
+        "traceID": "t", "spanID": "s", "startTime": 5, "references": [{"refType": "CHILD_OF", "spanID": "s0"}],
+        "tags": [{"key": "gen_ai.operation.name", "value": "chat"}, {"key": "otel.status_code", "value": "OK"}],
+        "logs": [{"fields": [{"key": "event", "value": "gen_ai.choice"}, {"key": "message", "value": "ok"},
+                             {"key": "finish_reason", "value": "stop"}]}]}]}]}),
+    Shape("otlp", "logs.jsonl", [
+        {"hrTime": [1, 2], "spanContext": {"traceId": "t", "spanId": "s"}, "_body": {"content": "go"},
+         "attributes": {"event.name": "gen_ai.user.message"}},
+        {"hrTime": [1, 3], "spanContext": {"traceId": "t", "spanId": "s"}, "_body": {
+            "index": 0, "finish_reason": "tool_calls", "message": {"content": "a", "tool_calls": [
+                {"id": "c", "function": {"name": "w", "arguments": "{}"}}]}},
+         "attributes": {"event.name": "gen_ai.choice"}},
+        {"hrTime": [1, 4], "spanContext": {"traceId": "t", "spanId": "s2"}, "_body": "GenAI operation details from m",
+         "attributes": {"event.name": "gen_ai.client.inference.operation.details", "gen_ai.output.messages": [
+             {"role": "system", "finish_reason": "stop", "parts": [{"type": "text", "content": "ok"}]}]}},
+        {"_spanContext": {"traceId": "t", "spanId": "s3"}, "parentSpanContext": {"spanId": "s"}, "startTime": [1, 5],
+         "attributes": {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": ["stop"]}, "events": []},
+    ], rows=True),
     Shape("openhands", "events.json", list(OPENHANDS)),
     Shape("openhands", "output.json", {"instance_id": "x", "error": "stuck", "history": [
         {"action": "message", "content": "go"}, {"action": "run", "thought": "hm", "command": "ls"},
@@ -674,7 +692,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("vscode-chat", "chat.jsonl", [
         {"kind": 0, "v": {"version": 3, "requests": []}}, {"kind": 2, "k": ["requests"], "v": [{"response": "a"}]},
         {"kind": 1, "k": ["requests", 0, "message"], "v": "go"}], rows=True),
-    Shape("known", "spans.jsonl", [{"resourceLogs": []}, {"eval": {"run_id": "r"}, "status": "s"}], rows=True),
+    Shape("known", "runs.jsonl", [{"run_type": "llm", "inputs": {}}, {"eval": {"run_id": "r"}}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),
     *(Shape("pairs", f"{api}.pair.json", {"url": URLS[api], "request": asked, "response": ANSWERS[api]})

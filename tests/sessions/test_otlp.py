@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers import otlp
+from inspector.sessions.importers import otlp, otlp_files
 from inspector.sessions.importers.span_names import FACTS, inputs_of
 from tests.scenes.transcripts import places, rules, shown, stops, words
 
@@ -359,7 +359,7 @@ def test_without_the_extra_one_line_says_so(tmp_path, monkeypatch):
     def missing(name: str) -> Any:
         raise builtins.ImportError(name)
 
-    monkeypatch.setattr(otlp, "import_module", missing)
+    monkeypatch.setattr(otlp_files, "import_module", missing)
     (tmp_path / "a.pb").write_bytes(proto("one"))
     (given,) = open_paths([str(tmp_path / "a.pb")]).inputs
     assert given.error.endswith("OTLP traces in protobuf need the extra traces: pip install 'loop-inspector[traces]'")

@@ -835,6 +835,21 @@ def test_words_beside_the_reason_are_kept() -> None:
         assert read(data).native == {**words, "stop_reason": "154827", "truncated": "true"}
 
 
+@pytest.mark.parametrize(("details", "stop"), [
+    ({"type": "max_tokens"}, Stop.MAX_TOKENS), ({"type": "stop", "stop": "<|fim_suffix|>"}, Stop.END_TURN)])
+def test_the_vision_preview_had_an_object_for_the_reason(details: dict[str, str], stop: Stop) -> None:
+    choice = {"index": 0, "message": {"content": "H"}, "finish_details": details}
+    last = {"choices": [{"index": 0, "delta": {}, "finish_details": details}]}
+    for data in (json.dumps({"choices": [choice]}).encode(), sse(chunk({"content": "H"}), last)):
+        response = read(data)
+        assert (response.stop_reason.normalized, response.raw_stop_reason) == (stop, details["type"])
+        assert response.stop_reason.evidence[0].at.pointer == "/choices/0/finish_details"
+    both = json.dumps({"choices": [{**choice, "finish_reason": "length"}]}).encode()
+    assert read(both).raw_stop_reason == "length"
+    for odd in (None, {}, {"type": 5}, "stop"):
+        assert read(json.dumps({"choices": [{**choice, "finish_details": odd}]}).encode()).raw_stop_reason is None
+
+
 def test_the_engines_word_of_tabby_api_is_kept() -> None:
     choice = {"index": 0, "message": {"content": "H"}, "finish_reason": "stop", "eos_reason": "loop_detected"}
     for data in (json.dumps({"choices": [choice]}).encode(), sse(chunk({"content": "H"}), chunk({}, "stop",

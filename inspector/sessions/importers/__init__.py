@@ -144,10 +144,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.HINT, usage=True), (b"ATIF", b"atif"),
     ),
     "otlp": FileFormat(
-        f"{_HERE}.otlp", "OpenTelemetry traces (OTLP)",
-        'an object with "resourceSpans", or printed spans with "context" and "attributes"',
+        f"{_HERE}.otlp", "OpenTelemetry traces and logs", 'an object with "resourceSpans" or "resourceLogs", or a span',
         Keeps(Words.RECORDER, cap=True, usage=True),
-        (b"resourceSpans", b"resource_spans", b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b'"trace_id"'),
+        (b"resourceSpans", b"resource_spans", b"resourceLogs", b"resource_logs", b'"batches"', b'"traceID"', b"gen_ai.",
+         b"gemini_cli.", b"copilot_chat.", b"llm.", b"openinference", b"telemetry.sdk", b'"trace_id"'),
     ),
     "gemini-cli": FileFormat(
         f"{_HERE}.gemini_cli", "Gemini CLI chat", 'an object, or a first line, with "sessionId" and "projectHash"',

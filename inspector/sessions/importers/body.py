@@ -1,20 +1,24 @@
-"""One response body in a file of its own: JSON, server-sent events, NDJSON, a JSON array, a binary event stream.
+"""A response body in a file of its own: JSON, server-sent events, NDJSON, a JSON array, a binary event stream.
 
-The API is found by the content, or named by the caller. This module also explains what a file is if it is no response
-body.
+The API is found by the content, or named by the caller. Several whole answers behind one another are several responses,
+if each says that it is whole. This module also explains what a file is if it is no response body.
 """
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers import HEAD
 from inspector.sessions.importers.known_formats import refusal
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import elements, first_look, object_in
 from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
+from loop_core.wire import wire
 
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+_ID = re.compile(rb'"id": ?"([^"]+)"')
 _ANY = "JSON, server-sent events, NDJSON, an Amazon event stream, a HAR, request/response pairs or a session file"
 
 
@@ -30,7 +34,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads the one response of the file."""
+    """Reads the responses of the file, nearly always one."""
     found = traffic.by_content(data)
     if options.api is not None and found is not None and found != options.api:
         raise UnreadableError(
@@ -40,7 +44,28 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     if api is None:
         raise UnreadableError(_explain(data, path))
     error = None if traffic.is_event_stream(data) else traffic.utf8_error(data)
-    return FileReading(raws=[RawExchange(0, api=api, body=data)], error=error)
+    bodies = _whole_answers(data, api) or _whole_streams(data, api) or [data]
+    return FileReading(raws=[RawExchange(entry, api=api, body=body) for entry, body in enumerate(bodies)], error=error)
+
+
+def _whole_answers(data: bytes, api: str) -> list[bytes]:
+    """The answers in a file of several JSON objects, or of a list of them; empty if one is not whole."""
+    mark = wire(api).whole_mark
+    if mark is None or first_look(data[:HEAD]).text[:1] not in (b"{", b"["):
+        return []
+    text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    pieces = list(elements(text if text.startswith(b"[") else b"[" + text))
+    whole = all(object_in(piece).get(mark[0]) == mark[1] for piece in pieces)
+    return pieces if whole and (len(pieces) > 1 or text.startswith(b"[")) else []
+
+
+def _whole_streams(data: bytes, api: str) -> list[bytes]:
+    """The streams in a file of several, one behind the other; empty if they cannot be told apart."""
+    end = wire(api).stream_end
+    ends = [0, *(match.end() for match in re.finditer(end, data, re.MULTILINE)), len(data)] if end else []
+    pieces = [data[start:end] for start, end in pairwise(ends)]
+    ids = [match[1] for piece in pieces if (match := _ID.search(piece))]
+    return pieces if 1 < len(pieces) == len(set(ids)) else []
 
 
 def _explain(data: bytes, path: str) -> str:
@@ -78,4 +103,5 @@ def _is_conversation(value: dict[str, Any]) -> bool:
 
 
 def _answers(value: dict[str, Any]) -> bool:
-    return any(key in value for key in ("choices", "candidates", "output", "stop_reason", "stopReason", "done"))
+    return any(key in value for key in ("choices", "candidates", "completions", "output", "stop_reason", "stopReason",
+                                        "done"))

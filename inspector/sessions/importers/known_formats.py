@@ -18,7 +18,6 @@ from loop_core.wire import FORMATS
 
 JSON: Mapping[str, frozenset[str]] = {
     "LangSmith runs": frozenset({"run_type", "inputs"}),
-    "OpenTelemetry logs (OTLP)": frozenset({"resourceLogs"}),
 }
 """Name of a format that cannot be read -> the members of the first values in its files. A row is removed when a reader
 for its format is added."""

@@ -17,7 +17,7 @@ from inspector.sessions.importers.span_names import is_answer, load_json, output
 from inspector.sessions.transcripts.member_values import cap_of, known_text, object_of, objects_of
 
 if TYPE_CHECKING:
-    from inspector.sessions.importers.otlp import TraceSpan
+    from inspector.sessions.importers.otlp_spans import TraceSpan
 
 INPUT, OUTPUT, CAP = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.request.max_tokens"
 _TYPE = "logfire.span_type"

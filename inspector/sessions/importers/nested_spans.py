@@ -14,7 +14,7 @@ from inspector.sessions.importers.span_names import fact, is_answer, is_tool, ou
 from inspector.sessions.transcripts.member_values import known_text
 
 if TYPE_CHECKING:
-    from inspector.sessions.importers.otlp import TraceSpan
+    from inspector.sessions.importers.otlp_spans import TraceSpan
 
 _DEEPEST = 64
 """The largest number of spans between two spans of one answer; damaged ids may form a ring of parents."""

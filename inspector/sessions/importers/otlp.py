@@ -1,10 +1,9 @@
-"""OpenTelemetry traces in OTLP: JSON, lines of JSON, protobuf, and the collector's length-prefixed files; and the spans
-that the console exporter of Python's SDK prints, one JSON object after the other.
+"""OpenTelemetry traces, with the log records that instrumentations write beside the spans or in place of them.
 
-A span of a model is one answer. Answers with the same conversation id, else in the same trace, form turns. `span_names`
-has the names of a span's attributes. Stop words are the instrumentation's. The result of a call is in the input of the
-next answer, or in the span of the tool. Protobuf needs the extra `traces`; its spans are shown as their OTLP JSON.
-Sources: opentelemetry-proto 1.9; the collector's file exporter.
+A span of a model is one answer. Answers with the same conversation id, else in the same trace, form turns. `otlp_files`
+finds the spans and log records of a file, `span_names` has the names of a span's attributes, `otlp_logs` those of log
+records. Stop words are the instrumentation's. The result of a call is in the input of the next answer, or in the span
+of the tool. Protobuf needs the extra `traces`; its spans are shown as their OTLP JSON.
 """
 
 from __future__ import annotations
@@ -13,14 +12,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import HEAD
-from inspector.sessions.importers.logfire_spans import whole_spans, with_messages
+from inspector.sessions.importers import otlp_files
+from inspector.sessions.importers.logfire_spans import whole_spans
 from inspector.sessions.importers.nested_spans import each_answer_once
-from inspector.sessions.importers.records import Piece, first_look, list_pieces
+from inspector.sessions.importers.otlp_files import LOGS, SPANS, RecordPiece, records_in
+from inspector.sessions.importers.otlp_logs import answers_of, record_of, with_logs
+from inspector.sessions.importers.otlp_spans import TraceSpan, attributes_of, span_of
+from inspector.sessions.importers.records import Piece
 from inspector.sessions.importers.span_names import (
     SpanMessage,
     cap_of,
@@ -30,12 +31,10 @@ from inspector.sessions.importers.span_names import (
     is_answer,
     is_tool,
     outputs_of,
-    printed_start,
     words_of,
 )
 from inspector.sessions.reasons import missing_content_reason, recorder_reason
-from inspector.sessions.recording import FileReading, Options, UnreadableError
-from inspector.sessions.traffic import loads
+from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
@@ -67,33 +66,14 @@ OWN_WORDS = {
     "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
 }
 """Stop word that only the AI SDK has -> its meaning. The `tool_call` of the semantic conventions is Cohere's too."""
-RESOURCES = ("resourceSpans", "resource_spans")
-SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
-NAMES = (b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b"service.name")
-"""Texts of which every trace contains one. They show a trace in protobuf, where names are plain text."""
+FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR")
+"""The status of a span that failed, in the spellings of different exporters."""
 FIELDS: Fields = {"": {"name": (str,), "attributes": (list, dict), "events": (list,), "status": (dict,)}}
-_MISSING = "OTLP traces in protobuf need the extra traces: pip install 'loop-inspector[traces]'"
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises JSON with resource spans or printed spans, or protobuf with the attribute names of such spans."""
-    parsed_head = first_look(head)
-    if isinstance(parsed_head.first, dict):
-        return 100 if any(name in parsed_head.first for name in RESOURCES) or _is_printed(parsed_head.first) else 0
-    # JSON behind an empty line would pass for protobuf, whose first byte is a line feed, too.
-    if parsed_head.text[:1] in (b"{", b"["):
-        return 0
-    return 95 if _is_proto(head) and any(name in head for name in NAMES) else 0
-
-
-def _is_printed(value: Any) -> bool:
-    """Whether a value is a span as the console exporter prints it."""
-    return {"trace_id", "span_id"} <= object_of(object_of(value).get("context")).keys() and "attributes" in value
-
-
-def _is_proto(head: bytes) -> bool:
-    prefixed = head[4:5] == b"\n" and 0 < int.from_bytes(head[:4], "big") < 1 << 31
-    return head[:1] == b"\n" or prefixed  # 0x0A: field 1 of TracesData (`resource_spans`), length-delimited
+    """Recognises spans and log records in JSON or protobuf."""
+    return otlp_files.sniff(head)
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -103,145 +83,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         UnreadableError: it is protobuf, and the extra is missing or the file is damaged from the start.
     """
     reader = _Traces(path, options)
-    if data.lstrip()[:1] == b"{":
-        spans = list(_json_spans(data))
-    else:
-        reader.reading.notices.append("spans in protobuf are shown as the JSON that OTLP defines for them")
-        spans = list(_proto_spans(data, reader.reading.notices))
-    reading = reader.read_records(reader.order(spans))
+    reading = reader.read_records(reader.order(list(records_in(data, reader.reading.notices))))
     reading.masked += reader.masked
     return reading
-
-
-def _json_spans(data: bytes) -> Iterator[bytes]:
-    parsed_head = first_look(data[:HEAD])
-    if _is_printed(parsed_head.first):
-        yield from (span for _, span, _ in list_pieces(b"[" + data))
-        return
-    lines = data.split(b"\n") if parsed_head.lines else [data]
-    for line in lines:
-        for name in RESOURCES:
-            for _, resource, _ in list_pieces(line, name) if line.strip() else ():
-                for scope in SCOPES:
-                    for _, scope_spans, _ in list_pieces(resource, scope):
-                        yield from (span for _, span, _ in list_pieces(scope_spans, "spans"))
-
-
-def _proto_spans(data: bytes, notices: list[str]) -> Iterator[bytes]:
-    try:
-        to_dict = import_module("google.protobuf.json_format").MessageToDict
-        damaged = import_module("google.protobuf.message").DecodeError
-        traces_of = import_module("opentelemetry.proto.trace.v1.trace_pb2").TracesData.FromString
-    except ImportError:
-        raise UnreadableError(_MISSING) from None
-    for number, message in enumerate(_messages(data), 1):
-        try:
-            traces = to_dict(traces_of(message))
-        except damaged:
-            if number == 1:
-                raise UnreadableError("damaged protobuf: expected the spans of resources") from None
-            notices.append(f"message {number:,} is cut or damaged: the part before it was read")
-            return
-        yield from _json_spans(json.dumps(traces).encode())
-
-
-def _messages(data: bytes) -> Iterator[bytes]:
-    """The messages of a collector's file, each after its length as 4 bytes, big-endian; or the one message of another
-    file."""
-    # The first byte of bare protobuf, 0x0A, would make a length of over 160 MB.
-    if int.from_bytes(data[:4], "big") > len(data) and data[:1] == b"\n":
-        yield data
-        return
-    at = 0
-    while at + 4 <= len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        # no valid message: reported as cut
-        yield data[at + 4 : at + 4 + size] if at + 4 + size <= len(data) else b"\xff"
-        at += 4 + size
-
-
-# -- Spans -------------------------------------------------------------------------------------------------------------
-
-
-class TraceSpan(NamedTuple):
-    """The fields of a span that reading its answer needs."""
-
-    piece: bytes
-    id: str
-    parent: str
-    trace: str
-    start: int
-    attributes: dict[str, Any]
-
-
-def plain(value: Any) -> Any:
-    """An OTLP value as plain JSON."""
-    if not isinstance(value, dict):
-        return value
-    for name, member in value.items():
-        kind = name.replace("_v", "V")  # exporters that write protobuf's own names have `array_value`
-        if kind == "arrayValue":
-            held_values = object_of(member).get("values")
-            return [plain(each) for each in held_values] if isinstance(held_values, list) else []
-        if kind == "kvlistValue":
-            return attributes_of(object_of(member).get("values"))
-        if kind == "intValue":
-            return count(member)
-        if kind in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
-            return member
-    return value
-
-
-def attributes_of(value: Any) -> dict[str, Any]:
-    """Attributes as an object."""
-    if isinstance(value, dict):
-        return value
-    return {str(each.get("key")): plain(each.get("value")) for each in value if isinstance(each, dict)} \
-        if isinstance(value, list) else {}
-
-
-def span_of(piece: bytes) -> TraceSpan | None:
-    """A span, with the messages in its events; None if the value is not a span."""
-    try:
-        value = loads(piece)
-    except ValueError:
-        return None
-    if not isinstance(value, dict):
-        return None
-    attributes = attributes_of(value.get("attributes"))
-    events = value.get("events")
-    inputs: list[Any] = []
-    answered: list[Any] = []
-    for event in events if isinstance(events, list) else ():
-        name, members = object_of(event).get("name"), attributes_of(object_of(event).get("attributes"))
-        # The conventions up to 1.36 put messages into events; since 1.37 messages are attributes.
-        if name == "gen_ai.choice":
-            answered.append({**members, "message": _choice(members)})
-        elif isinstance(name, str) and name.startswith("gen_ai.") and name.endswith(".message"):
-            inputs.append({"role": name.split(".")[1], **members})
-        elif name in ("gen_ai.content.prompt", "gen_ai.content.completion",
-                      "gen_ai.client.inference.operation.details"):
-            attributes = {**members, **attributes}
-    if inputs:
-        attributes.setdefault("gen_ai.input.messages", inputs)
-    if answered:
-        attributes.setdefault("gen_ai.output.messages", answered)
-    members = {**object_of(value.get("context")), **value}
-    key, parent, trace = (next((str(members[name]) for name in names if members.get(name)), "") for names in (
-        ("spanId", "span_id"), ("parentSpanId", "parent_span_id", "parent_id"), ("traceId", "trace_id")))
-    start = str(value.get("startTimeUnixNano") or value.get("start_time_unix_nano") or printed_start(value) or "")
-    return TraceSpan(piece, key, parent, trace, int(start) if start.isdecimal() and len(start) < 20 else 0,
-                     with_messages(attributes))
-
-
-def _choice(choice: dict[str, Any]) -> dict[str, Any]:
-    message = choice.get("message")
-    if isinstance(message, str):
-        try:
-            message = json.loads(message)
-        except (ValueError, RecursionError):
-            message = {"content": message}
-    return {"role": "assistant", **(message if isinstance(message, dict) else choice)}
 
 
 class _Traces(ChatReader):
@@ -257,14 +101,18 @@ class _Traces(ChatReader):
         self.tools: dict[str, ToolResultPart] = {}
         self.masked: Counter[str] = Counter()
 
-    def order(self, pieces: list[bytes]) -> Iterator[Piece]:
-        """The spans of answers, in the order in which they began; others are counted."""
-        every = [span for span in (span_of(redact.body(piece, self.masked)) for piece in pieces) if span is not None]
+    def order(self, records: Sequence[RecordPiece]) -> Iterator[Piece]:
+        """The spans and log records of answers, in the order in which they began; others are counted."""
+        pieces = [redact.body(piece, self.masked) for kind, piece in records if kind == SPANS]
+        every = [span for span in map(span_of, pieces) if span is not None]
+        if len(every) < len(pieces):
+            self.reading.notices.append(f"records that are cut or damaged were not read: {len(pieces) - len(every):,}")
         # An exporter sends a batch again if its answer was lost.
         found = list({(span.trace, span.id) if span.id else number: span for number, span in enumerate(every)}.values())
         if len(found) < len(every):
             self.remarks["repeat a span (same traceId and spanId)"] += len(every) - len(found)
         self.by_id = {span.id: span for span in found}
+        found = self._with_logs(found, [redact.body(piece, self.masked) for kind, piece in records if kind == LOGS])
         whole = each_answer_once(whole_spans(found))
         self.remarks += Counter({"hold what another span holds, or a part of it": len(found) - len(whole)})
         others = 0
@@ -278,6 +126,17 @@ class _Traces(ChatReader):
             yield number, span.piece, False
         if others:
             self.reading.notices.append(f"spans that are not an answer of a model: {others:,}")
+
+    def _with_logs(self, spans: list[TraceSpan], pieces: list[bytes]) -> list[TraceSpan]:
+        """The spans with the log records of their answers, and the answers in log records alone."""
+        records = [record for record in map(record_of, pieces) if record is not None]
+        once = list({each.piece if each.time else number: each for number, each in enumerate(records)}.values())
+        found = with_logs(spans, [each for each in answers_of(once) if each.attributes])
+        used = {row for span in found for row in (span.piece, *span.logs)}
+        others = sum(piece not in used for piece in pieces)
+        if others:
+            self.reading.notices.append(f"log records that are no part of an answer of a model: {others:,}")
+        return found
 
     def _tool(self, span: TraceSpan) -> None:
         key, output = known_text(fact(span.attributes, "call")), fact(span.attributes, "result")
@@ -313,12 +172,13 @@ class _Traces(ChatReader):
         if span.start:
             # 2**62 ns is in the year 2116; `datetime` refuses years after 9999.
             answer.started = datetime.fromtimestamp(min(span.start, 1 << 62) / 1e9, UTC).isoformat()
-        at = answer.take(line)
+        rows = [answer.take(line), *(answer.take(line._replace(data=row)) for row in span.logs)]
         answer.usage = Usage(*(count(fact(attributes, name)) for name in ("input", "output", "reasoning", "cached")))
         outputs = outputs_of(attributes)
-        take_output(answer, outputs[0] if outputs else None, at)
+        first, last = (rows[number] for number in span.output_rows)
+        take_output(answer, outputs[0] if outputs else None, first._replace(end=last.end))
         of_message = next(((each.word, *each.further_words) for each in outputs if each.word), ())
-        self._end(answer, line, [*words_of(attributes), *of_message], at)
+        self._end(answer, line, [*words_of(attributes), *of_message], rows[span.word_row])
         self.lasts[group] = after = TreePlace(answer)
         return after
 
@@ -333,13 +193,10 @@ class _Traces(ChatReader):
         return self.say(line, place, words[-1], own=bool(results)) if words else place
 
     def _end(self, answer: TranscriptAnswer, line: TranscriptLine, words: list[str], at: At) -> None:
-        status = object_of(line.value.get("status"))
-        # the spellings of OTLP's enumeration by different exporters
-        failed = status.get("code", status.get("status_code")) in (2, "2", "STATUS_CODE_ERROR", "ERROR")
-        why_failed = known_text(status.get("message")) or known_text(status.get("description"))
+        kind = known_text(self.spans[line.number].attributes.get("error.type"))
+        failed, why_failed = _failure_of(line.value, kind)
         answer.word_at = at
         word = deciding_word(words)
-        kind = known_text(self.spans[line.number].attributes.get("error.type"))
         if word is not None:
             # Instrumentations leave contents out by default.
             take_word(answer, word, at, "otlp.finish_reasons", empty=not answer.parts)
@@ -360,11 +217,21 @@ class _Traces(ChatReader):
         super().settle()
 
 
+def _failure_of(value: dict[str, Any], kind: str | None) -> tuple[bool, str | None]:
+    """Whether a span failed, and why. Jaeger has the status in tags; a log record has only the kind of an error."""
+    status, tags = object_of(value.get("status")), attributes_of(value.get("tags"))
+    code = status.get("code") or status.get("status_code") or tags.get("otel.status_code")
+    reasons = status.get("message"), status.get("description"), tags.get("otel.status_description")
+    failed = code in FAILED or (kind is not None and not (status or tags))
+    return failed, next((why for each in reasons if (why := known_text(each))), None)
+
+
 def row_of(word: str) -> StopRow:
     """The stop-reason row of a word, of any API or convention."""
+    bare = word.removeprefix("FinishReason.")  # the word as Python prints an enumeration
     for table in (CHAT_WORDS, CLAUDE_WORDS, GEMINI_WORDS, COHERE_WORDS, RESPONSES_WORDS, OWN_WORDS):
         # Some instrumentations change the case of the provider's word.
-        for spelling in (word, word.lower(), word.upper()):
+        for spelling in (bare, bare.lower(), bare.upper()):
             if spelling in table:
                 return table[spelling]
     return StopRow(Stop.UNKNOWN, None, "no table")

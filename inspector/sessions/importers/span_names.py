@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from inspector.sessions.transcripts.chat_messages import text_of
@@ -26,9 +25,9 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "cap": ("gen_ai.request.max_tokens", "gen_ai.request.max_output_tokens", "gen_ai.request.max_completion_tokens",
             "llm.request.max_tokens"),
     "input": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt",
-              "input_tokens"),
+              "input_tokens", "gen_ai.response.prompt_tokens"),
     "output": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion",
-               "output_tokens"),
+               "output_tokens", "gen_ai.response.completion_tokens"),
     "cached": ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens",
                "llm.token_count.prompt_details.cache_read", "cache_read_tokens"),
     "reasoning": ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens",
@@ -41,7 +40,11 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "result": ("gen_ai.tool.call.result", "gen_ai.tool.message", "output.value"),
 }
 """Name of a fact -> the names of its attributes, the newest first."""
-ANSWERING = frozenset({"chat", "text_completion", "generate_content", "completion", "responses", "message", "messages"})
+ANSWERING = frozenset({
+    "chat", "text_completion", "generate_content", "completion", "responses", "message", "messages",
+    # Semantic Kernel, and the first releases of Microsoft's Agent Framework
+    "chat.completions", "chat.streaming_completions", "text.completions", "text.streaming_completions",
+})
 """The operations of spans that are one answer of a model."""
 SYSTEMS = frozenset({"gen_ai.provider.name", "gen_ai.system"})
 INPUTS = ("gen_ai.input.messages", "gen_ai.prompt", "gen_ai.content.prompt", "ai.prompt.messages")
@@ -115,15 +118,6 @@ def count(value: Any) -> int | None:
     return int(value) if type(value) in (int, float) and 0 <= value < 1e15 else None
 
 
-def printed_start(value: dict[str, Any]) -> int:
-    """The start of a span that the console exporter printed, in nanoseconds; 0 if it has none."""
-    try:
-        began = datetime.fromisoformat(str(value.get("start_time")))
-        return int((began if began.tzinfo else began.replace(tzinfo=UTC)).timestamp() * 1e6) * 1000
-    except (ValueError, OverflowError):
-        return 0
-
-
 def load_json(value: Any) -> Any:
     """The parsed JSON of a string; the value itself if it is not a JSON text."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
@@ -163,7 +157,8 @@ def inputs_of(attributes: Attributes) -> list[SpanMessage]:
 def outputs_of(attributes: Attributes) -> list[SpanMessage]:
     """The recorded output messages, the first choice first; empty if there are none."""
     found = _join_items(attributes, list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS)))
-    text, calls = (attributes.get(f"ai.response.{name}") for name in ("text", "toolCalls"))
+    text, structured, calls = (attributes.get(f"ai.response.{name}") for name in ("text", "object", "toolCalls"))
+    text = text or structured
     if not found and (text or calls):  # the AI SDK's own names
         return [message_of({"role": "assistant", "content": text, "tool_calls": calls})]
     output_text = known_text(attributes.get("output.value")) if not found else None
@@ -264,7 +259,7 @@ def message_of(value: Any) -> SpanMessage:
             output = next((part[name] for name in ("response", "result", "content") if part.get(name) is not None), "")
             key = known_text(part.get("id")) or known_text(part.get("tool_use_id"))
             results.append(ToolResultPart(key, None, _text(output)))
-        elif kind in ("reasoning", "thinking"):
+        elif kind in ("reasoning", "thinking") or part.get("thought") is True:  # Gemini marks a text
             thoughts.append(part_text or known_text(part.get("thinking")) or "")
         elif part_text:
             texts.append(part_text)

@@ -254,6 +254,8 @@ FORMAT = Format(
     home=Home("https://api.anthropic.com", "/v1", VERSION, "x-api-key", (("anthropic-version", "2023-06-01"),)),
     provider="anthropic",
     word_paths=(("stop_reason",),),
+    whole_mark=("type", "message"),
+    stream_end=rb'^data:[^\n]*"message_stop"[^\n]*\n\s*^(?=event: ?message_start)',
     prefills=frozenset({Prefill.PLAIN}),
     cached_apart=True,  # input_tokens leaves out what the cache held (API docs, prompt caching)
     handovers=handovers,

@@ -325,6 +325,8 @@ FORMAT = Format(
     home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
     provider="openai",
     word_paths=(("choices", 0, "finish_reason"),),
+    whole_mark=("object", "chat.completion"),
+    stream_end=rb"^data: ?\[DONE\]\s*^(?=data:)",
     prefills=frozenset(Prefill) - {Prefill.NONE},  # the server's profile says which of them works
     body_marks=True,
     rules={"openai_chat.usage_contradiction": ("usage.reasoning_tokens",)},

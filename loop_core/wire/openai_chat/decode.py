@@ -45,6 +45,7 @@ from loop_core.wire.openai_chat.table import (
     STOP_REASONS,
     VERBOSE,
     read_usage,
+    reason_of,
 )
 from loop_core.wire.response_calls import earlier_calls
 
@@ -218,11 +219,11 @@ class Decoder(Base):
                 state.begun += [(call, event.get("id")) for call in state.calls.opened[call_count:]]
             elif choice.get("message"):
                 self._message(state, choice["message"], ("choices", i, "message"))
-            reason = choice.get("finish_reason")
+            reason, member = reason_of(choice)
             if reason and _word(reason) not in NO_REASON:
                 state.ends.append((event.get("id"), mapping_of(self._before).get("id")))
             if reason is not None or not delta or choice.get(FILTERS) or choice.get("native_finish_reason"):
-                self._ending(state, event, choice, reason, self.at("choices", i, "finish_reason"))
+                self._ending(state, event, choice, reason, self.at("choices", i, member))
 
     def _message(self, state: GrowingChoice, message: Any, base: tuple[str | int, ...]) -> None:
         """Reads a whole message inside a stream; text that was already streamed is not added again."""
@@ -256,7 +257,8 @@ class Decoder(Base):
             message = choice.get(key)
             if type(message) is dict:
                 state.take(message, ("choices", i, key), self.at, self._verbatim, whole=True)
-            self._ending(state, body, choice, choice.get("finish_reason"), self.at("choices", i, "finish_reason"))
+            reason, member = reason_of(choice)
+            self._ending(state, body, choice, reason, self.at("choices", i, member))
 
     # -- beside the message --------------------------------------------------------------------------------------
 

@@ -64,6 +64,18 @@ NO_REASON: frozenset[str] = frozenset({"null"})
 CHOICE_WORDS: tuple[str, ...] = ("native_finish_reason", "stop_reason", "matched_stop", "eos_reason")
 """Fields of a choice with further words about the end: OpenRouter and routers; vLLM; SGLang; TabbyAPI."""
 
+
+def reason_of(choice: Mapping[str, Any]) -> tuple[Any, str]:
+    """The finish reason of a choice, and the member that holds it.
+
+    OpenAI's gpt-4-1106-vision-preview had an object instead: `"finish_details": {"type": "max_tokens"}`.
+    """
+    reason, details = choice.get("finish_reason"), choice.get("finish_details")
+    if reason is None and type(details) is dict and type(details.get("type")) is str:
+        return details["type"], "finish_details"
+    return reason, "finish_reason"
+
+
 PROVIDER_FIELDS = "provider_specific_fields"
 """The object of a choice in which LiteLLM keeps further words of the provider behind it (litellm 1.110.2,
 `Choices`)."""

@@ -289,6 +289,8 @@ FORMAT = Format(
     home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
     provider="openai",
     history="input",
+    whole_mark=("object", "response"),
+    stream_end=rb'^data:[^\n]*"response\.(?:completed|incomplete|failed)"[^\n]*\n\s*^(?=event: ?response\.created)',
     chained=is_chained,
     joints={"reasoning": "\n\n"},
     rules={f"{API}.refusal": ("refusal",)},

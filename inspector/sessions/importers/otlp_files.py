@@ -1,0 +1,170 @@
+"""The spans and log records in a file, each as its JSON: of OTLP in JSON, in lines of JSON and in protobuf, of the
+collector's length-prefixed files, of the files that SDKs print, one JSON object after the other or as a list, and of
+the files that Jaeger and Tempo export.
+
+Protobuf needs the extra `traces`. Sources: opentelemetry-proto 1.9; the collector's file exporter; Jaeger
+`model/json/model.go`; Tempo's API for a trace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from inspector.sessions.importers import HEAD
+from inspector.sessions.importers.records import elements, first_look, list_pieces, object_lines
+from inspector.sessions.recording import UnreadableError
+from inspector.sessions.traffic import loads
+from inspector.sessions.transcripts.member_values import object_of, objects_of
+
+SPANS, LOGS = "spans", "logs"
+RESOURCES = {
+    "resourceSpans": SPANS, "resource_spans": SPANS, "batches": SPANS, "resourceLogs": LOGS, "resource_logs": LOGS,
+}
+"""Member of an export with the records of each resource (`batches`: Tempo's) -> the kind of the records."""
+SCOPES = {
+    SPANS: ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"),
+    LOGS: ("scopeLogs", "scope_logs", "instrumentationLibraryLogs"),
+}
+RECORDS = {SPANS: ("spans",), LOGS: ("logRecords", "log_records")}
+NAMES = (b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b"service.name")
+"""Texts of which every trace contains one. They show a trace in protobuf, where names are plain text."""
+PRINTED = (
+    (frozenset({"context", "attributes"}), SPANS),
+    (frozenset({"startTime", "endTime", "attributes"}), SPANS),
+    (frozenset({"spanContext", "name", "attributes"}), SPANS),
+    (frozenset({"hrTime", "attributes"}), LOGS),
+    (frozenset({"severity_number", "trace_id", "attributes"}), LOGS),
+    (frozenset({"resource", "scopeMetrics"}), ""),
+)
+"""Members of a record in a file that an SDK prints -> the kind of the record; metrics hold nothing of an answer."""
+_OF_MODELS = (b"gen_ai.", b"gemini_cli.", b"copilot_chat.")
+"""Texts of which a printed file of log records contains one if it concerns a model."""
+_MISSING = "OTLP traces in protobuf need the extra traces: pip install 'loop-inspector[traces]'"
+
+RecordPiece = tuple[str, bytes]
+"""The kind of a record, and its JSON."""
+
+
+def sniff(head: bytes) -> int:
+    """Recognises JSON with the records of resources, or of an SDK; or protobuf with the attribute names of traces."""
+    parsed_head = first_look(head)
+    if isinstance(parsed_head.first, (dict, list)):
+        listed = objects_of(parsed_head.first)
+        if any(_scoped(parsed_head.first, name) for name in RESOURCES) or _is_jaeger(parsed_head.first):
+            return 100
+        kinds = [_printed_kind(value) for value in (*parsed_head.objects, *listed[:8])]
+        return 100 if SPANS in kinds or (LOGS in kinds and any(text in head for text in _OF_MODELS)) else 0
+    # JSON behind an empty line would pass for protobuf, whose first byte is a line feed, too.
+    if parsed_head.text[:1] in (b"{", b"["):
+        return 0
+    return 95 if _is_proto(head) and any(name in head for name in NAMES) else 0
+
+
+def _scoped(export: Any, name: str) -> bool:
+    """Whether an export has records of resources under a name; `batches` is a common word."""
+    held = object_of(export).get(name)
+    return held is not None and (name != "batches" or any(scope in each for each in objects_of(held)
+                                                          for scope in SCOPES[SPANS]))
+
+
+def _is_jaeger(export: Any) -> bool:
+    """Whether a file is the traces that Jaeger's API answers with."""
+    return any({"traceID", "spans"} <= trace.keys() for trace in objects_of(object_of(export).get("data"))[:1])
+
+
+def _printed_kind(value: Any) -> str | None:
+    """The kind of a record as an SDK prints it; None if it is none."""
+    members = object_of(value)
+    if "context" in members and not {"trace_id", "span_id"} <= object_of(members["context"]).keys():
+        return None
+    return next((kind for names, kind in PRINTED if names <= members.keys()), None)
+
+
+def _is_proto(head: bytes) -> bool:
+    prefixed = head[4:5] == b"\n" and 0 < int.from_bytes(head[:4], "big") < 1 << 31
+    return head[:1] == b"\n" or prefixed  # 0x0A: field 1 of TracesData (`resource_spans`), length-delimited
+
+
+def records_in(data: bytes, notices: list[str]) -> Iterator[RecordPiece]:
+    """The spans and the log records of a file, in its order.
+
+    Raises:
+        UnreadableError: it is protobuf, and the extra is missing or the file is damaged from the start.
+    """
+    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
+        yield from _of_json(data)
+    else:
+        notices.append("spans in protobuf are shown as the JSON that OTLP defines for them")
+        yield from _of_proto(data, notices)
+
+
+def _of_json(data: bytes) -> Iterator[RecordPiece]:
+    parsed_head = first_look(data[:HEAD])
+    if _is_jaeger(parsed_head.first):
+        yield from ((SPANS, span) for trace in elements(data, "data") for span in elements(trace, "spans"))
+        return
+    if not any(name in object_of(parsed_head.first) for name in RESOURCES):
+        yield from _printed(data)
+        return
+    lines = data.split(b"\n") if parsed_head.lines else [data]
+    for line in lines:
+        for name, kind in RESOURCES.items():
+            for _, resource, _ in list_pieces(line, name) if name.encode() in line else ():
+                for scope in SCOPES[kind]:
+                    for _, scope_records, _ in list_pieces(resource, scope):
+                        for member in RECORDS[kind]:
+                            yield from ((kind, record) for _, record, _ in list_pieces(scope_records, member))
+
+
+def _printed(data: bytes) -> Iterator[RecordPiece]:
+    lines = object_lines(data) if first_look(data[:HEAD]).lines else []
+    for piece in lines or elements(data if data.lstrip()[:1] == b"[" else b"[" + data):
+        try:
+            kind = _printed_kind(loads(piece))
+        except ValueError:
+            kind = None
+        yield SPANS if kind is None else kind, piece
+
+
+def _of_proto(data: bytes, notices: list[str]) -> Iterator[RecordPiece]:
+    try:
+        to_dict = import_module("google.protobuf.json_format").MessageToDict
+        damaged = import_module("google.protobuf.message").DecodeError
+        kinds = (import_module("opentelemetry.proto.trace.v1.trace_pb2").TracesData,
+                 import_module("opentelemetry.proto.logs.v1.logs_pb2").LogsData)
+    except ImportError:
+        raise UnreadableError(_MISSING) from None
+    for number, message in enumerate(_messages(data), 1):
+        readings: list[list[RecordPiece]] = []
+        for kind in kinds:
+            try:
+                export = to_dict(kind.FromString(message))
+            except damaged:
+                continue
+            readings.append(list(_of_json(json.dumps(export).encode())))
+        if not readings:
+            if number == 1:
+                raise UnreadableError("damaged protobuf: expected the spans of resources")
+            notices.append(f"message {number:,} is cut or damaged: the part before it was read")
+            return
+        # Some messages can be parsed as the other kind, whose fields have other numbers: then no record has a time.
+        timed = [reading for reading in readings if any(b"UnixNano" in piece for _, piece in reading)]
+        yield from (*timed, *readings)[0]
+
+
+def _messages(data: bytes) -> Iterator[bytes]:
+    """The messages of a collector's file, each after its length as 4 bytes, big-endian; or the one message of another
+    file."""
+    # The first byte of bare protobuf, 0x0A, would make a length of over 160 MB.
+    if int.from_bytes(data[:4], "big") > len(data) and data[:1] == b"\n":
+        yield data
+        return
+    at = 0
+    while at + 4 <= len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        # no valid message: reported as cut
+        yield data[at + 4 : at + 4 + size] if at + 4 + size <= len(data) else b"\xff"
+        at += 4 + size

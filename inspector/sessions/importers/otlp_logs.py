@@ -1,0 +1,205 @@
+"""Answers in the log records of a trace: the events that instrumentations write beside a span, or in place of one.
+
+The conventions 1.28 to 1.36 have a record for each message of a request (`gen_ai.user.message`) and for each choice
+(`gen_ai.choice`); since 1.37 one record has the attributes of a span, with all messages. LiteLLM names the older ones
+otherwise. A record names its span, so that a record and a span of one answer are counted once. A choice begins an
+answer, unless its index follows that of the choice before it. Sources: semantic-conventions 1.28 and 1.37; the
+instrumentations openai-v2 2.5, vertexai 2.3, google-genai 0.8 and botocore 0.66; LiteLLM `opentelemetry.py`; Gemini CLI
+0.56 `telemetry/types.ts`; Copilot Chat 0.42 `genAiEvents.ts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from inspector.sessions.importers.logfire_spans import INPUT, OUTPUT
+from inspector.sessions.importers.otlp_spans import (
+    CHOICE,
+    DETAILS,
+    TraceSpan,
+    attributes_of,
+    choice_message,
+    content_of,
+    first_of,
+    ids_of,
+    plain,
+    time_of,
+)
+from inspector.sessions.importers.span_names import count, fact, inputs_of, is_answer, load_json, outputs_of, word_of
+from inspector.sessions.traffic import loads
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
+
+OPERATION = "gen_ai.operation.name"
+CHOICES = frozenset({CHOICE, "gen_ai.content.completion"})
+"""The names of events that hold a choice; the second one is LiteLLM's."""
+PROMPT = "gen_ai.content.prompt"
+"""LiteLLM's name of an event that holds a message of the request."""
+_TIMES = ("timeUnixNano", "time_unix_nano", "hrTime", "timestamp", "observedTimeUnixNano", "observed_time_unix_nano",
+          "observed_timestamp")
+_GEMINI_CLI = "GenAI operation "
+"""The beginning of Gemini CLI's body of a record with the attributes of a span. Each of its output messages is a piece
+of one streamed answer, and in its input the model's messages have the role `system`."""
+_ELIDED = "<elided>"
+"""What google-genai's instrumentation writes in place of a content that it may not record."""
+
+
+class LogRecord(NamedTuple):
+    """One log record of an answer."""
+
+    piece: bytes
+    name: str
+    trace: str
+    span: str
+    time: int
+    attributes: dict[str, Any]
+    body: Any
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it holds a message of a request."""
+        return self.name == PROMPT or (self.name.startswith("gen_ai.") and self.name.endswith(".message"))
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """The members of the message or choice that it holds."""
+        body = load_json(self.body)
+        members = body if isinstance(body, dict) else {"content": body} if isinstance(body, str) else {}
+        members = {**members, **content_of(self.attributes)}
+        return {name: value for name, value in members.items() if value != _ELIDED}
+
+
+def record_of(piece: bytes) -> LogRecord | None:
+    """A log record of an answer; None for any other."""
+    try:
+        value = loads(piece)
+    except ValueError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    attributes = attributes_of(value.get("attributes"))
+    name = first_of(value, ("eventName", "event_name")) or first_of(attributes, ("event.name", "event_name"))
+    body = plain(value.get("body", value.get("_body")))
+    record = LogRecord(piece, name, *ids_of(value), time_of(value, _TIMES), attributes, body)
+    return record if name == DETAILS or name in CHOICES or record.is_message else None
+
+
+def answers_of(records: Sequence[LogRecord]) -> list[TraceSpan]:
+    """The answers in log records; a request whose answer was not recorded is one without an operation."""
+    by_span: dict[tuple[str, str], list[LogRecord]] = {}
+    for record in records:
+        by_span.setdefault((record.trace, record.span), []).append(record)
+    found: list[TraceSpan] = []
+    for group in by_span.values():
+        details = [_of_details(record) for record in group if record.name == DETAILS]
+        found += details or _of_events(group)
+    return found
+
+
+def _of_events(records: Sequence[LogRecord]) -> Iterator[TraceSpan]:
+    """The answers in the records of one span: the messages of each request, and the choices after them."""
+    asked: list[LogRecord] = []
+    choices: list[LogRecord] = []
+    for record in records:
+        if choices and not (record.name in CHOICES and _index(record) > _index(choices[-1])):
+            yield _of_choices(asked, choices)
+            asked, choices = [], []
+        (asked if record.is_message else choices).append(record)
+    yield _of_choices(asked, choices)
+
+
+def _index(choice: LogRecord) -> int:
+    return count(choice.members.get("index")) or 0
+
+
+def _of_choices(asked: Sequence[LogRecord], choices: Sequence[LogRecord]) -> TraceSpan:
+    records = (*asked, *choices)
+    inputs = [{"role": "user" if each.name == PROMPT else each.name.split(".")[1], **each.members} for each in asked]
+    outputs = [choice_message(each.members) for each in choices]
+    ended = [number for number, each in enumerate(outputs) if known_text(each.get("finish_reason"))]
+    first, last, word_row = len(asked), len(asked), len(asked) + next(iter(ended), 0)
+    # google-genai's instrumentation has a choice for each piece of a streamed answer, of which the last one has the
+    # word. Several words are of several answers, which are never joined.
+    if len(outputs) > 1 and ended == [len(outputs) - 1]:
+        outputs, last = [_one_message(outputs)], len(records) - 1
+    attributes = {**(choices[0].attributes if choices else {}), **({INPUT: inputs} if inputs else {})}
+    if choices:
+        attributes = {OPERATION: "chat", **attributes, OUTPUT: outputs}
+    return TraceSpan(records[0].piece, "", records[0].span, records[0].trace, records[-1].time, attributes,
+                     tuple(each.piece for each in records[1:]), (first, last), word_row)
+
+
+def _of_details(record: LogRecord) -> TraceSpan:
+    body = load_json(record.body)
+    attributes = {**(body if isinstance(body, dict) else {}), **record.attributes}
+    if isinstance(body, str) and body.startswith(_GEMINI_CLI):
+        outputs, inputs = (objects_of(load_json(attributes.get(name))) for name in (OUTPUT, INPUT))
+        of_model = [{**each, "role": "assistant"} if each.get("role") == "system" else each for each in inputs]
+        attributes |= {INPUT: of_model, OUTPUT: [_one_message(outputs)] if outputs else []}
+    # Gemini CLI writes such a record for the request alone, too.
+    if any(attributes.get(name) for name in (OUTPUT, "error.type")) or any(
+            fact(attributes, name) is not None for name in ("word", "output", "id")):
+        attributes = {OPERATION: "chat", **attributes}
+    else:
+        attributes = {}
+    return TraceSpan(record.piece, "", record.span, record.trace, record.time, attributes)
+
+
+def _one_message(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The pieces of one streamed answer as one message, with the texts that follow one another as one part."""
+    parts: list[dict[str, Any]] = []
+    for piece in pieces:
+        message = object_of(piece.get("message")) or piece
+        for part in objects_of(message.get("parts") or object_of(message.get("content")).get("parts")):
+            name = "content" if part.get("type") in ("text", "reasoning") else "text"
+            before = parts[-1] if parts else {}
+            texts = before.get(name), part.get(name)
+            if all(isinstance(each, str) for each in texts) and {**before, name: ""} == {**part, name: ""}:
+                parts[-1] = {**part, name: "".join(map(str, texts))}
+            else:
+                parts.append(part)
+    words = [word for piece in pieces if (word := known_text(piece.get("finish_reason")))]
+    return {"role": "assistant", "parts": parts, **({"finish_reason": words[-1]} if words else {})}
+
+
+# -- Log records and spans of one file ---------------------------------------------------------------------------------
+
+
+def with_logs(spans: Sequence[TraceSpan], logged: Sequence[TraceSpan]) -> list[TraceSpan]:
+    """The spans, each with the log records of its answer; and the answers that are in log records alone."""
+    found = list(spans)
+    places = {(span.trace, span.id): number for number, span in enumerate(spans) if span.id}
+    answers = {number for number, span in enumerate(spans) if is_answer(span.attributes)}
+    # Copilot Chat's records name the span around that of the answer, and the response.
+    responses = {key: number for number in answers if (key := known_text(fact(spans[number].attributes, "id")))}
+    for each in logged:
+        key = known_text(fact(each.attributes, "id")) or ""
+        own = places.get((each.trace, each.parent))
+        twin = own if own in answers else responses.get(key)
+        if twin is not None and not found[twin].logs:
+            found[twin] = _with_log(found[twin], each)
+        elif key in responses:
+            continue  # a further record of the same response
+        elif is_answer(each.attributes) and (own is None or not _names_operation(spans[own])) and (
+                each.trace or key or not answers):
+            responses |= {key: len(found)} if key else {}
+            found.append(each)
+    return found
+
+
+def _names_operation(span: TraceSpan) -> bool:
+    """Whether a span says what it is, such as the run of an agent."""
+    return OPERATION in span.attributes or "openinference.span.kind" in span.attributes
+
+
+def _with_log(span: TraceSpan, logged: TraceSpan) -> TraceSpan:
+    """A span with the log records of its answer; what both have is taken from the span."""
+    held = dict(logged.attributes)
+    if outputs_of(span.attributes):
+        held.pop(OUTPUT, None)
+    if inputs_of(span.attributes):
+        held.pop(INPUT, None)
+    rows = (0, 0) if outputs_of(span.attributes) else (logged.output_rows[0] + 1, logged.output_rows[1] + 1)
+    has_word = word_of(span.attributes) is not None or any(each.word for each in outputs_of(span.attributes))
+    return span._replace(attributes={**held, **span.attributes}, logs=(logged.piece, *logged.logs), output_rows=rows,
+                         word_row=0 if has_word else logged.word_row + 1)

@@ -1,0 +1,112 @@
+"""A file with several whole answers of a provider behind one another."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.scenes.transcripts import shown, stops
+
+Row = dict[str, Any]
+
+
+def completion(key: str, word: str = "stop") -> Row:
+    return {"id": key, "object": "chat.completion", "model": "m", "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": key}, "finish_reason": word}]}
+
+
+def message(key: str, word: str = "end_turn") -> Row:
+    return {"id": key, "type": "message", "role": "assistant", "model": "m", "stop_reason": word,
+            "content": [{"type": "text", "text": key}], "usage": {"input_tokens": 1, "output_tokens": 1}}
+
+
+def response(key: str, status: str = "completed") -> Row:
+    part = {"type": "output_text", "text": key, "annotations": []}
+    return {"id": key, "object": "response", "status": status, "model": "m", "output": [
+        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}]}
+
+
+def events(*rows: Row) -> str:
+    return "".join(f"event: {row['type']}\ndata: {json.dumps(row)}\n\n" for row in rows)
+
+
+def chat_stream(key: str, word: str = "stop", calls: list[Row] | None = None) -> str:
+    head = {"id": key, "object": "chat.completion.chunk", "model": "m"}
+    delta: Row = {"tool_calls": calls} if calls else {"content": key}
+    chunks = ({"choices": [{"index": 0, "delta": delta}]},
+              {"choices": [{"index": 0, "delta": {}, "finish_reason": word}]})
+    return "".join(f"data: {json.dumps({**head, **each})}\n\n" for each in chunks) + "data: [DONE]\n\n"
+
+
+def message_stream(key: str, word: str = "end_turn") -> str:
+    begun = {**message(key), "content": [], "stop_reason": None}
+    return events({"type": "message_start", "message": begun},
+                  {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+                  {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": key}},
+                  {"type": "content_block_stop", "index": 0},
+                  {"type": "message_delta", "delta": {"stop_reason": word}, "usage": {"output_tokens": 1}},
+                  {"type": "message_stop"})
+
+
+def response_stream(key: str, status: str = "completed") -> str:
+    begun = {**response(key, "in_progress"), "output": []}
+    return events({"type": "response.created", "response": begun},
+                  {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": key},
+                  {"type": f"response.{status}", "response": response(key, status)})
+
+
+def texts(seen: Any) -> list[str | None]:
+    return [facts.exchange.response.text for facts in seen.responses]
+
+
+@pytest.mark.parametrize("whole", [completion, message, response])
+@pytest.mark.parametrize("form", ["{0}\n{1}\n", "{0}{1}", "[{0}, {1}]", "\ufeff{0}\n\n{1}"])
+def test_whole_answers_in_one_file_are_answers_of_their_own(whole, form, tmp_path):
+    seen = shown(form.format(json.dumps(whole("one"), indent=2), json.dumps(whole("two"))), tmp_path, name="a.json")
+    assert (texts(seen), stops(seen)) == (["one", "two"], ["end_turn", "end_turn"])
+    assert len({facts.turn for facts in seen.responses}) == 2
+    assert [facts.exchange.entry for facts in seen.responses] == [0, 1]
+
+
+def test_a_list_of_one_answer_is_that_answer(tmp_path):
+    seen = shown(json.dumps([completion("one", "length")]), tmp_path, name="a.json")
+    assert (texts(seen), stops(seen)) == (["one"], ["max_tokens"])
+
+
+@pytest.mark.parametrize("stream", [chat_stream, message_stream, response_stream])
+def test_whole_streams_behind_one_another_are_answers_of_their_own(stream, tmp_path):
+    for written in (stream("one") + stream("two"), (stream("one") + stream("two")).replace("\n", "\r\n")):
+        seen = shown(written, tmp_path, name="a.sse")
+        assert (texts(seen), stops(seen)) == (["one", "two"], ["end_turn", "end_turn"])
+
+
+def test_a_cut_call_of_the_second_stream_is_not_that_of_the_first(tmp_path):
+    def begun(arguments: str) -> list[Row]:
+        return [{"index": 0, "id": "c1", "type": "function", "function": {"name": "ls", "arguments": arguments}}]
+
+    seen = shown(chat_stream("one", "tool_calls", begun('{"a": 1}')) + chat_stream("two", "length", begun('{"a": ')),
+                 tmp_path, name="a.sse")
+    assert [[verdict.call.arguments for verdict in facts.verdicts] for facts in seen.responses] == [
+        ['{"a": 1}'], ['{"a": ']]
+    assert [facts.verdicts[0].admission.value for facts in seen.responses] == ["ready", "held"]
+
+
+@pytest.mark.parametrize("written", [
+    json.dumps(completion("one")) + "\n" + json.dumps(completion("two"))[:-9],
+    json.dumps(completion("one")) + "\n" + json.dumps({**completion("two"), "object": "chat.completion.chunk"}),
+    chat_stream("one") + chat_stream("one"), chat_stream("one") + "data: [DONE]\n\n",
+    message_stream("one").replace("message_stop", "message_end") + message_stream("two"),
+])
+def test_what_may_be_one_answer_is_not_taken_apart(written, tmp_path):
+    assert len(shown(written, tmp_path, name="a.json").responses) == 1
+
+
+def test_an_answer_of_an_api_that_is_not_read_is_not_called_a_request(tmp_path):
+    of_ai21 = {"id": "x", "prompt": {"text": "a"}, "completions": [{"data": {"text": "b"}, "finishReason": {
+        "reason": "length", "length": 2}}]}
+    why = str(shown(json.dumps(of_ai21), tmp_path, name="a.json").inputs[0].error)
+    assert "JSON of no API and no session format that is known" in why
+    assert "a request without its response" in str(
+        shown('{"prompt": "a", "model": "m"}', tmp_path, name="b.json").inputs[0].error)
