@@ -596,6 +596,16 @@ def test_an_answer_that_goes_on_after_its_reason_and_has_no_end_was_cut(more: di
     assert capped.stop_reason.normalized is Stop.MAX_TOKENS
 
 
+@pytest.mark.parametrize(("said", "word", "stop"), [
+    ({"content": "Hi"}, "stop", Stop.END_TURN), ({"tool_calls": [start(arguments=A)]}, "tool_calls", Stop.TOOL_CALL),
+])
+def test_white_space_after_the_reason_is_nothing_that_was_still_to_come(
+    said: dict[str, Any], word: str, stop: Stop
+) -> None:
+    found = read(sse(chunk(said), chunk({}, word), chunk({"content": " \n"}), done=False))
+    assert (found.stop_reason.normalized, rules(found)) == (stop, set())
+
+
 def test_the_signature_of_gemini_goes_with_its_call() -> None:
     extra = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
     for data in (whole({"tool_calls": [{**CALL, **extra}]}, "tool_calls"),

@@ -85,7 +85,7 @@ class Decoder(base.Decoder):
                 piece = delta[block.field]
                 if type(piece) is str:
                     block.append(piece)
-                    return True
+                    return block.field != "partial_json"
             self._other_delta(event, block, delta)
         elif kind == "content_block_start":
             self._start_block(event)
@@ -149,10 +149,12 @@ class Decoder(base.Decoder):
                              evidence=(*stop.evidence, Evidence(f"{API}.{UNNAMED}", self.raw_at)))
 
     def _went_on(self) -> bool:
-        """Whether characters, or a block that is not for characters alone, arrived after the last stop reason."""
-        old = len(self._sizes)
-        return any(any(block.chunks[self._sizes[at] if at < old else 0 :]) or (at >= old and block.type not in _PROSE)
-                   for at, block in enumerate(self._order))
+        """Whether more than white space in a text, or a block that is not for text alone, arrived after the last stop
+        reason."""
+        sizes = [*self._sizes, *[0] * (len(self._order) - len(self._sizes))]
+        late = [(block, "".join(block.chunks[size:])) for block, size in zip(self._order, sizes, strict=True)]
+        return (any(text.strip() if block.type in _PROSE else text for block, text in late)
+                or any(block.type not in _PROSE for block in self._order[len(self._sizes) :]))
 
     def _after_fallback(self, parts: list[ResponsePart], limit: int) -> list[ResponsePart]:
         """Reports which model wrote which part; returns the parts without calls of a model that handed over."""
