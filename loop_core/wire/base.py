@@ -116,7 +116,7 @@ class Decoder:
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one JSON value of a stream: an SSE payload, a line, an array element; True if the value is only a
-        further piece of a text or a payload, as nearly all are."""
+        further piece of a text, as nearly all are. Of a call every piece is checked: no member may come twice."""
         raise NotImplementedError
 
     def on_body(self, body: Any) -> None:

@@ -198,7 +198,7 @@ class Decoder(base.Decoder):
                     piece = piece.get(block.inner)
                 if type(piece) is str and len(delta) == 1:
                     block.append(piece)
-                    return True
+                    return block.kind != "toolUse"
             self._other_delta(event, block, delta)
         elif name == "contentBlockStart":
             self._start_block(event)
