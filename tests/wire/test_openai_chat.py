@@ -578,6 +578,10 @@ def test_what_comes_after_the_reason_is_not_covered_by_it() -> None:
     assert rules(response) == {"after_stop"}
     response = read(sse(chunk({"content": "Hi"}), chunk({}, "tool_calls"), calls(start(arguments=A))))
     assert [call.closed for call in response.tool_calls] == [False]
+    response = read(sse(calls(more_of(A)), chunk({}, "tool_calls"), calls(start(arguments=""))))
+    assert [(call.name, call.closed) for call in response.tool_calls] == [("f", False)]
+    response = read(sse(calls(start(arguments=A)), chunk({}, "tool_calls"), calls(start(arguments=""))))
+    assert [(call.name, call.closed) for call in response.tool_calls] == [("f", True)]
     response = read(sse(calls(start(arguments='{"a"')), chunk({}, "stop"), calls(more_of(":1}")), chunk({}, "stop")))
     assert [call.closed for call in response.tool_calls] == [True]
 

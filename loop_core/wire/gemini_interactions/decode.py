@@ -208,13 +208,14 @@ class Decoder(base.Decoder):
         self._pending: tuple[str, At] | None = None  # the status of an interaction that is still being made
         self._tail: int | None = None  # where the last event begins: no step reaches beyond it
         self._token: str | None = None
+        self._begins_again = False  # whether a step began after the end
 
     # -- events --------------------------------------------------------------------------------------------------
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one event; its name repeats its `event_type`."""
         kind = event.get("event_type") or name or ""
-        if self._tail is not None and (kind in DELTAS or kind in STARTS or kind in STOPS):
+        if self._tail is not None and self._is_late(event, kind):
             self.after_end()
         elif kind in DELTAS:
             delta = event["delta"]
@@ -240,6 +241,13 @@ class Decoder(base.Decoder):
             self.fail(error, self.at("error"))
         else:
             self._quirk("unknown_event", f"an event of type {str(kind)[:80]!r} is not known")
+
+    def _is_late(self, event: Any, kind: str) -> bool:
+        """Whether an event behind the end is no part of the answer. A piece of arguments is one if no step began there
+        to which it could belong: a call before the end may lack it."""
+        self._begins_again = self._begins_again or kind in STARTS
+        is_piece = kind in DELTAS and bool(mapping_of(event.get("delta")).get("arguments"))
+        return (kind in DELTAS or kind in STARTS or kind in STOPS) and (self._begins_again or not is_piece)
 
     def _begin_interaction(self, ident: str | None) -> None:
         if not self._order or (ident is not None and ident == self.id):
