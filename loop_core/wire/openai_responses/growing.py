@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from loop_core.values import At
 from loop_core.wire.body import compact, read_object, string
+from loop_core.wire.copies import Copy, is_same_json
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_responses.table import CLIENT_ITEMS
 
-_SHOWN_BEFORE, _SHOWN = 20, 60
-"""The numbers of characters of a text that a finding shows: before the first difference, and altogether."""
 _WORDS = ("text", "refusal")
 """The fields of a message that its reader sees."""
 
@@ -69,28 +68,6 @@ class GrowingItem:
         return json.dumps(value, ensure_ascii=False)
 
 
-class Copy(NamedTuple):
-    """One of several texts of the same thing, and the byte at which it begins; None if that is not known."""
-
-    text: str
-    begin: int | None
-
-
-def difference(what: str, text: str, other: Copy) -> str:
-    """The message about two different texts: both from a little before their first difference on."""
-    place = next((i for i, (one, two) in enumerate(zip(text, other.text, strict=False)) if one != two),
-                 min(len(text), len(other.text)))
-    where = "elsewhere" if other.begin is None else f"from byte {other.begin:,} on"
-    one, two = _around(text, place), _around(other.text, place)
-    return f"the provider sent two texts of {what}: {one!r}, and {where} {two!r}"
-
-
-def _around(text: str, place: int) -> str:
-    start = max(0, place - _SHOWN_BEFORE)
-    end = start + _SHOWN
-    return f"{'…' if start else ''}{text[start:end]}{'…' if len(text) > end else ''}"
-
-
 def payload(item: GrowingItem, field: str) -> tuple[str | None, Copy | None]:
     """The payload of a call, and a second text of it if its pieces, their repetition and the whole items disagree.
 
@@ -110,14 +87,7 @@ def payload(item: GrowingItem, field: str) -> tuple[str | None, Copy | None]:
 
 
 def _is_same(one: str, other: str, field: str) -> bool:
-    if one == other:
-        return True
-    if field != "arguments":
-        return False
-    try:  # a gateway may write the same JSON in another spacing, or its members in another order
-        return json.dumps(json.loads(one), sort_keys=True) == json.dumps(json.loads(other), sort_keys=True)
-    except (ValueError, RecursionError):
-        return False
+    return is_same_json(one, other) if field == "arguments" else one == other
 
 
 def other_name(item: GrowingItem) -> str | None:

@@ -20,11 +20,10 @@ from loop_core.values import (
     ToolCall,
 )
 from loop_core.wire.body import compact, string
+from loop_core.wire.copies import Copy, difference
 from loop_core.wire.openai_responses.growing import (
-    Copy,
     GrowingItem,
     call_id,
-    difference,
     other_item,
     other_name,
     other_words,
