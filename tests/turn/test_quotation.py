@@ -352,3 +352,11 @@ def test_the_last_line_of_the_words_behind_unknown_words_is_new_text() -> None:
     assert (made, seam.sure) == (text + more, False)
     for opening in ("", "Sure, here is the rest:\n"):
         assert quoted(f"{opening}- item 1: check the value of it, then stop.", text)[0] == f"{text}, then stop."
+
+
+def test_words_that_come_twice_behind_unknown_words_are_rows_of_the_text() -> None:
+    more = " and then it sleeps.\nOnce more: " + f"{FOX} rest. {FOX} stop."
+    made, seam = quoted(more)
+    assert (made, seam.sure) == (FOX + more, False)
+    once = f"Well then, my friend, {FOX[-ANCHOR_CHARS:]}{REST}"
+    assert quoted(once)[0] == FOX + REST
