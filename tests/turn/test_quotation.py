@@ -355,8 +355,8 @@ def test_the_last_line_of_the_words_behind_unknown_words_is_new_text() -> None:
 
 
 def test_words_that_come_twice_behind_unknown_words_are_rows_of_the_text() -> None:
-    more = " and then it sleeps.\nOnce more: " + f"{FOX} rest. {FOX} stop."
+    words = FOX[-ANCHOR_CHARS:]
+    more = f" sleep. Once more, {words} rest. A third time, {words} stop."
     made, seam = quoted(more)
     assert (made, seam.sure) == (FOX + more, False)
-    once = f"Well then, my friend, {FOX[-ANCHOR_CHARS:]}{REST}"
-    assert quoted(once)[0] == FOX + REST
+    assert quoted(f"Well then, my friend, {words}{REST}")[0] == FOX + REST
