@@ -80,10 +80,10 @@ class Decoder(BaseDecoder):
         """Reads one event; the pieces of a text or a payload are only appended."""
         kind = event.get("type") or name or ""
         number = event.get("sequence_number")
-        if number != self._next or number is None:
+        if self._next is not None and number == self._next:
+            self._next += 1
+        else:
             self._miscount(number, kind)
-        if type(number) is int:
-            self._next = number + 1
         if self._ended and self._is_late(event, kind):
             self.after_end()
             return False
@@ -96,7 +96,7 @@ class Decoder(BaseDecoder):
             text = event["delta"]
             if type(text) is str:
                 pieces.append(text)
-            return delta[0] in ("text", "refusal", "summary", "reasoning")
+            return bool(delta[1])  # the pieces of a call have no index
         if kind in ("response.output_item.added", "response.output_item.done"):
             self._item(event, kind)
         elif kind in DONES:
@@ -120,6 +120,7 @@ class Decoder(BaseDecoder):
         expected = self._next
         if type(number) is not int or not self._counts:
             return
+        self._next = number + 1
         if expected is None or kind == BEGIN:
             self._first = number
             return
