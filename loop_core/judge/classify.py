@@ -155,14 +155,16 @@ def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
     return None
 
 
-MISPLACED_EVENTS = (".repeated_index", ".delta_without_start", ".orphan_delta")
-"""The ends of the rules of findings that say that an event, which begins a part of an answer, came twice or is missing.
-"""
+MISPLACED_EVENTS = (
+    ".repeated_index", ".delta_without_start", ".orphan_delta", ".event_missing", ".event_repeated", ".name_differs",
+)
+"""The ends of the rules of findings that say that an event of a part of an answer came twice or is missing, or does not
+belong to the part."""
 
 
 def misplaced_event(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """An event that begins a part of the answer came twice or not at all, as through a faulty proxy, and a call is not
-    whole: no limit cut it."""
+    """An event of a part of the answer came twice or not at all, or belongs to another part, as through a faulty proxy,
+    and a call is not whole: no limit cut it."""
     if stop.normalized not in FINISHED:
         return None
     finding = next((found for found in case.response.findings if found.rule.endswith(MISPLACED_EVENTS)), None)
@@ -213,7 +215,7 @@ def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:
     calls = [call for call in case.every_call if not is_phantom(call)]
     if stop.normalized not in FINISHED or not calls:
         return None
-    lossy = any("\ufffd" in f"{call.name}{call.arguments}" for call in calls)
+    lossy = any(endings.is_damaged(f"{call.name}{call.arguments}") for call in calls)
     for finding in case.response.findings:
         if finding.rule in LOST_FRAME_RULES or (lossy and finding.rule in LENIENT_RULES):
             return Correction(Stop.MALFORMED_TOOL_CALL, None, finding.at,

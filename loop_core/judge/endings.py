@@ -175,6 +175,15 @@ def has_calls(response: ChatResponse) -> bool:
     return any(call.name or (call.arguments or "").strip() for call in response.tool_calls)
 
 
+def is_damaged(text: str) -> bool:
+    """Whether a text holds the sign of bytes that were no UTF-8, or half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return "\ufffd" in text
+
+
 def has_content(response: ChatResponse) -> bool:
     """Whether an answer holds anything for its reader; reasoning and blocks that only belong to other parts do not
     count."""

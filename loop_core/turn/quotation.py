@@ -83,7 +83,7 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
         doubt = "the text is cut in a code fence, and the mark behind these words may end it or what wraps the words"
     elif segment[at[1] : end].strip() and text[-1:].isalnum() and _ODD_LINE_BREAK.match(segment, end):
         doubt = "a line break follows the mark that closes the quotation, and may not belong to the text"
-    elif _may_come_again(text, segment[start : at[1]]):
+    elif _may_come_again(text, segment[start : at[1]]) or _goes_on_alike(segment, start, at):
         doubt = "the text repeats itself, and these words may be the next ones"
     return Quotation(end, _disjoint(sorted(gone)), doubt=doubt)
 
@@ -121,9 +121,12 @@ def _behind_other_text(text: str, segment: str, start: int, anchor: str) -> tupl
         elif is_opening and (wrappers or before or len(core) >= LONG_QUOTATION):
             return begin, end
         elif len(core) >= LONG_QUOTATION:
+            more = _folded_end(text[: len(text) - len(anchor)], segment[start:begin])
+            if not more and any(map(str.isalnum, before)) and pattern.search(segment, begin + 1) is not None:
+                return None  # the segment repeats them, as the rows of a list do, and what is before them may be new
             if once is None:
                 once = _is_at_end_only(pattern, text)
-            if once or _folded_end(text[: len(text) - len(anchor)], segment[start:begin]):
+            if once or more:
                 return begin, end
     return None
 
@@ -151,6 +154,14 @@ def _may_come_again(text: str, words: str) -> bool:
     return size == 1 or (words + words).find(words, 1) < size or (len(before) >= LEAST_EQUAL and words.endswith(before))
 
 
+def _goes_on_alike(segment: str, start: int, at: tuple[int, int]) -> bool:
+    """Whether a segment has other text before the words, and begins again as it began right behind them: then both may
+    be the next rows of a list."""
+    begin, end = at
+    first = segment[start : start + LONG_QUOTATION].lstrip()
+    return begin > start and bool(first) and segment[end : end + COMPARED_CHARS].lstrip().startswith(first)
+
+
 def shared_length(one: str, other: str) -> int:
     """The number of characters that two texts share at their beginning."""
     low, high = 0, min(len(one), len(other))  # by halves: slices are compared in C, characters in Python
@@ -169,7 +180,12 @@ def _last_line(text: str, segment: str, start: int, anchor: str) -> tuple[int, i
         return None
     pattern = folded_pattern(line)
     places = list(pattern.finditer(segment, start, start + OPENING_CHARS))
-    return places[0].span() if len(places) == 1 and _is_at_end_only(pattern, text) else None
+    if len(places) != 1 or not _is_at_end_only(pattern, text):
+        return None
+    before = _around(segment[start : places[0].start()])[1]
+    # Unknown words before a part of the anchor may be new text: the row of a list has such a line too.
+    own = not any(map(str.isalnum, before)) or find_opening(before) is not None
+    return places[0].span() if own or _folded_end(text[: text.rindex(line)], before) else None
 
 
 def folded_pattern(words: str) -> re.Pattern[str]:

@@ -259,7 +259,7 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
         # What follows the echo goes on from the stripped prefill, so the white space comes from there if at all.
         rest = segment.text[len(sent) :]
         keep = len(sent) if rest.startswith(segment.stripped) else len(text)
-        doubt = segment.echoes is None and _repeats(sent, len(sent))
+        doubt = segment.echoes is None and (_repeats(sent, len(sent)) or _repeats(segment.text, len(sent)))
         more = "; the text repeats itself, and may go on so" if doubt else ""
         why = f"echoed prefill, {len(sent)} characters cut{more}"
         return _Cut(SeamDecision.ECHO, keep, len(sent), why, not doubt)
@@ -288,8 +288,7 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
 
 
 def _new_message(text: str, following: str) -> Opening | None:
-    """The opening with which a segment begins a new message: a continuation in the middle of a word, or right behind a
-    full stop, would not begin so."""
+    """The opening of a new message with which a segment begins, as no continuation in a word or behind a full stop."""
     return find_opening(following) if _joins_closely(text) and following[:1].isupper() else None
 
 
@@ -321,7 +320,7 @@ def _restart_cut(text: str, following: str) -> _Cut | None:
     """The cut for an answer that began again; None if the beginnings differ, or if the text is so repetitive that the
     same beginning proves nothing."""
     same = shared_length(text, following)
-    if same < RESTART_CHARS or _repeats(text, same):
+    if same < RESTART_CHARS or _repeats(text, same) or _repeats(following, same):
         return None
     size = len(text)
     if same == size:
@@ -337,8 +336,7 @@ def _restart_cut(text: str, following: str) -> _Cut | None:
 
 
 def _repeats(text: str, size: int) -> bool:
-    """Whether the first `size` characters of a text occur again or are periodic, so that a continuation may begin with
-    them."""
+    """Whether the first `size` characters of a text come again in it, or are periodic, and so may come next."""
     head = text[:size]
     # A table or a list repeats its rows, so a continuation may begin exactly as the answer did.
     period = head.find(head[: size - size // 2], 1)
@@ -358,13 +356,16 @@ def _overlap(text: str, following: str) -> int:
     place = text.find(head, max(0, len(text) - len(following)))  # from the left: the first that fits is the longest
     while place >= 0:
         if following.startswith(text[place:]):
-            return len(text) - place if _meaningful(text, text[place:]) else 0
+            return len(text) - place if _meaningful(text, following, text[place:]) else 0
         place = text.find(head, place + 1)
     return 0
 
 
-def _meaningful(text: str, overlap: str) -> bool:
-    if text.find(overlap) < len(text) - len(overlap):
+def _meaningful(text: str, following: str, overlap: str) -> bool:
+    size, edge = len(overlap), OVERLAP_CHARS
+    again = text.find(overlap) < len(text) - size or (overlap + overlap).find(overlap, 1) < size
+    # So does a text that is alike before and at the end of the overlap, or at its beginning and behind it.
+    if again or following.startswith(overlap[:edge], size) or text.endswith(overlap[-edge:], 0, -size):
         return False  # the text repeats this line, row or refrain, so it may come again
     if len(overlap.split()) >= OVERLAP_WORDS and len(set(overlap)) >= OVERLAP_WORDS * 2:
         return True

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from loop_core.errors import DecodeError
-from loop_core.json_parser import from_json, from_json_checked, repeated_members
+from loop_core.json_parser import from_json, from_json_checked
 from loop_core.values import (
     EMPTY,
     At,
@@ -33,7 +33,7 @@ from loop_core.values import (
     TransportEnd,
     Usage,
 )
-from loop_core.wire.body import compact, mend_parts
+from loop_core.wire.body import mend_parts
 from loop_core.wire.failures import (
     RECORDING_CUT,
     Findings,
@@ -46,6 +46,7 @@ from loop_core.wire.failures import (
     read_error,
     read_quota,
     redirect,
+    repetitions,
 )
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_json, with_blank_lines
 from loop_core.wire.json_values import JSONArray, byte_span, pointer
@@ -106,6 +107,7 @@ class Decoder:
         self.saw_done = self.streaming = False
         self.size = self._blanks = 0  # bytes, and the blank ones before anything else
         self.cut = False  # the body ended inside a frame or a JSON value
+        self._checks = False  # whether the parser of the next event looks for members that come twice
         self._opening: bytes | None = None  # the payload of the first frame
         self.frame: Frame = (b"", None, 0, 0)  # the event that is being read, or the whole body
         self._late: Frame | None = None  # the last event that is no part of the answer
@@ -116,7 +118,7 @@ class Decoder:
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one JSON value of a stream: an SSE payload, a line, an array element; True if the value is only a
-        further piece of a text or a payload, as nearly all are."""
+        further piece of a text, as nearly all are. Of a call every piece is checked: no member may come twice."""
         raise NotImplementedError
 
     def on_body(self, body: Any) -> None:
@@ -210,8 +212,8 @@ class Decoder:
         self.findings.note(Finding(rule, severity, message, at))
 
     def after_end(self) -> None:
-        """Reports an event after the end of the stream. If it were read, each call of a stream that is sent twice would
-        run twice."""
+        """Reports an event after the end of the stream. If it were read, calls of a stream sent twice would run twice.
+        """
         self._late = self.frame
         self.find("frame.after_end", "an event follows the end of the answer and is no part of it", self.at())
 
@@ -289,9 +291,11 @@ class Decoder:
             return
         for frame in frames:
             payload, name, _, _ = self.frame = frame
+            unique = self._checks
             try:
-                event = from_json(payload)
+                event = (from_json_checked if unique else from_json)(payload)
             except ValueError:
+                unique = False
                 event = self._parse_leniently(payload, last)
                 if event is None:
                     continue
@@ -302,7 +306,7 @@ class Decoder:
             if type(event) is dict and (not self.saw_done or self.reads_on):
                 if self._opening is None:
                     self._opening = payload
-                self._read_event(event, name)
+                self._read_event(event, name, unique)
             elif type(event) is not dict:
                 if (error := read_error(event, self.http_status)) is not None and not self.saw_done:
                     self.fail(error, self.at())
@@ -313,19 +317,23 @@ class Decoder:
                 message = f"an error follows the end mark, at which clients stop reading: {error.message[:200]}"
                 self.find("frame.error_after_end", message, self.at())
 
-    def _read_event(self, event: dict[str, Any], name: str | None) -> None:
+    def _read_event(self, event: dict[str, Any], name: str | None, unique: bool = False) -> None:
         try:
-            if self.on_event(event, name):
-                return  # the check below takes as long as parsing, and is left out for mere pieces
+            # The check below takes as long as parsing. Mere pieces need none; what follows others is parsed with it.
+            self._checks = not self.on_event(event, name)
         except _MISSHAPEN as why:
+            self._checks = True
             self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", self.at())
-        self._note_repeated("frame", self.frame[0])
+        for message in repetitions("frame", self.frame[0]) if self._checks and not unique else ():
+            self.find("frame.repeated_member", message, self.at())
 
     def _parse_leniently(self, payload: bytes, last: bool) -> Any:
         stripped = payload.strip()
         if stripped in (b"", b"[DONE]"):  # OpenAI's end mark is no JSON
             self.saw_done = self.saw_done or bool(stripped)
             return None
+        if self._checks and is_json(stripped):  # the parser that checks refused it
+            return from_json(stripped)
         try:
             event = json.loads(payload.decode("utf-8", "replace"), strict=False)  # raw control characters pass
         except (ValueError, RecursionError):
@@ -336,13 +344,6 @@ class Decoder:
         self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", self.at())
         return event
 
-    def _note_repeated(self, where: str, payload: bytes) -> None:
-        """Reports a member that is named twice in one object: which value is meant depends on the reader."""
-        for name, before, value in repeated_members(payload):
-            if before is not None and compact(before, sort=True) != compact(value, sort=True):
-                message = f"a {where} gives {name[:40]!r} twice, with two values"
-                self.find(f"{where}.repeated_member", message, self.at())
-
     def _body(self, payload: bytes) -> None:
         whole, text = self.at(), payload.lstrip(b"\xef\xbb\xbf \t\r\n")  # the parser counts lines from its first byte
         try:
@@ -350,7 +351,8 @@ class Decoder:
         except ValueError as why:
             try:
                 body = json.loads(text.decode("utf-8", "replace"), strict=False)
-                self._note_repeated("body", text)
+                for message in repetitions("body", text):  # which value is meant depends on the reader
+                    self.find("body.repeated_member", message, whole)
                 if not is_json(text):
                     self.find("body.lenient", "the body holds invalid UTF-8 or control characters", whole)
             except (ValueError, RecursionError):

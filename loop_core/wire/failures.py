@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from loop_core.json_parser import repeated_members
 from loop_core.values import FINISHED, WORDLESS, At, Evidence, Finding, ProviderError, Quota, Stop, StopReason
+from loop_core.wire.body import compact
 
 MOST_OF_A_RULE = 100
 """The largest number of findings of one rule that are kept. An endless stream may hold a million unknown events."""
@@ -34,6 +36,13 @@ class Findings(list[Finding]):
         if found.message not in messages and len(messages) < MOST_OF_A_RULE:
             messages.add(found.message)
             self.append(found)
+
+
+def repetitions(where: str, payload: bytes) -> Iterator[str]:
+    """The message about each member that an object of a JSON text names twice, with two values."""
+    for name, before, value in repeated_members(payload):
+        if before is not None and compact(before, sort=True) != compact(value, sort=True):
+            yield f"a {where} gives {name[:40]!r} twice, with two values"
 
 
 class ErrorMark(NamedTuple):

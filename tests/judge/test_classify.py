@@ -167,7 +167,9 @@ def test_a_frame_that_was_not_read_may_have_held_a_part_of_a_call(rule: str, sto
     assert effective(replace(reply(stop, call(GOOD)), findings=odd)).stop.normalized is Stop.TOOL_CALL
 
 
-@pytest.mark.parametrize("kind", ["repeated_index", "delta_without_start", "orphan_delta"])
+@pytest.mark.parametrize("kind", [
+    "repeated_index", "delta_without_start", "orphan_delta", "event_missing", "event_repeated", "name_differs",
+])
 @pytest.mark.parametrize("stop", [Stop.END_TURN, Stop.TOOL_CALL])
 def test_no_limit_cut_a_call_that_is_broken_where_an_event_is_misplaced(kind: str, stop: Stop) -> None:
     misplaced = (Finding(f"some_format.{kind}", Severity.WARNING, "block 0 began twice", At(start=7)),)
@@ -184,7 +186,8 @@ def test_no_limit_cut_a_call_that_is_broken_where_an_event_is_misplaced(kind: st
 @pytest.mark.parametrize("rule", ["frame.lenient", "body.lenient"])
 def test_a_call_with_bytes_that_are_no_text_is_not_the_call_that_was_made(rule: str) -> None:
     lenient = (Finding(rule, Severity.WARNING, "a frame holds invalid UTF-8", At(start=7)),)
-    for broken in (call('{"path": "/tmp/\ufffd"}'), call(GOOD)._replace(name="er\ufffd")):
+    for broken in (call('{"path": "/tmp/\ufffd"}'), call(GOOD)._replace(name="er\ufffd"),
+                   call(GOOD)._replace(name="er\udc00")):
         found = effective(replace(reply(Stop.TOOL_CALL, broken), findings=lenient))
         assert found.stop.normalized is Stop.MALFORMED_TOOL_CALL
         assert rules(found) == ["judge.lost_frame"]

@@ -330,3 +330,33 @@ def test_nothing_of_an_unrelated_segment_is_dropped(first: str, second: str, met
     made = join((Segment(first), Segment(second, method, anchor)))
     assert made.text == first + second
     assert bool(made.doubtful_seams) is bool(anchor and second)
+
+
+ITEMS = "".join(f"- item {number % 3}: check the value and continue with the next one\n" for number in range(12))
+CELLS = "  <row><cell>same value</cell><cell>same value</cell></row>\n" * 6
+
+
+@pytest.mark.parametrize("text", [ITEMS, CELLS], ids=["items", "cells"])
+def test_rows_that_come_again_are_never_surely_a_quotation(text: str) -> None:
+    """The model goes on without the words that it was asked for; the rows that follow hold the same words, and the
+    same rows follow these. The last rows cannot show that."""
+    for place in range(ANCHOR_CHARS, len(text) * 2 // 3):
+        made, seam = quoted(text[place:], text[:place])
+        assert made == text or not seam.sure, place
+
+
+def test_the_last_line_of_the_words_behind_unknown_words_is_new_text() -> None:
+    text = "Each of them:\n- item 1: check the value of it"
+    more = " and go on\n- item 2: nothing\n- item 1: check the value of it once more\n"
+    made, seam = quoted(more, text)
+    assert (made, seam.sure) == (text + more, False)
+    for opening in ("", "Sure, here is the rest:\n"):
+        assert quoted(f"{opening}- item 1: check the value of it, then stop.", text)[0] == f"{text}, then stop."
+
+
+def test_words_that_come_twice_behind_unknown_words_are_rows_of_the_text() -> None:
+    words = FOX[-ANCHOR_CHARS:]
+    more = f" sleep. Once more, {words} rest. A third time, {words} stop."
+    made, seam = quoted(more)
+    assert (made, seam.sure) == (FOX + more, False)
+    assert quoted(f"Well then, my friend, {words}{REST}")[0] == FOX + REST

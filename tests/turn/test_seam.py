@@ -543,3 +543,26 @@ def test_a_segment_that_begins_like_a_new_message_leaves_a_doubt(text: str, foll
     for before in (f"{text}\n", f"{text} he said: "):  # such words may go on there
         assert join((Segment(before), Segment(following, Method.HINT))).seams[-1].sure
     assert join((Segment(text), Segment(f" {following}", Method.HINT))).seams[-1].sure
+
+
+LIST = "".join(f"- item {number % 3}: check the value and continue with the next one\n" for number in range(12))
+TABLE = "".join(f"| row | {number % 2} | the same note for every row here |\n" for number in range(10))
+REFRAIN = "Row, row, row your boat, gently down the stream.\nMerrily, merrily, life is but a dream.\n" * 3
+XML = "  <row><cell>same value</cell><cell>same value</cell></row>\n" * 6
+
+
+@pytest.mark.parametrize("text", [LIST, TABLE, REFRAIN, XML], ids=["list", "table", "refrain", "xml"])
+def test_a_text_that_repeats_its_rows_loses_none_wherever_it_is_cut(text: str) -> None:
+    """Of each row the end that stood before the cut comes again, right behind it, as it should."""
+    for place in range(1, len(text)):
+        for method in (Method.HINT, Method.PREFILL):
+            made = join([Segment(text[:place]), Segment(text[place:], method)])
+            assert made.text == text or not made.seams[0].sure, place
+            if method is Method.HINT:
+                assert made.text == text, place
+
+
+def test_an_overlap_with_the_middle_of_a_text_is_cut_all_the_same() -> None:
+    text = "The first chapter begins at the harbour, and the second one in the mountains. "
+    (seam,) = join([Segment(f"{LIST}{text}"), Segment(f"{text}{LIST}", Method.HINT)]).seams
+    assert (seam.decision, seam.cut) == (SeamDecision.OVERLAP, text)

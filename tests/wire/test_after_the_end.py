@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from loop_core import read
+from loop_core import encode_response, read
 from loop_core.reader import Reading
-from loop_core.values import Stop
+from loop_core.values import ChatResponse, Stop, StopReason, ToolCall, Usage
 
 ERROR = {"error": {"type": "server_error", "message": "boom"}}
 
@@ -73,3 +73,37 @@ def test_a_block_behind_message_stop_is_no_part_of_the_answer() -> None:
     assert (reading.stop_reason, reading.response.text) == (Stop.END_TURN, "Hi.")
     assert found(reading, "frame.after_end")
     assert not found(read("anthropic_messages", messages() + event({"type": "ping"})), "frame.after_end")
+
+
+WORDS = {"anthropic_messages": "tool_use", "bedrock_converse": "tool_use", "cohere_chat": "TOOL_CALL",
+         "gemini_interactions": "requires_action"}
+"""Format whose calls have a beginning of their own -> its word for calls."""
+HOLE = '{"path":"/tmp/01234567/89/x"}'
+"""Arguments that still parse where four characters of the path are missing."""
+
+
+def stream_of(api: str) -> list[bytes]:
+    made = ChatResponse(api, (ToolCall("call_1", "look", HOLE, True),), StopReason(Stop.TOOL_CALL, WORDS[api]),
+                        Usage(3, 5), id="a1", model="m")
+    return [each for each in encode_response(api, made, stream=True, chunk=4) if b"[DONE]" not in each]
+
+
+@pytest.mark.parametrize("api", WORDS)
+def test_a_piece_of_a_call_behind_the_end_holds_the_call(api: str) -> None:
+    events = stream_of(api)
+    assert [each.admission for each in read(api, events).calls] == ["ready"]
+    late = next(each for each in events if b"2345" in each)
+    before = [each for each in events if each is not late]
+    assert [each.admission for each in read(api, before).calls] == ["ready"], "no format numbers its pieces"
+    reading = read(api, [*before, late])
+    assert (reading.stop_reason, {each.admission for each in reading.calls}) == (Stop.MALFORMED_TOOL_CALL, {"held"})
+    assert any(each.rule.endswith(".delta_without_start") for each in reading.findings)
+
+
+@pytest.mark.parametrize("api", WORDS)
+def test_a_piece_of_a_call_that_begins_behind_the_end_says_nothing_about_the_answer(api: str) -> None:
+    events = stream_of(api)
+    begin = next(number for number, each in enumerate(events) if b"look" in each)
+    reading = read(api, [*events, *events[begin:]])
+    assert [each.admission for each in reading.calls] == ["ready"]
+    assert "frame.after_end" in {each.rule for each in reading.findings}

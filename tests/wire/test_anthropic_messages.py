@@ -407,10 +407,18 @@ def test_an_answer_that_goes_on_with_nothing_after_its_reason_is_whole(
 ) -> None:
     """Servers send the stop reason before the last block ends, and leave out `message_stop`."""
     for late in (said[-1:], said[-2:]):
-        events = [message_start(), *said[: -len(late)], message_delta(word), *late, *text_block(1, "")]
-        whole = read(API, sse(*events))
-        assert whole.stop_reason == read(API, sse(*events, STOP)).stop_reason != "interrupted"
-        assert [each.admission for each in whole.calls] == admissions
+        for blank in ("", " \n"):
+            events = [message_start(), *said[: -len(late)], message_delta(word), *late, *text_block(1, blank)]
+            whole = read(API, sse(*events))
+            assert whole.stop_reason == read(API, sse(*events, STOP)).stop_reason != "interrupted"
+            assert [each.admission for each in whole.calls] == admissions
+
+
+def test_white_space_of_a_call_after_the_reason_is_a_piece_of_it() -> None:
+    begin, piece, end = call_block(0, '{"a":1}')
+    blank = {**piece, "delta": {**piece["delta"], "partial_json": " "}}
+    cut = read(API, sse(message_start(), begin, piece, message_delta("tool_use"), blank, end))
+    assert (cut.stop_reason, [each.admission for each in cut.calls]) == ("interrupted", ["held"])
 
 
 def test_content_in_message_start_is_not_lost() -> None:

@@ -157,6 +157,26 @@ def test_the_second_end_of_the_first_version_may_be_the_stricter_one() -> None:
     assert decode_response(API, body).stop_reason.normalized is Stop.MAX_TOKENS
 
 
+@pytest.mark.parametrize(("said", "admission", "rules"), [
+    ({}, "ready", []), ({"text": "a"}, "ready", []), ({"text": "ab"}, "ready", ["cohere_chat.text_differs"]),
+    ({"tool_calls": [{"name": "f", "parameters": {"n":  1}}]}, "ready", []),
+    ({"tool_calls": [{"name": "f", "parameters": {"n": 2}}]}, "held", ["cohere_chat.call_differs"]),
+    ({"tool_calls": [{"name": "g", "parameters": {"n": 1}}]}, "held", ["cohere_chat.call_differs"]),
+])
+def test_the_end_of_the_first_version_repeats_the_answer(
+    said: dict[str, Any], admission: str, rules: list[str]
+) -> None:
+    lines = [{"event_type": "text-generation", "text": "a"},
+             {"event_type": "tool-calls-generation", "tool_calls": [{"name": "f", "parameters": {"n": 1}}]},
+             {"event_type": "stream-end", "finish_reason": "COMPLETE", "response": said}]
+    body = [json.dumps({"is_finished": False, **line}).encode() + b"\n" for line in lines]
+    reading = read(API, body)
+    assert (reading.text, [each.admission for each in reading.calls]) == ("a", [admission])
+    assert [each.rule for each in reading.response.findings] == rules
+    begin = len(body[0] + body[1])
+    assert all(f"from byte {begin:,} on" in each.message for each in reading.response.findings)
+
+
 @pytest.mark.parametrize("is_stream", [True, False])
 def test_a_call_of_the_first_version_has_its_own_place(is_stream: bool) -> None:
     call = '{"name": "f", "parameters": {"n": 1}}'

@@ -208,6 +208,23 @@ def test_a_call_that_began_with_other_arguments_is_held(text: str, held: bool) -
     assert (verdict.rule == "gate.contradiction") is (held and text.endswith("}"))
 
 
+@pytest.mark.parametrize(("steps", "admission", "odd"), [
+    ([], "ready", []), ([SAID, CALLED], "ready", []), ([CALLED], "ready", []),
+    ([SAID, {**CALLED, "arguments": {"n": 2}}], "held", ["call_differs"]),
+    ([SAID, {**CALLED, "id": "c2", "arguments": {"n": 2}}], "ready", []),
+    ([{"type": "model_output", "content": [{"type": "text", "text": "Hello, you."}]}], "ready", ["text_differs"]),
+])
+def test_an_end_that_repeats_the_steps_is_compared_with_them(
+    steps: list[dict[str, Any]], admission: str, odd: list[str]
+) -> None:
+    text = {"type": "text", "text": "Hello."}
+    said = [{**each, "index": 1} for each in streamed(text, begun={"type": "model_output"})]
+    call = streamed({"type": "arguments_delta", "arguments": '{"n":1}'}, begun={**CALLED, "arguments": {}})
+    reading = read(API, sse(CREATED, *said, *call, completed("requires_action", steps=steps)))
+    assert (reading.text, [each.admission for each in reading.calls]) == ("Hello.", [admission])
+    assert rules(reading.response) == odd
+
+
 def test_a_cut_call_is_held() -> None:
     tools = (Tool("f", {"type": "object"}),)
     request = Request(API, (Message(Role.USER, (TextPart("Go."),)),), "m", tools)

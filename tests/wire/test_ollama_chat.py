@@ -209,6 +209,13 @@ def test_the_word_of_a_later_answer_is_not_about_one_that_ended_without_a_word()
         assert (response.text, [call.closed for call in response.tool_calls]) == ("Hi", [False])
 
 
+@pytest.mark.parametrize(("more", "stop"), [((), Stop.MAX_TOKENS), ((line("!"),), Stop.INTERRUPTED)])
+def test_an_end_without_a_word_that_is_sent_again_with_a_cut_was_cut(more: tuple[Any, ...], stop: Stop) -> None:
+    response = decode(lines(line("Hi", tool_calls=[CALL]), {**line(""), "done": True}, *more, end("length")))
+    assert (response.stop_reason.normalized, response.text) == (stop, "Hi")
+    assert ("frame.after_end" in rules(response)) is bool(more)
+
+
 def test_the_tokens_of_a_later_answer_are_not_those_of_the_first() -> None:
     first, second = ({**end("stop"), "eval_count": count} for count in (3, 900))
     response = decode(lines(line("Hi"), first, line("!"), second))

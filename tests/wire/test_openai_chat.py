@@ -578,6 +578,10 @@ def test_what_comes_after_the_reason_is_not_covered_by_it() -> None:
     assert rules(response) == {"after_stop"}
     response = read(sse(chunk({"content": "Hi"}), chunk({}, "tool_calls"), calls(start(arguments=A))))
     assert [call.closed for call in response.tool_calls] == [False]
+    response = read(sse(calls(more_of(A)), chunk({}, "tool_calls"), calls(start(arguments=""))))
+    assert [(call.name, call.closed) for call in response.tool_calls] == [("f", False)]
+    response = read(sse(calls(start(arguments=A)), chunk({}, "tool_calls"), calls(start(arguments=""))))
+    assert [(call.name, call.closed) for call in response.tool_calls] == [("f", True)]
     response = read(sse(calls(start(arguments='{"a"')), chunk({}, "stop"), calls(more_of(":1}")), chunk({}, "stop")))
     assert [call.closed for call in response.tool_calls] == [True]
 
@@ -594,6 +598,16 @@ def test_an_answer_that_goes_on_after_its_reason_and_has_no_end_was_cut(more: di
     assert read(sse(*events, usage, chunk(more), done=False)).stop_reason.normalized is Stop.INTERRUPTED
     capped = read(sse(events[0], chunk({}, "length"), chunk(more), done=False))
     assert capped.stop_reason.normalized is Stop.MAX_TOKENS
+
+
+@pytest.mark.parametrize(("said", "word", "stop"), [
+    ({"content": "Hi"}, "stop", Stop.END_TURN), ({"tool_calls": [start(arguments=A)]}, "tool_calls", Stop.TOOL_CALL),
+])
+def test_white_space_after_the_reason_is_nothing_that_was_still_to_come(
+    said: dict[str, Any], word: str, stop: Stop
+) -> None:
+    found = read(sse(chunk(said), chunk({}, word), chunk({"content": " \n"}), done=False))
+    assert (found.stop_reason.normalized, rules(found)) == (stop, set())
 
 
 def test_the_signature_of_gemini_goes_with_its_call() -> None:

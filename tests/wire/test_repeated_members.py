@@ -74,6 +74,34 @@ def test_the_event_that_begins_a_call_names_it_once(api: str) -> None:
     assert admissions(body.replace(b'"name":"look"', b'"name":"erase","name":"look"'), api) == ["held"]
 
 
+PIECES = {
+    "openai_chat": ("tool_calls", '"arguments":"{\\"at\\":1}"'),
+    "anthropic_messages": ("tool_use", '"partial_json":"{\\"at\\":1}"'),
+    "openai_responses": ("completed", '"delta":"{\\"at\\":1}"'),
+}
+"""Format -> its word for calls, and the member that holds a piece of arguments."""
+
+
+@pytest.mark.parametrize("api", PIECES)
+def test_a_piece_of_a_call_names_its_members_once(api: str) -> None:
+    word, member = PIECES[api]
+    made = ChatResponse(api, (ToolCall("call_1", "look", '{"at":1}', True),), StopReason(Stop.TOOL_CALL, word),
+                        Usage(3, 5), id="a1", model="m")
+    body = b"".join(encode_response(api, made, stream=True))
+    other = member.replace("1}", "2}").encode()
+    assert admissions(body, api) == ["ready"]
+    assert admissions(body.replace(member.encode(), other + b"," + member.encode(), 1), api) == ["held"]
+    assert admissions(body.replace(member.encode(), f"{member},{member}".encode(), 1), api) == ["ready"]
+
+
+def test_a_piece_of_a_call_names_its_members_once_in_lines_of_converse() -> None:
+    body = (b'{"contentBlockStart":{"contentBlockIndex":0,"start":{"toolUse":{"toolUseId":"t","name":"f"}}}}\n'
+            b'{"contentBlockDelta":{"contentBlockIndex":0,"delta":{"toolUse":{"input":"{}"}}}}\n'
+            b'{"contentBlockStop":{"contentBlockIndex":0}}\n{"messageStop":{"stopReason":"tool_use"}}\n')
+    assert admissions(body, "bedrock_converse") == ["ready"]
+    assert admissions(body.replace(b'"input":', b'"input":"{","input":'), "bedrock_converse") == ["held"]
+
+
 def test_the_parser_of_pydantic_sees_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the engine is installed alone there is no jiter."""
     monkeypatch.setitem(sys.modules, "jiter", None)

@@ -37,7 +37,7 @@ from loop_core.wire.anthropic_messages.table import (
     flatten,
     read_block,
 )
-from loop_core.wire.body import compact, token_count
+from loop_core.wire.body import compact, mapping_of, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
 
@@ -65,6 +65,7 @@ class Decoder(base.Decoder):
         self._earlier = 0  # so many blocks are of messages before the one that is read
         self._sizes: list[int] = []  # the number of pieces of each block when the last stop reason came
         self._counts: dict[str, int] = {}
+        self._begins_again = False  # whether a message or a block began after the end
         self._refusal: str | None = None
         self._tail: int | None = None  # where the first message_delta begins: no block reaches beyond it
         self._parts: list[ResponsePart] = []  # of a whole body
@@ -74,7 +75,7 @@ class Decoder(base.Decoder):
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one SSE event; its name repeats its `type`."""
         kind = event.get("type")
-        if self.saw_done and kind != "error" and name != "error":
+        if self.saw_done and kind != "error" and name != "error" and not self._is_late_piece(event, kind):
             if kind != "ping":
                 self.after_end()
         elif kind == "content_block_delta":
@@ -85,7 +86,7 @@ class Decoder(base.Decoder):
                 piece = delta[block.field]
                 if type(piece) is str:
                     block.append(piece)
-                    return True
+                    return block.field != "partial_json"
             self._other_delta(event, block, delta)
         elif kind == "content_block_start":
             self._start_block(event)
@@ -105,6 +106,13 @@ class Decoder(base.Decoder):
             self._quirk("unknown_event", f"an event of type {kind!r} is not known")
         self._base_resp(event)
         return False
+
+    def _is_late_piece(self, event: Any, kind: Any) -> bool:
+        """Whether an event behind the end holds a piece of a call, and no block began there to which it could belong:
+        a call before the end may lack it."""
+        self._begins_again = self._begins_again or kind in ("message_start", "content_block_start")
+        piece = mapping_of(event.get("delta")).get("partial_json")
+        return bool(piece) and kind == "content_block_delta" and not self._begins_again
 
     def on_body(self, body: Any) -> None:
         """Reads a whole message or an error (already read by the base class)."""
@@ -149,10 +157,12 @@ class Decoder(base.Decoder):
                              evidence=(*stop.evidence, Evidence(f"{API}.{UNNAMED}", self.raw_at)))
 
     def _went_on(self) -> bool:
-        """Whether characters, or a block that is not for characters alone, arrived after the last stop reason."""
-        old = len(self._sizes)
-        return any(any(block.chunks[self._sizes[at] if at < old else 0 :]) or (at >= old and block.type not in _PROSE)
-                   for at, block in enumerate(self._order))
+        """Whether more than white space in a text, or a block that is not for text alone, arrived after the last stop
+        reason."""
+        sizes = [*self._sizes, *[0] * (len(self._order) - len(self._sizes))]
+        late = [(block, "".join(block.chunks[size:])) for block, size in zip(self._order, sizes, strict=True)]
+        return (any(text.strip() if block.type in _PROSE else text for block, text in late)
+                or any(block.type not in _PROSE for block in self._order[len(self._sizes) :]))
 
     def _after_fallback(self, parts: list[ResponsePart], limit: int) -> list[ResponsePart]:
         """Reports which model wrote which part; returns the parts without calls of a model that handed over."""

@@ -28,7 +28,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.bedrock_converse.table import API, EVENTS, FIELDS, SERVER_TOOL, STOP_REASONS, completes, unwrap
-from loop_core.wire.body import compact, string, token_count
+from loop_core.wire.body import compact, mapping_of, string, token_count
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.framing import Framing
@@ -182,12 +182,13 @@ class Decoder(base.Decoder):
         self._parts: list[ResponsePart] = []  # of a whole body
         self._tail: int | None = None  # where messageStop begins: no block reaches beyond it
         self._stopped = False
+        self._begins_again = False  # whether a block began after the end
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one frame, named by its `:event-type`, or one JSON line, named by its only key."""
         if name is None:
             name, event = unwrap(event)
-        if self._stopped and name in _BLOCK_EVENTS:
+        if self._stopped and name in _BLOCK_EVENTS and not self._is_late_piece(event, name):
             self.after_end()
         elif name == "contentBlockDelta":
             delta = event["delta"]
@@ -198,7 +199,7 @@ class Decoder(base.Decoder):
                     piece = piece.get(block.inner)
                 if type(piece) is str and len(delta) == 1:
                     block.append(piece)
-                    return True
+                    return block.kind != "toolUse"
             self._other_delta(event, block, delta)
         elif name == "contentBlockStart":
             self._start_block(event)
@@ -261,7 +262,15 @@ class Decoder(base.Decoder):
 
     # -- events --------------------------------------------------------------------------------------------------
 
+    def _is_late_piece(self, event: Any, name: str) -> bool:
+        """Whether an event behind the end holds a piece of a call, and no block began there to which it could belong:
+        a call before the end may lack it."""
+        self._begins_again = self._begins_again or name == "contentBlockStart"
+        piece = mapping_of(mapping_of(event.get("delta")).get("toolUse")).get("input")
+        return bool(piece) and name == "contentBlockDelta" and not self._begins_again
+
     def _begin_message(self) -> None:
+        self._begins_again = self._begins_again or self._stopped
         if self._order:
             # A gateway that asks again writes the second message behind the first: no word is about that one's calls.
             self._quirk("second_message", "another message begins before the first one ended")

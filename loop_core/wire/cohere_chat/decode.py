@@ -25,6 +25,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.body import list_of, mapping_of, string, token_count, word
+from loop_core.wire.copies import compare
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.framing import Framing
 from loop_core.wire.json_values import NDJSON, slice_of
@@ -170,14 +171,20 @@ class Decoder(base.Decoder):
         self._order: list[GrowingPart] = []
         self._calls: dict[Any, GrowingPart] = {}
         self._parts: list[ResponsePart] = []  # that came whole
+        self._begins_again = False  # whether a message or a call began after the end
+        self._repeated: list[ResponsePart] = []  # what the last event of version 1 says once more
+        self._repeated_at = At()  # the place of that event
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one event of either version."""
         at = self.at()
         kind = string(event.get("type")) or string(event.get("event_type"))
         if self.saw_done and (kind in EVENTS or kind in FIRST_EVENTS) and kind not in LAST_EVENTS:
-            self.after_end()
-            return
+            self._begins_again = self._begins_again or kind in ("message-start", "tool-call-start")
+            # A piece of a call that did not begin here: a call before the end may lack it.
+            if kind != "tool-call-delta" or self._begins_again:
+                self.after_end()
+                return
         self.id = self.id or word(event.get("id")) or word(event.get("generation_id"))
         delta = mapping_of(event.get("delta"))
         message = mapping_of(delta.get("message"))
@@ -233,12 +240,15 @@ class Decoder(base.Decoder):
             at = self.at("message", "tool_calls", number)
             self._parts.append(ToolCall(word(mapping_of(call).get("id")), string(function.get("name")) or "", whole,
                                         closed=bool(self.raw), form=ArgsForm.STRING, at=at))
-        self._version_1_calls(body)
+        self._parts += self._version_1_calls(body)
 
     def build(self) -> ChatResponse:
         """The response, as far as it arrived."""
         grown = [part for growing in self._order if (part := growing.part()) not in (TextPart(""), ReasoningPart(""))]
-        return self.response((*grown, *self._parts))
+        parts, different = compare([*grown, *self._parts], self._repeated, self._repeated_at)
+        for found in different:
+            self.find(f"{API}.{found.rule}", found.message, found.at, found.severity)
+        return self.response(parts)
 
     def _choose(self, final: bool = False) -> Framing | None:
         head = self._head.lstrip()
@@ -298,18 +308,25 @@ class Decoder(base.Decoder):
             self._add(TextPart, event.get("text"), self.at())
         elif kind == "stream-end":
             self._end(event, self.at("finish_reason"))
-            self._count(mapping_of(mapping_of(event.get("response")).get("meta")))
+            response = mapping_of(event.get("response"))
+            self._count(mapping_of(response.get("meta")))
+            if not self.saw_done:  # it repeats the answer
+                text = word(response.get("text"))
+                self._repeated = [*([TextPart(text)] if text else []), *self._version_1_calls(event, "response")]
+                self._repeated_at = self.at()
             self.saw_done = True
         # This event holds the calls whole, so the `tool-calls-chunk` events before it are not read.
         elif kind == "tool-calls-generation":
-            self._version_1_calls(event)
+            self._parts += self._version_1_calls(event)
 
-    def _version_1_calls(self, holder: Mapping[str, Any]) -> None:
+    def _version_1_calls(self, holder: Mapping[str, Any], *path: str) -> list[ToolCall]:
         """Reads calls of version 1, which are whole, have no ids, and have an object as arguments."""
-        text = self.text()
+        text, calls = self.text(), []
+        for key in path:
+            holder = mapping_of(holder.get(key))
         for number, call in enumerate(list_of(holder.get("tool_calls"))):
             if isinstance(call, dict):
-                at = self.at("tool_calls", number)
-                self._parts.append(ToolCall(None, string(call.get("name")) or "",
-                                            slice_of(text, "tool_calls", number, "parameters"), closed=True,
-                                            form=ArgsForm.OBJECT, at=at))
+                place: tuple[str | int, ...] = (*path, "tool_calls", number)
+                calls.append(ToolCall(None, string(call.get("name")) or "", slice_of(text, *place, "parameters"),
+                                      closed=True, form=ArgsForm.OBJECT, at=self.at(*place)))
+        return calls

@@ -111,7 +111,7 @@ class Decoder(base.Decoder):
                     # Chunks have running totals: the last counts hold, and a usage without counts removes none.
                     if "promptTokenCount" in usage or not _COUNTED.isdisjoint(usage):
                         self._counts = usage
-                    return True
+                    return path is None
             except (KeyError, TypeError, ValueError):
                 pass  # it has another shape
         if self.frame[0] == self._call_chunk:

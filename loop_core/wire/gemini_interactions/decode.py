@@ -26,6 +26,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.body import compact, conflicting_arguments, list_of, mapping_of, token_count, word
+from loop_core.wire.copies import compare
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions.table import (
     API,
@@ -205,16 +206,18 @@ class Decoder(base.Decoder):
         self._order: list[GrowingStep] = []
         self._open: dict[Any, GrowingStep] = {}
         self._parts: list[ResponsePart] = []  # of a whole interaction
+        self._repeated_at = At()  # the place of the event that holds a whole interaction
         self._pending: tuple[str, At] | None = None  # the status of an interaction that is still being made
         self._tail: int | None = None  # where the last event begins: no step reaches beyond it
         self._token: str | None = None
+        self._begins_again = False  # whether a step began after the end
 
     # -- events --------------------------------------------------------------------------------------------------
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one event; its name repeats its `event_type`."""
         kind = event.get("event_type") or name or ""
-        if self._tail is not None and (kind in DELTAS or kind in STARTS or kind in STOPS):
+        if self._tail is not None and self._is_late(event, kind):
             self.after_end()
         elif kind in DELTAS:
             delta = event["delta"]
@@ -240,6 +243,13 @@ class Decoder(base.Decoder):
             self.fail(error, self.at("error"))
         else:
             self._quirk("unknown_event", f"an event of type {str(kind)[:80]!r} is not known")
+
+    def _is_late(self, event: Any, kind: str) -> bool:
+        """Whether an event behind the end is no part of the answer. A piece of arguments is one if no step began there
+        to which it could belong: a call before the end may lack it."""
+        self._begins_again = self._begins_again or kind in STARTS
+        is_piece = kind in DELTAS and bool(mapping_of(event.get("delta")).get("arguments"))
+        return (kind in DELTAS or kind in STARTS or kind in STOPS) and (self._begins_again or not is_piece)
 
     def _begin_interaction(self, ident: str | None) -> None:
         if not self._order or (ident is not None and ident == self.id):
@@ -304,8 +314,9 @@ class Decoder(base.Decoder):
             if error is not None:
                 self.fail(error, self.at(*path, "errors", 0))
         steps = value.get("steps")
-        if last and self.streaming and not self._order:
-            self._steps(steps, (*path, "steps"))  # nothing was streamed but the end, which holds it all
+        if last and self.streaming and not self._parts:
+            self._steps(steps, (*path, "steps"))  # the end may hold all once more, or for the first time
+            self._repeated_at = self.at()
 
     def _status(self, status: Any, at: At, *, last: bool) -> None:
         status_word = word(status)
@@ -339,7 +350,13 @@ class Decoder(base.Decoder):
     def build(self) -> ChatResponse:
         """The response as far as it was read."""
         limit = self.size if self._tail is None else self._tail
-        parts = self._parts + [part for step in self._order for part in step.parts(limit)]
+        parts = [part for step in self._order for part in step.parts(limit)]
+        if parts and self.streaming:
+            parts, different = compare(parts, self._parts, self._repeated_at)
+            for found in different:
+                self.find(f"{API}.{found.rule}", found.message, found.at, found.severity)
+        else:
+            parts = self._parts
         if self.raw is None and self.background and self._pending is not None:
             self.raw, self.raw_at = self._pending  # the stream was lost; the interaction goes on, and can be fetched
         if self.raw == "requires_action" and not any(type(part) is ToolCall for part in parts):

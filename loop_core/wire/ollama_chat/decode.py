@@ -25,8 +25,8 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import list_of, string, token_count, word
-from loop_core.wire.failures import StopRow, read_error
+from loop_core.wire.body import list_of, mapping_of, string, token_count, word
+from loop_core.wire.failures import PASSING, StopRow, read_error
 from loop_core.wire.framing import Frame
 from loop_core.wire.json_values import NDJSON, byte_span, path_of, slice_of
 from loop_core.wire.reads import FactRow
@@ -117,6 +117,7 @@ class Decoder(base.Decoder):
         self._ended = 0  # so many items were there when the last reason arrived
         self._first: Frame | None = None  # the first line
         self._done_at: At | None = None
+        self._begins_again = False  # whether content came after the end
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one line. Nearly all lines carry one piece of text or thinking and nothing else that is new."""
@@ -152,9 +153,10 @@ class Decoder(base.Decoder):
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _read(self, line: dict[str, Any]) -> None:
-        ended = self._done_at is not None
-        if ended:
+        ended, brings_word = self._done_at is not None, self._brings_word(line)
+        if ended and not brings_word:
             self.after_end()
+            self._begins_again = True
         if "error" in line or (self.http_status or 0) >= 400:
             error = read_error(line, self.http_status)
             if error is not None:
@@ -164,10 +166,20 @@ class Decoder(base.Decoder):
         if isinstance(message, dict) and not ended:
             self._message(message)
         if line.get("done") is True:
-            self._take_end(line)
+            self._take_end(line, brings_word)
         elif line.get("done_reason") is not None:
             self.find("ollama_chat.reason_before_done", "a done_reason stands in a line that is not done",
                       self.at("done_reason"))
+
+    def _brings_word(self, line: Mapping[str, Any]) -> bool:
+        """Whether a line brings the word of an answer that has none yet. Behind an end without a word only a word that
+        says less than `stop` is one, and only if no content shows that another answer began: no server ends an answer
+        without a word that it still has."""
+        if self.raw or line.get("done") is not True or line.get("done_reason") is None:
+            return False
+        message, reason = mapping_of(line.get("message")), string(line["done_reason"])
+        again = self._begins_again or any(message.get(name) for name in (*_FIELDS, "tool_calls"))
+        return self._done_at is None or not (again or self.map_word(reason, None).normalized in PASSING)
 
     def _message(self, message: dict[str, Any]) -> None:
         for field in _FIELDS:
@@ -205,15 +217,15 @@ class Decoder(base.Decoder):
             self.find("ollama_chat.string_arguments", "arguments are a string", at, Severity.INFO)
         return ToolCall(word(call.get("id")), string(function.get("name")) or "", arguments, form=form, at=at)
 
-    def _take_end(self, line: dict[str, Any]) -> None:
-        late, self._kind = self._done_at is not None, None
+    def _take_end(self, line: dict[str, Any], brings_word: bool) -> None:
+        self._kind = None
         self._done_at = self._done_at or self.at("done")
         counts = [token_count(line.get(name)) for name in ("prompt_eval_count", "eval_count")]
         if counts != [None, None] and self.usage is None:
             self.usage = Usage(*counts)
         reason = line.get("done_reason")
-        # The word of a later answer may be stricter. But an answer that ended without a word gets none from another.
-        if reason is not None and (self.raw or not late):
+        # The word of a later answer may be stricter. But one that ended without a word gets no `stop` from another.
+        if reason is not None and (self.raw or brings_word):
             self.end_with(reason if isinstance(reason, str) else json.dumps(reason), self.at("done_reason"))
             self._ended = len(self._items) if self.raw else 0
 

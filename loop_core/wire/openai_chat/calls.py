@@ -52,7 +52,7 @@ class GrowingCall:
         self.signature: str | None = None
         self.at = at
         self.late = False
-        """Whether a piece of the call came after the stop reason."""
+        """Whether a piece of the call, or its name, came after the stop reason."""
         self.unended = False
         """Whether another answer began before the one that holds the call had ended."""
         self.orphan = False
@@ -217,9 +217,12 @@ class CallAssembly:
         return call
 
     def _fill(self, call: GrowingCall, value: Mapping[str, Any], name: str | None, piece: Any, text: Text) -> None:
+        before = call.id, call.name
         call.id = call.id or _word(value.get("id"))
         if name and name != call.name:
             call.name += name
+        if self._sealed and before != (call.id, call.name):
+            call.late = True
         signature = _signature(value)
         if signature:
             call.signature = signature

@@ -89,8 +89,10 @@ class GrowingChoice:
 
     @property
     def late(self) -> bool:
-        """Whether text or a piece of a call arrived after the finish reason."""
-        return bool(self.raw) and (len(self.text) > self._length or any(call.late for call in self.calls.opened))
+        """Whether text or a piece of a call arrived after the finish reason. White space alone is no text that was
+        still to come."""
+        said_more = any(piece.strip() for piece in self.text[self._length :])
+        return bool(self.raw) and (said_more or any(call.late for call in self.calls.opened))
 
     @property
     def progress(self) -> int:

@@ -186,7 +186,7 @@ class Decoder(Base):
                         state.text.append(text)
                     return True
                 if delta and state.append(delta):
-                    return True
+                    return "tool_calls" not in delta
         except (KeyError, TypeError, ValueError, AttributeError):
             pass  # some other chunk
         self._chunk(event, name)

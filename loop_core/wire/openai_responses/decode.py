@@ -24,7 +24,8 @@ from loop_core.wire.base import Decoder as BaseDecoder
 from loop_core.wire.body import mapping_of, string, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import pointer
-from loop_core.wire.openai_responses.items import GrowingItem, call_id, read
+from loop_core.wire.openai_responses.growing import GrowingItem, call_id, is_call, streamed_items, with_omitted
+from loop_core.wire.openai_responses.items import read
 from loop_core.wire.openai_responses.table import (
     API,
     BACKGROUND,
@@ -57,11 +58,19 @@ class Decoder(BaseDecoder):
         """Whether a terminal event or a whole body was read."""
         self._next_began = False
         """Whether another response began behind the end of this one."""
+        self._pending: tuple[str | None, At | None] = None, None
+        """The status of a response that is still being made, and its place."""
         self._status: str | None = None
         self._reason: str | None = None
         """The `incomplete_details.reason` of the last response object; None if it has none."""
         self._cut_item: At | None = None
         """The place where an item of a completed response says that it is incomplete; None if none does."""
+        self._next: int | None = None
+        """The number that the next event has to have; None before the first one that has a number."""
+        self._first = 0
+        """The number of the first event of the answer."""
+        self._counts = True
+        """Whether the first two numbers follow each other, as they do for a server that counts its events."""
         self._holder: tuple[str, ...] = ()
         """The path of the last `response` object in its event; empty in a whole body."""
 
@@ -70,6 +79,11 @@ class Decoder(BaseDecoder):
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one event; the pieces of a text or a payload are only appended."""
         kind = event.get("type") or name or ""
+        number = event.get("sequence_number")
+        if self._next is not None and number == self._next:
+            self._next += 1
+        else:
+            self._miscount(number, kind)
         if self._ended and self._is_late(event, kind):
             self.after_end()
             return False
@@ -82,14 +96,16 @@ class Decoder(BaseDecoder):
             text = event["delta"]
             if type(text) is str:
                 pieces.append(text)
-            return True
+            return bool(delta[1])  # the pieces of a call have no index
         if kind in ("response.output_item.added", "response.output_item.done"):
             self._item(event, kind)
         elif kind in DONES:
             field, index, value = DONES[kind]
             text = event.get(value)
             if type(text) is str:
-                self._find(event, field).finals[field, _index(event.get(index))] = text
+                item = self._find(event, field)
+                item.finals[field, _index(event.get(index))] = text
+                item.begins.setdefault((field, True), self.frame[2])
         elif isinstance(event.get("response"), Mapping):
             if self._order and self._begins_another(event, kind):
                 self._leave()
@@ -97,6 +113,31 @@ class Decoder(BaseDecoder):
         elif kind == "error" or event.get("error") or event.get("object") == "error":
             self._failure(event)
         return False
+
+    def _miscount(self, number: Any, kind: str) -> None:
+        """Reads a number that does not follow the one before. If that is inside a call, a piece of the call may be
+        missing or have come twice, and its arguments may parse all the same."""
+        expected = self._next
+        if type(number) is not int or not self._counts:
+            return
+        self._next = number + 1
+        if expected is None or kind == BEGIN:
+            self._first = number
+            return
+        if expected == self._first + 1:
+            self._counts = False
+            return
+        open_calls = [item for item in self._order[self._earlier :] if not item.done and is_call(item.value)]
+        if not open_calls:
+            return
+        for item in open_calls:
+            item.gap = True
+        if number > expected:
+            lost = f"event {expected} is" if number == expected + 1 else f"events {expected} to {number - 1} are"
+            self.find("openai_responses.event_missing", f"{lost} missing inside a call", self.at())
+        else:
+            message = f"event {number} comes behind event {expected - 1} inside a call"
+            self.find("openai_responses.event_repeated", message, self.at())
 
     def _is_late(self, event: Mapping[str, Any], kind: str) -> bool:
         """Whether an event behind the end is no part of the answer. A second end is read, since it may be the stricter
@@ -122,6 +163,7 @@ class Decoder(BaseDecoder):
 
     def _open(self, key: tuple[Any, str, Any], event: Mapping[str, Any]) -> list[str]:
         item = self._find(event, key[1])
+        item.begins.setdefault((key[1], False), self.frame[2])
         pieces = self._pieces[key] = item.pieces.setdefault((key[1], _index(key[2])), [])
         return pieces
 
@@ -169,7 +211,7 @@ class Decoder(BaseDecoder):
         elif not self._ended:
             self._last = response
             if status is None or status in PENDING:
-                self.raw, self.raw_at, self._status = status, at, status
+                self._pending, self._status = (status, at), status
             else:
                 self.find("openai_responses.early_status", f"an event before the last says {status[:40]!r}", at)
 
@@ -223,39 +265,34 @@ class Decoder(BaseDecoder):
             self._order = self._merge_items(output, ("output",))
 
     def _merge_items(self, output: list[Any], path: tuple[str, ...]) -> list[GrowingItem]:
-        """The items of the final response; each keeps the pieces that were streamed for it."""
-        by_id: dict[Any, GrowingItem] = {}
-        for item in self._order:
-            for key in (item.value.get("id"), call_id(item.value)):
-                if key:
-                    by_id.setdefault(key, item)
+        """The items of the final response; each keeps what was streamed for it."""
         frame, at = self.frame[0], self.at()
+        values = {index: value for index, value in enumerate(output) if isinstance(value, dict)}
+        if len(values) < len(output):
+            self.find("openai_responses.item_shape", "an output item is not an object", at)
+        streamed = streamed_items(self._order, list(values.values()))
         merged: list[GrowingItem] = []
-        for index, value in enumerate(output):
-            if not isinstance(value, dict):
-                self.find("openai_responses.item_shape", "an output item is not an object", at)
-                continue
+        for (index, value), before in zip(values.items(), streamed, strict=True):
             place = at._replace(pointer=pointer(*path, index))
-            item = GrowingItem(value, frame, (*path, index), place, True)
-            # By id, not by place: the final list may lack items, and then the others move up.
-            before = by_id.get(value.get("id")) or by_id.get(call_id(value))
+            item = before or GrowingItem(value, frame, (*path, index), place, True)
             if before is not None:
-                item.pieces, item.finals = before.pieces, before.finals
+                item.replace(value, frame, (*path, index), place)
             merged.append(item)
-        named = {key for item in merged for key in (item.value.get("id"), call_id(item.value)) if key}
-        for item in self._order:
-            lost = call_id(item.value)
-            if lost and lost not in named and item.value.get("id") not in named:
-                # Calls are known by an id that must be answered, so one that the end forgets is not simply gone.
+        whole, omitted = with_omitted(self._order, merged)
+        for item in omitted:
+            if call_id(item.value):
                 self.find("openai_responses.call_omitted", "the end leaves out a call that was streamed", item.at)
                 item.done = False
-                merged.append(item)
-        return merged
+            else:
+                self.find("openai_responses.text_omitted", "the end leaves out a text that was streamed", item.at)
+        return whole
 
     # -- the response --------------------------------------------------------------------------------------------
 
     def build(self) -> ChatResponse:
         """The response as far as it was read."""
+        if not self._ended:
+            self.raw, self.raw_at = self._pending
         completed = self._ended and self._status == "completed"
         answered = frozenset(
             key for item in self._order

@@ -6,13 +6,11 @@ verbatim JSON.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from loop_core.values import (
     ArgsForm,
-    At,
     CallKind,
     OpaquePart,
     ReasoningPart,
@@ -21,50 +19,20 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.body import string
-from loop_core.wire.json_values import slice_of
+from loop_core.wire.body import compact, string
+from loop_core.wire.copies import Copy, difference
+from loop_core.wire.openai_responses.growing import (
+    GrowingItem,
+    call_id,
+    other_item,
+    other_name,
+    other_words,
+    payload,
+)
 from loop_core.wire.openai_responses.table import CLIENT_ITEMS, KNOWN_RESULTS, SERVER_ITEMS, runs_itself
 
-_MOST_CHARS = 80
-"""The largest number of characters of a text that a finding shows."""
-
-
-class GrowingItem:
-    """One output item: its latest JSON, the pieces of its deltas, and whether it ended."""
-
-    __slots__ = ("at", "done", "finals", "frame", "path", "pieces", "value")
-
-    def __init__(self, value: Mapping[str, Any], frame: bytes, path: tuple[str | int, ...], at: At, done: bool) -> None:
-        self.value = value
-        self.frame = frame
-        """The JSON text that holds `value`, at `path`."""
-        self.path = path
-        self.at = at
-        self.done = done
-        """Whether the provider ended the item or listed it in its final response."""
-        self.pieces: dict[tuple[str, int], list[str]] = {}
-        self.finals: dict[tuple[str, int], str] = {}
-
-    def replace(self, value: Mapping[str, Any], frame: bytes, path: tuple[str | int, ...], at: At) -> None:
-        """Replaces the announced item by the ended one."""
-        self.value, self.frame, self.path, self.at, self.done = value, frame, path, at, True
-
-    def streamed_values(self, *fields: str) -> list[tuple[int, str, str]]:
-        """The streamed values of these fields, as (index, field, text) in order; a whole value that repeats the pieces
-        replaces them."""
-        keys = sorted({key for key in (*self.pieces, *self.finals) if key[0] in fields}, key=lambda key: key[1])
-        return [(key[1], key[0], self.finals.get(key, "".join(self.pieces.get(key, ())))) for key in keys]
-
-    def verbatim(self, *more: str | int) -> str:
-        """The JSON characters of the item, or of a value inside it, as received."""
-        text = self.frame.decode("utf-8", "replace").lstrip("\ufeff")
-        found = slice_of(text, *self.path, *more)
-        if found is not None:
-            return found
-        value: Any = self.value
-        for key in more:
-            value = value[key]
-        return json.dumps(value, ensure_ascii=False)
+Quirk = tuple[str, str, Severity]
+"""A finding about an item, as rule, message and severity."""
 
 
 class ItemReading(NamedTuple):
@@ -72,8 +40,7 @@ class ItemReading(NamedTuple):
 
     parts: Sequence[ResponsePart] = ()
     refusal: str = ""
-    quirk: tuple[str, str, Severity] | None = None
-    """A finding about the item, as rule, message and severity; None if there is none."""
+    quirk: Quirk | None = None
 
 
 def closes(value: Mapping[str, Any], ended: bool) -> bool:
@@ -109,9 +76,9 @@ def read(item: GrowingItem, ended: bool, result_ids: frozenset[str]) -> ItemRead
     if kind in SERVER_ITEMS or (kind in CLIENT_ITEMS and runs_itself(item.value, result_ids)):
         name = item.value.get("name")
         own = name if isinstance(name, str) and name else SERVER_ITEMS.get(kind) or CLIENT_ITEMS[kind]
-        return ItemReading((_item_as_call(item, own, CallKind.SERVER, ended),))
+        return _item_as_call(item, own, CallKind.SERVER, ended)
     if kind in CLIENT_ITEMS:
-        return ItemReading((_item_as_call(item, CLIENT_ITEMS[kind], CallKind.CUSTOM, ended),))
+        return _item_as_call(item, CLIENT_ITEMS[kind], CallKind.CUSTOM, ended)
     quirk = None
     if kind not in KNOWN_RESULTS:
         quirk = ("openai_responses.unknown_item", f"an output item is of an unknown type: {kind[:80]}",
@@ -119,22 +86,23 @@ def read(item: GrowingItem, ended: bool, result_ids: frozenset[str]) -> ItemRead
     return ItemReading((OpaquePart(kind, item.verbatim()),), quirk=quirk)
 
 
-def call_id(value: Mapping[str, Any]) -> str | None:
-    """The id that a result has to name; None if it is missing or empty (xAI sends empty ids)."""
-    return string(value.get("call_id")) or None
-
-
 def _message(item: GrowingItem) -> ItemReading:
+    parts, refusal = _message_parts(item)
+    text = "".join([part.text for part in parts if type(part) is TextPart]) + refusal
+    other = other_words(item, text)
+    if other is None:
+        return ItemReading(parts, refusal)
+    message = difference("a message", text, other)
+    return ItemReading(parts, refusal, ("openai_responses.text_differs", message, Severity.WARNING))
+
+
+def _message_parts(item: GrowingItem) -> tuple[list[ResponsePart], str]:
     content = item.value.get("content")
-    if isinstance(content, str):
-        return ItemReading((TextPart(content),))
-    if not (isinstance(content, list) and content and (item.done or not item.pieces)):
-        found = item.streamed_values("text", "refusal")
-        return ItemReading([TextPart(text) for _, field, text in found if field == "text"],
-                    "".join(text for _, field, text in found if field == "refusal"))
     parts: list[ResponsePart] = []
     refusal = ""
-    for index, part in enumerate(content):
+    if isinstance(content, str) and (content or not item.pieces):
+        return [TextPart(content)], ""
+    for index, part in enumerate(content if isinstance(content, list) and (item.done or not item.pieces) else ()):
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "refusal":
             refusal += string(part.get("refusal")) or ""
@@ -142,7 +110,12 @@ def _message(item: GrowingItem) -> ItemReading:
             parts.append(TextPart(part["text"]))
         elif isinstance(part, dict):
             parts.append(OpaquePart(str(kind), item.verbatim("content", index)))
-    return ItemReading(parts, refusal)
+    if refusal or any(type(part) is TextPart and part.text for part in parts):
+        return parts, refusal
+    # A whole message without a word does not take back what was streamed.
+    streamed = item.streamed_values("text", "refusal")
+    parts += [TextPart(text) for _, field, text in streamed if field == "text"]
+    return parts, "".join(text for _, field, text in streamed if field == "refusal")
 
 
 def _reasoning(item: GrowingItem) -> ReasoningPart:
@@ -165,77 +138,49 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _function(item: GrowingItem, ended: bool) -> ItemReading:
-    value = item.value
-    arguments = value.get("arguments")
-    form, quirk, other = ArgsForm.STRING, None, None
+    arguments = item.value.get("arguments")
     if isinstance(arguments, (dict, list)):
-        arguments, form = item.verbatim("arguments"), ArgsForm.OBJECT
         quirk = ("openai_responses.arguments_object", "arguments were sent as an object, not as a string",
                  Severity.INFO)
-    else:
-        arguments, other = _agreed_payload(item, string(arguments), "arguments")
-        quirk = _difference(value, "arguments", arguments, other)
-    call = ToolCall(call_id(value), string(value.get("name")) or "", arguments,
-                    other is None and item.done and closes(value, ended), CallKind.FUNCTION, form,
-                    string(value.get("status")), string(value.get("id")), other_arguments=other, at=item.at)
-    return ItemReading((call,), quirk=quirk)
+        return _call(item, ended, CallKind.FUNCTION, (item.verbatim("arguments"), None), quirk)
+    return _call(item, ended, CallKind.FUNCTION, payload(item, "arguments"))
 
 
 def _custom(item: GrowingItem, ended: bool) -> ItemReading:
-    value = item.value
-    payload, other = _agreed_payload(item, string(value.get("input")), "input")
-    call = ToolCall(call_id(value), string(value.get("name")) or "", payload,
-                    other is None and item.done and closes(value, ended), CallKind.CUSTOM, ArgsForm.STRING,
-                    string(value.get("status")), string(value.get("id")), other_arguments=other, at=item.at)
-    return ItemReading((call,), quirk=_difference(value, "input", payload, other))
+    return _call(item, ended, CallKind.CUSTOM, payload(item, "input"))
 
 
-def _difference(
-    value: Mapping[str, Any], field: str, word: str | None, other: str | None
-) -> tuple[str, str, Severity] | None:
-    """The finding that names two different texts of a payload; None if there is only one."""
-    if other is None:
-        return None
-    one, two = (text if len(text) <= _MOST_CHARS else f"{text[: _MOST_CHARS - 1]}…" for text in (word or "", other))
-    name = string(value.get("name")) or "a call"
-    return (f"openai_responses.{field}_differ" if field == "arguments" else "openai_responses.input_differs",
-            f"the provider sent two texts of the {field} of {name}: {one!r}, and elsewhere {two!r}", Severity.ERROR)
+def _call(
+    item: GrowingItem, ended: bool, kind: CallKind, texts: tuple[str | None, Copy | None], quirk: Quirk | None = None
+) -> ItemReading:
+    value, (text, other) = item.value, texts
+    name, second = string(value.get("name")) or "", other_name(item)
+    if other is not None:
+        field = "arguments" if kind is CallKind.FUNCTION else "input"
+        rule = "arguments_differ" if field == "arguments" else "input_differs"
+        message = difference(f"the {field} of {name or 'a call'}", text or "", other)
+        quirk = (f"openai_responses.{rule}", message, Severity.ERROR)
+    elif second is not None:
+        message = f"the provider gave two names of one call: {name[:80]!r} and {second[:80]!r}"
+        quirk = ("openai_responses.name_differs", message, Severity.ERROR)
+    closed = other is None and second is None and not item.gap and item.done and closes(value, ended)
+    form = ArgsForm.OBJECT if isinstance(value.get("arguments"), (dict, list)) else ArgsForm.STRING
+    call = ToolCall(call_id(value), name, text, closed, kind, form, string(value.get("status")),
+                    string(value.get("id")), other_arguments=None if other is None else other.text, at=item.at)
+    return ItemReading((call,), quirk=quirk)
 
 
-def _agreed_payload(item: GrowingItem, word: str | None, field: str) -> tuple[str | None, str | None]:
-    """The payload of a call, and a second text of it if its pieces, their repetition and the final item disagree.
-
-    Such a call stays open, because nothing shows which text the model meant.
-    """
-    pieces = "".join(item.pieces.get((field, 0), ()))
-    final = item.finals.get((field, 0))
-    if item.done:
-        payload = word or final or pieces or word
-        texts = [pieces, final, word]
-    else:
-        payload = final if final is not None else pieces or word
-        texts = [pieces, final]
-    other = next((text for text in texts if text and payload and not _is_same_payload(payload, text, field)), None)
-    if other is None and pieces and (final == "" or (item.done and not word)):
-        other = ""  # an end that repeats nothing of what was streamed
-    return payload, other
-
-
-def _is_same_payload(one: str, other: str, field: str) -> bool:
-    if one == other:
-        return True
-    if field != "arguments":
-        return False
-    try:  # a gateway may write the same JSON in another spacing, or its members in another order
-        return json.dumps(json.loads(one), sort_keys=True) == json.dumps(json.loads(other), sort_keys=True)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _item_as_call(item: GrowingItem, name: str, kind: CallKind, ended: bool) -> ToolCall:
+def _item_as_call(item: GrowingItem, name: str, kind: CallKind, ended: bool) -> ItemReading:
     value = item.value
     own = string(value.get("id"))
     # An approval names the request's own id (openai types/responses/response_input_item.py, McpApprovalResponse).
     answer = call_id(value) or (own if value.get("type") == "mcp_approval_request" else None)
-    return ToolCall(answer, name, item.verbatim(), item.done and closes(value, ended), kind, ArgsForm.OBJECT,
-                    string(value.get("status")), own, at=item.at)
+    other = other_item(item) if kind is CallKind.CUSTOM else None
+    quirk = None
+    if other is not None:
+        quirk = ("openai_responses.item_differs", difference(f"the call {name}", compact(value), other),
+                 Severity.ERROR)
+    closed = other is None and not item.gap and item.done and closes(value, ended)
+    call = ToolCall(answer, name, item.verbatim(), closed, kind, ArgsForm.OBJECT, string(value.get("status")), own,
+                    other_arguments=None if other is None else other.text, at=item.at)
+    return ItemReading((call,), quirk=quirk)

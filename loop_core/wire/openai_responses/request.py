@@ -47,7 +47,7 @@ from loop_core.wire.body import (
     string,
     token_count,
 )
-from loop_core.wire.openai_responses.items import call_id
+from loop_core.wire.openai_responses.growing import call_id
 from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, SERVER_ITEMS, runs_itself
 
 ROLES: Mapping[str, Role] = {
