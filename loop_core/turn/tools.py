@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from traceback import TracebackException
 from typing import Any, Protocol
@@ -49,6 +49,8 @@ class Toolbox:
     tools: Mapping[str, ToolFunction] = field(default_factory=dict)
     steering: Callable[[], Sequence[Message]] = tuple
     """Returns the messages that the user wrote since its last call. It is called after each tool call."""
+    stopped: Callable[[], bool] = bool
+    """Returns whether the turn was given up. It is called before each tool call: then no further call is begun."""
 
     def run(self, effect: RunTools, turn: Turn) -> ToolResults:
         """Runs the released calls in order; every call of the batch gets a result."""
@@ -59,8 +61,9 @@ class Toolbox:
         for verdict in effect.released:
             # Later calls were planned before the user spoke, and may be the very thing that the user objects to. Each
             # still needs a result: a provider refuses a history with a call that has none.
-            if steering:
-                results.append(tool_result(verdict.call, "Skipped: the user said something first.", is_error=True))
+            skipped = "the user said something first" if steering else "the turn was ended" if self.stopped() else ""
+            if skipped:
+                results.append(tool_result(verdict.call, f"Skipped: {skipped}.", is_error=True))
                 continue
             part = bound_result(self.run_call(verdict), turn.limits, used)
             used += part.size
@@ -90,6 +93,14 @@ class Toolbox:
             # Not `{why}`: its `__str__` is the tool's code too, and may raise.
             words = str(TracebackException(type(why), why, None))
             return tool_result(call, _whole(f"Failed: {type(why).__name__}: {words}"), is_error=True)
+
+
+def until(runner: ToolRunner, stopped: Callable[[], bool]) -> ToolRunner:
+    """The same runner, which begins no further call once `stopped` says so; a runner of another kind is returned
+    unchanged."""
+    if not isinstance(runner, Toolbox):
+        return runner
+    return replace(runner, stopped=lambda: stopped() or runner.stopped())
 
 
 def _whole(text: str) -> str:
