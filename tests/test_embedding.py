@@ -44,7 +44,8 @@ def programs(url: str) -> list[tuple[str, str, str]]:
 
 def test_there_are_seven_of_them() -> None:
     assert [name for name, _, _ in EXAMPLES] == [
-        "Read an answer", "Ask", "Stream", "Tools", "Store a conversation", "A loop of your own", "A transport of your own"]
+        "Read an answer", "Ask", "Stream", "Tools", "Store a conversation", "A loop of your own",
+        "A transport of your own"]
     assert PAGE.count("```python") == len(EXAMPLES)
 
 
