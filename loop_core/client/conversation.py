@@ -52,14 +52,14 @@ def ask(
 
     Args:
         server: the server, with the key and the model. Its abilities are derived from its address.
-        prompt: a text, a list of messages, or a whole `Request`.
+        prompt: a text, a list of messages (`{"role": "user", "content": "…"}`, or `Message`), or a whole `Request`.
         tools: plain functions; the model receives their signatures and docstrings. A call is run only if it is
             complete, its response's stop reason authorises it and its arguments fit; calls are run in order.
         limits: the hard limits of the turn; None: the defaults of `Limits`.
         policy: how the loop decides, a `Policy` or the name of a preset.
         max_tokens: the output cap of each request; None: the server's own.
-        line: timeouts, retries and the proxy (`loop_core.client.exchange.Connection`).
-        observer: receives everything that is sent and received.
+        line: timeouts, retries and the proxy, as a `Connection`.
+        observer: an `Observer`, which receives everything that is sent and received.
 
     Returns:
         The answer, however it ended; `terminal` says how. A request that is refused and a server that cannot be reached
