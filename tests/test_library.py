@@ -214,7 +214,8 @@ def test_help_shows_what_is_given_and_not_what_is_inside() -> None:
     on_one_line = " ".join(told.split()).replace("( ", "(")  # Python 3.13 writes a parameter a line
     assert "ask(server: 'Server', prompt: 'Prompt', *, tools:" in on_one_line
     assert "class Limits" in told
-    assert max(len(line) for line in told.splitlines()) < 2_000  # that of `Turn`; the tables of a policy alone have more
+    # The longest line is the signature of `Turn`; the tables of a policy alone have more characters.
+    assert max(len(line) for line in told.splitlines()) < 2_000
     assert str(inspect.signature(loop_core.ask)).endswith("-> 'Answer'")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from loop_core.client.address import Server, refuse_plain
-from loop_core.client.exchange import Observer, Observers
+from loop_core.client.exchange import Connection, Observer, Observers
 from loop_core.client.outgoing import Messages, messages_of
 from loop_core.client.streaming import ShowingSource, ShownText
 from loop_core.client.threads import pieces_in_turn
@@ -29,7 +29,6 @@ from loop_core.turn.trace import Step, Trace
 from loop_core.values import Message, Request, Tool, Usage
 
 if TYPE_CHECKING:
-    from loop_core.client.exchange import Connection
     from loop_core.client.transport import AsyncLive
 
 Prompt = str | Request | Messages
@@ -344,7 +343,9 @@ class _Chat:
         """
         refuse_plain(server)
         chosen = preset(policy) if isinstance(policy, str) else policy
-        for name, value, kind in (("policy", chosen, Policy), ("limits", limits or Limits(), Limits)):
+        wanted = (("policy", chosen, Policy), ("limits", limits or Limits(), Limits),
+                  ("line", line or Connection(), Connection))
+        for name, value, kind in wanted:
             if not isinstance(value, kind):
                 raise CallerError(f"{name}: expected {kind.__name__}, not {type(value).__name__}")
         if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
