@@ -140,8 +140,8 @@ class Answer:
 
     @property
     def history(self) -> tuple[Message, ...]:
-        """All messages of the conversation so far, for the prompt of a later `ask`. The calls of a message have their
-        results; calls that did not run are left out."""
+        """All messages of the conversation so far, for the prompt of a later `ask`. Calls without a result are left
+        out, unless the policy is that of an agent which keeps them."""
         return next_turn_request(self.turn.request, self.turn, ()).messages
 
     @property
