@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loop_core.errors import CallerError
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Verdict, admit_response
 from loop_core.turn.state import ProviderResponse
@@ -75,9 +76,9 @@ def read(
     api: str,
     chunks: Iterable[bytes] | bytes,
     *,
-    request: Request | Mapping[str, Any] | None = None,
+    request: Request | Mapping[str, Any] | bytes | None = None,
     http_status: int | None = None,
-    headers: Sequence[tuple[str, str]] = (),
+    headers: Sequence[tuple[str, str]] | Mapping[str, str] = (),
     url: str = "",
     profile: str | None = None,
     end: TransportEnd = TransportEnd.EOF,
@@ -87,20 +88,26 @@ def read(
     Args:
         api: the id of the wire format, a key of `loop_core.wire.FORMATS`, such as openai_chat.
         chunks: the body, whole or cut anywhere: JSON, or a stream of any framing that the format has.
-        request: the request, as a `Request` or as the JSON of its body. It tells the output cap and the tools' schemas;
-            without it a call is checked for completeness only.
+        request: the request, as a `Request`, or its body, as JSON or as bytes. It tells the output cap and the tools'
+            schemas; without it a call is checked for completeness only.
         http_status: the status; an error status makes the reason `error`.
-        headers: the headers of the response.
+        headers: the headers of the response, as pairs or as a mapping.
         url: the URL of the request; it shows which server answered.
         profile: the name of the server's profile, if the caller knows it; otherwise it is detected.
-        end: how the connection ended.
+        end: how the connection ended: `TransportEnd.RESET`, if an exception ended the reading.
 
     Raises:
-        CallerError: there is no such API or profile.
-        DecodeError: the bytes are not a body of this format at all; a body that was cut is read as far as it goes.
+        CallerError: there is no such API or profile, the body is text instead of bytes, or the request is neither a
+            `Request` nor a body.
+        DecodeError: the bytes are not a body of this format at all, or those of the request no JSON object; a body that
+            was cut is read as far as it goes.
     """
-    body = chunks if isinstance(chunks, bytes) else b"".join(chunks)
-    chat_request = decode_request(api, request, url=url) if isinstance(request, Mapping) else request
+    body = _whole(chunks)
+    if isinstance(headers, Mapping):
+        headers = tuple(headers.items())
+    chat_request = decode_request(api, request, url=url) if isinstance(request, (Mapping, bytes)) else request
+    if not isinstance(chat_request, Request | None):
+        raise CallerError(f"request: expected a Request, or its body as JSON or bytes, not {type(request).__name__}")
     model = chat_request.model if chat_request is not None else None
     chosen = choose(api, url, headers, body, model) if profile is None else profile_named(profile, model)
     response = decode_response(
@@ -109,3 +116,15 @@ def read(
     )
     judged = judge(response, chat_request, chosen.profile, native_reading(response, chosen.profile))
     return Reading(response, judged, admit_response(response, judged, chat_request))
+
+
+def _whole(chunks: Iterable[bytes] | bytes) -> bytes:
+    """The whole body.
+
+    Raises:
+        CallerError: it is not bytes.
+    """
+    try:
+        return bytes(chunks) if isinstance(chunks, (bytes, bytearray, memoryview)) else b"".join(chunks)
+    except TypeError:  # text, which a client made of the bytes with an encoding of its own
+        raise CallerError("the body: expected bytes, or an iterable of bytes, as they came (not text)") from None

@@ -42,9 +42,10 @@ def programs(url: str) -> list[tuple[str, str, str]]:
     return [(name, program.replace(PORT, url), printed) for name, program, printed in EXAMPLES]
 
 
-def test_there_are_six_of_them() -> None:
+def test_there_are_seven_of_them() -> None:
     assert [name for name, _, _ in EXAMPLES] == [
-        "Read an answer", "Ask", "Stream", "Tools", "A loop of your own", "A transport of your own"]
+        "Read an answer", "Ask", "Stream", "Tools", "Store a conversation", "A loop of your own",
+        "A transport of your own"]
     assert PAGE.count("```python") == len(EXAMPLES)
 
 

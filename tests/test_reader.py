@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -107,6 +108,32 @@ def test_what_was_asked_decides_what_may_run() -> None:
     assert loop_core.read("openai_chat", data, request=recorded).calls == ours.calls
     assert loop_core.read("openai_chat", chat("tool_calls", '{"city": "Oslo"}'), request=recorded).calls[0].arguments \
         == {"city": "Oslo"}
+
+
+def test_a_request_and_headers_may_come_as_a_client_has_them() -> None:
+    cut = chat("tool_calls", '{"city": "Os')
+    asks = {"model": "m", "messages": [], "max_tokens": 7,
+            "tools": [{"type": "function", "function": {"name": "weather", "parameters": {
+                "type": "object", "required": ["city"]}}}]}
+    whole = chat("tool_calls", "{}")
+    for request in (asks, json.dumps(asks).encode(), loop_core.decode_request("openai_chat", asks)):
+        (verdict,) = loop_core.read("openai_chat", whole, request=request).calls
+        assert verdict.admission is Admission.REJECTED  # its schema is known
+    for bytes_like in (cut, bytearray(cut), memoryview(cut), [bytearray(cut)]):
+        assert loop_core.read("openai_chat", bytes_like).stop_reason is Stop.MAX_TOKENS
+    quota = loop_core.read("openai_chat", cut, headers={"x-ratelimit-remaining-tokens": "5"}).response.quota_metadata
+    assert quota is not None
+    assert quota.remaining_tokens == 5
+
+
+@pytest.mark.parametrize(("arguments", "why"), [
+    ({"chunks": "{}"}, "the body: expected bytes"), ({"chunks": ["{}"]}, "the body: expected bytes"),
+    ({"chunks": None}, "the body: expected bytes"), ({"chunks": 3}, "the body: expected bytes"),
+    ({"chunks": b"{}", "request": "{}"}, "request: expected a Request, or its body as JSON or bytes, not str"),
+])
+def test_what_is_no_body_is_refused_in_one_line(arguments: dict[str, Any], why: str) -> None:
+    with pytest.raises(CallerError, match=why):
+        loop_core.read("openai_chat", **arguments)
 
 
 def test_what_stands_beside_the_reason() -> None:

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 from inspector.live.headless import LiveStart, plan_turn, refuse_secrets
 from inspector.live.recorder import Recorder
 from inspector.live.stepper import BUSY, Flow, Phase, RunState, Stepper, begin_turn
-from inspector.replay.case import cancelled_answer
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
 from loop_core.client.exchange import LiveResponse, Observer
 from loop_core.client.outgoing import LiveRequest
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import Limits
-from loop_core.turn.state import Cancel, Finish, RunTools, Send, ToolResults
+from loop_core.turn.state import Cancel, Finish, RunTools, Send, ToolResults, cancelled_answer
 from loop_core.values import ToolResultPart
 
 if TYPE_CHECKING:

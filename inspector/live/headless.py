@@ -19,7 +19,6 @@ from inspector.live.answers import Answers, results_of
 from inspector.live.inputs import json_file, key_for, request_of, secrets_of, tools_of
 from inspector.live.recorder import Recorder, RunMemory, replay_of
 from inspector.replay import Replay
-from inspector.replay.case import cancelled_answer
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
 from loop_core.client.address import Server, expected_speaker, refuse_plain
@@ -27,7 +26,7 @@ from loop_core.client.mask import SHORTEST
 from loop_core.client.outgoing import ability, body_of, with_reduced_tools
 from loop_core.errors import CallerError
 from loop_core.turn.loop import Plan, turn_steps
-from loop_core.turn.state import Cancel
+from loop_core.turn.state import Cancel, cancelled_answer
 from loop_core.turn.tools import Toolbox, ToolRunner
 from loop_core.turn.trace import Step, next_step
 from loop_core.values import Request

@@ -14,7 +14,6 @@ from time import monotonic
 from typing import Any
 
 from inspector.replay import resume_step
-from inspector.replay.case import cancelled_answer as given_up
 from loop_core.client.address import Server, expected_speaker
 from loop_core.client.exchange import LiveResponse
 from loop_core.client.outgoing import LiveRequest, body_of, known_ability, live_request_for
@@ -25,7 +24,7 @@ from loop_core.turn.continuation import Method
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, next_turn_request
 from loop_core.turn.loop import opening_step as first_step
-from loop_core.turn.state import Effect, Event, Finish, RequestPlace, RunTools, Send, State, Tick
+from loop_core.turn.state import Effect, Event, Finish, RequestPlace, RunTools, Send, State, Tick, cancelled_answer
 from loop_core.turn.trace import Step, next_step, step_key
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import following as stream_reader
@@ -134,7 +133,7 @@ class Stepper:
 
     def after_answer(self, answer: LiveResponse, count: int, cancelled: bool = False) -> Stepper:
         """The turn after an answer, even one that the operator cancelled."""
-        judged = given_up(answer.judgement) if cancelled else answer.judgement
+        judged = cancelled_answer(answer.judgement) if cancelled else answer.judgement
         verdicts = admit_response(answer.response, judged, answer.ask.request)
         return self.after_event(answer.event._replace(judgement=judged, verdicts=verdicts), count)
 

@@ -22,16 +22,13 @@ from loop_core.turn.continuation import EMPTY, HINT_POINTS, Method, repeats_requ
 from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import NO_RECORDED_ANSWER, RecordedSource
-from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace, Turn
+from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace, Turn, cancelled_answer
 from loop_core.turn.trace import Step
 from loop_core.values import (
     ChatResponse,
-    Evidence,
     Message,
     Request,
     Role,
-    Stop,
-    StopReason,
     TextPart,
     ToolResultPart,
     shared,
@@ -147,13 +144,6 @@ def _judge(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -
     stop_if_asked()
     judged = judge_exchange(exchange)
     return cancelled_answer(judged) if cancels.get((exchange.path, exchange.entry)) is False else judged
-
-
-def cancelled_answer(judgement: Judgement) -> Judgement:
-    """The judgement of an answer that the operator cancelled: CANCELLED, so none of its calls runs and the turn
-    ends."""
-    evidence = (*judgement.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
-    return judgement._replace(stop=StopReason(Stop.CANCELLED, judgement.stop.raw, None, evidence), promoted=False)
 
 
 def limits_for(case: Case, path: str, settings: Settings) -> Limits:

@@ -54,8 +54,21 @@ class Signer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server's address, and how to authenticate with it. Its secrets appear in no `repr` and in no value derived from
-    it."""
+    """A server's address, and how to authenticate with it. Its secrets appear in no `repr` and in no text derived from
+    it.
+
+    Args:
+        api: the id of the wire format, such as openai_chat.
+        base: the base URL, as the provider's SDK takes it; empty for the provider's own.
+        key: the API key; empty if the server needs none.
+        profile: the name of the server's profile; None if it is to be found by the address and the answers.
+        version: the version part of the path, if it is not the format's own.
+        headers: further headers of every request, as pairs.
+        sign: a function that signs each request, as AWS needs it.
+        hidden_words: further words that no tool result may show, such as other keys.
+        insecure_http: hosts that may receive the key over plain http.
+        model: the model of requests that `ask` makes.
+    """
 
     api: str
     base: str = field(default="", repr=False)
@@ -84,7 +97,8 @@ class Server:
         if not isinstance(self.headers, (tuple, list)) or not all(map(_is_pair, self.headers)):
             raise CallerError("headers: expected pairs of a name and a value")
         if not _reachable(self.base or wire(self.api).home.base):
-            raise CallerError("--base-url: expected http://HOST… or https://HOST…, with a port from 1 to 65535 if any")
+            raise CallerError("--base-url: expected http://HOST… or https://HOST…, with a port from 1 to 65535 if any "
+                              "(in a program: Server.base)")
         if not (self.model or "").isprintable():
             raise CallerError("the name of the model holds characters that cannot be sent")
         if not _sendable(self.key):
@@ -158,7 +172,8 @@ def refuse_plain(server: Server) -> None:
     allowed = {name.strip().strip("[]").lower() for name in server.insecure_http}
     if is_unencrypted(base) and host not in allowed and _has_credential(server):
         raise CallerError(f"{host}: a key or another credential would be sent there unencrypted, over http: expected "
-                          f"https, or --insecure-http {host} with `inspector run` and `inspector replay --live`")
+                          f"https, or --insecure-http {host} with `inspector run` and `inspector replay --live`, or "
+                          f"Server(…, insecure_http=({host!r},)) in a program")
 
 
 def _has_credential(server: Server) -> bool:

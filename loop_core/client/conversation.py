@@ -7,15 +7,15 @@ first request is made.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from loop_core.client.address import Server, refuse_plain
-from loop_core.client.exchange import Observer, Observers
+from loop_core.client.exchange import Connection, Observer, Observers
 from loop_core.client.outgoing import Messages, messages_of
 from loop_core.client.streaming import ShowingSource, ShownText
-from loop_core.client.threads import inside_a_loop
+from loop_core.client.threads import pieces_in_turn
 from loop_core.errors import CallerError
 from loop_core.judge.gate import Verdict
 from loop_core.turn.continuation import Method
@@ -26,10 +26,9 @@ from loop_core.turn.presets import preset
 from loop_core.turn.state import Finish, ProviderResponse, Turn
 from loop_core.turn.tools import Function, Toolbox, declare
 from loop_core.turn.trace import Step, Trace
-from loop_core.values import Request, Tool, Usage
+from loop_core.values import Message, Request, Tool, Usage
 
 if TYPE_CHECKING:
-    from loop_core.client.exchange import Connection
     from loop_core.client.transport import AsyncLive
 
 Prompt = str | Request | Messages
@@ -52,14 +51,14 @@ def ask(
 
     Args:
         server: the server, with the key and the model. Its abilities are derived from its address.
-        prompt: a text, a list of messages, or a whole `Request`.
+        prompt: a text, a list of messages (`{"role": "user", "content": "…"}`, or `Message`), or a whole `Request`.
         tools: plain functions; the model receives their signatures and docstrings. A call is run only if it is
             complete, its response's stop reason authorises it and its arguments fit; calls are run in order.
         limits: the hard limits of the turn; None: the defaults of `Limits`.
         policy: how the loop decides, a `Policy` or the name of a preset.
         max_tokens: the output cap of each request; None: the server's own.
-        line: timeouts, retries and the proxy (`loop_core.client.exchange.Connection`).
-        observer: receives everything that is sent and received.
+        line: timeouts, retries and the proxy, as a `Connection`.
+        observer: an `Observer`, which receives everything that is sent and received.
 
     Returns:
         The answer, however it ended; `terminal` says how. A request that is refused and a server that cannot be reached
@@ -140,6 +139,12 @@ class Answer:
         return self.trace.steps[-1].turn
 
     @property
+    def history(self) -> tuple[Message, ...]:
+        """All messages of the conversation so far, for the prompt of a later `ask`. Calls without a result are left
+        out, unless the policy is that of an agent which keeps them."""
+        return next_turn_request(self.turn.request, self.turn, ()).messages
+
+    @property
     def text(self) -> str:
         """The text of the last answer, its continuations joined; empty if it has none, or if the model asked for
         silence (`silent`)."""
@@ -218,6 +223,8 @@ class AsyncStream:
     text before it. The joined pieces end with `answer.text`. Before it may come the text that the model wrote before
     its tools ran, and a text that the model replaced later, each followed by a blank line. To end the turn when you
     stop reading, use the object as a context or call `aclose`; a stream that nothing refers to any more ends it too.
+    `answer` is `cancelled` then, and its text is what had arrived, which may be more than was read; the conversation
+    can go on from it.
     """
 
     def __init__(self, chat: _Chat, number: int, request: Request) -> None:
@@ -226,13 +233,14 @@ class AsyncStream:
 
     @property
     def answer(self) -> Answer:
-        """The whole answer.
+        """The whole answer, or what had arrived when the stream was closed.
 
         Raises:
-            CallerError: the stream has not been read to its end.
+            CallerError: the stream was neither read to its end nor closed, or nothing of it was read.
         """
         if not self._answers:
-            raise CallerError("the stream has not been read to its end")
+            raise CallerError("there is no answer yet: the stream has not been read to its end, and was not closed "
+                              "while it was read")
         return self._answers[0]
 
     def __aiter__(self) -> AsyncIterator[str]:
@@ -255,12 +263,14 @@ async def _text_pieces(chat: _Chat, number: int, request: Request, answers: list
     """The text of a turn in pieces; its answer is added to `answers`."""
     queue = asyncio.Queue[str | None]()
     shown_text = ShownText(chat.server.api, chat.server.secrets, chat.plan.policy, queue.put_nowait)
+    sources: list[ShowingSource] = []
     steps: list[Step] = []
 
     async def drive() -> None:
         try:
             async with chat.alive(shown_text) as live:
-                async for step in asteps(f"t{number}", request, ShowingSource(live, shown_text), chat.plan):
+                sources.append(ShowingSource(live, shown_text))
+                async for step in asteps(f"t{number}", request, sources[0], chat.plan):
                     steps.append(step)
             answer = Answer(Trace(tuple(steps)), chat, number)
             answers.append(answer)
@@ -274,8 +284,12 @@ async def _text_pieces(chat: _Chat, number: int, request: Request, answers: list
             yield piece
         await task
     finally:
-        # A caller that stops reading ends the turn; its connection is closed before the caller goes on.
-        task.cancel()
+        # A caller that stops reading ends the turn; its connection is closed before the caller goes on. The machine
+        # learns of it, so that there is an answer with what has arrived.
+        for source in sources:
+            source.cancel()
+        if not sources:
+            task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
@@ -284,15 +298,11 @@ class Stream:
 
     def __init__(self, pieces: AsyncStream) -> None:
         self._async = pieces
-        self._pieces = _pieces_in_turn(pieces)
+        self._pieces = pieces_in_turn(pieces._pieces)
 
     @property
     def answer(self) -> Answer:
-        """The whole answer.
-
-        Raises:
-            CallerError: the stream has not been read to its end.
-        """
+        """The whole answer, or what had arrived when the stream was closed; see `AsyncStream.answer`."""
         return self._async.answer
 
     def __iter__(self) -> Iterator[str]:
@@ -307,24 +317,6 @@ class Stream:
     def close(self) -> None:
         """Ends the turn if it is still running."""
         self._pieces.close()
-
-
-def _pieces_in_turn(pieces: AsyncStream) -> Generator[str, None, None]:
-    """The pieces of a stream, each on the same event loop, which runs only while one is awaited."""
-    if inside_a_loop():
-        raise CallerError("an event loop is running here, which a stream would stop: expected astream")
-    with asyncio.Runner() as runner:  # one loop for all pieces: a connection belongs to the loop that opened it
-        try:
-            while (piece := runner.run(_next_piece(pieces))) is not None:
-                yield piece
-        except GeneratorExit:  # the caller stopped reading; after any other exception the turn is over
-            runner.run(pieces.aclose())
-            raise
-
-
-async def _next_piece(pieces: AsyncStream) -> str | None:
-    # a coroutine, as `Runner.run` needs one: `anext` gives only an awaitable
-    return await anext(aiter(pieces), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -351,7 +343,9 @@ class _Chat:
         """
         refuse_plain(server)
         chosen = preset(policy) if isinstance(policy, str) else policy
-        for name, value, kind in (("policy", chosen, Policy), ("limits", limits or Limits(), Limits)):
+        wanted = (("policy", chosen, Policy), ("limits", limits or Limits(), Limits),
+                  ("line", line or Connection(), Connection))
+        for name, value, kind in wanted:
             if not isinstance(value, kind):
                 raise CallerError(f"{name}: expected {kind.__name__}, not {type(value).__name__}")
         if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):

@@ -168,13 +168,27 @@ def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
     Raises:
         CallerError: the prompt is neither a text nor messages, is empty, or holds something that is not a message.
     """
+    if isinstance(prompt, (Message, Mapping)):
+        raise CallerError("expected a text, or a list of messages, not one message")
     if not isinstance(prompt, (str, Iterable)):
         raise CallerError(f"expected a text, or messages, not {type(prompt).__name__}")
     raw_messages = [Message(Role.USER, (TextPart(prompt),))] if isinstance(prompt, str) else list(prompt)
-    messages = tuple(each if isinstance(each, Message) else _message(each) for each in raw_messages)
+    messages = tuple(_checked(each) if isinstance(each, Message) else _message(each) for each in raw_messages)
     if not messages or not all(message.parts for message in messages) or prompt == "":
         raise CallerError("there is nothing to send: expected a text, or messages that have content")
     return messages
+
+
+def _checked(message: Message) -> Message:
+    """The message.
+
+    Raises:
+        CallerError: its role or its parts are plain texts, as those of a mapping are.
+    """
+    if not isinstance(message.role, Role) or any(isinstance(part, str) for part in message.parts):
+        raise CallerError("not a message: a Message has a Role and parts; as plain texts they are written "
+                          "{'role': 'user', 'content': '…'}")
+    return message
 
 
 def _message(value: Any) -> Message:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loop_core.client.exchange import Observer
+from loop_core.client.exchange import LiveResponse, Observer
 from loop_core.client.mask import Mask
 from loop_core.errors import DecodeError
 from loop_core.turn.continuation import OPENING_CHARS, JoinedText, SeamRule, Segment
 from loop_core.turn.history import Ability
 from loop_core.turn.policy import Policy
 from loop_core.turn.seam import APART, join
-from loop_core.turn.state import Event, RunTools, Send, Turn
+from loop_core.turn.state import Cancel, Event, RunTools, Send, Turn, cancelled_answer
 from loop_core.values import Message, Request
 from loop_core.wire import following
 from loop_core.wire.body import mend
@@ -129,6 +129,8 @@ class ShownText(Observer):
         self._decoder, self._found = following(api)
         self._start_text()
         self._broken = False
+        self.last_answer: LiveResponse | None = None
+        """The answer to the request that was begun last, once it is over or was given up."""
 
     def _start_text(self) -> None:
         """Prepares for the text of a new segment."""
@@ -140,6 +142,7 @@ class ShownText(Observer):
 
     def begin(self, turn: Turn, send: Send) -> None:
         """Notes that this request is sent next."""
+        self.last_answer = None
         if len(turn.answers) != self._answers:
             self._settle(turn.joined_answer(-2).text)
             self._earlier_shown = self._earlier_shown or any(self._shown_parts)
@@ -148,6 +151,10 @@ class ShownText(Observer):
             self._grow(so_far.text)
         self._joining = PendingSeam(turn.answers[-1], coming_segment(turn, send), self._policy.seam)
         self._start_text()
+
+    def on_end(self, answer: LiveResponse) -> None:
+        """An answer has ended, or was given up."""
+        self.last_answer = answer
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """The head of an answer arrived; the answer to a repeated request starts from the beginning."""
@@ -215,7 +222,11 @@ class ShownText(Observer):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ShowingSource:
-    """A source that reports every request to `shown_text` before the wrapped source sends it."""
+    """A source that reports every request to `shown_text` before the wrapped source sends it.
+
+    If the turn is cancelled while an answer arrives, the part of it that has arrived is kept: the caller may have shown
+    it, and the conversation can go on from it.
+    """
 
     source: AsyncLive
     shown_text: ShownText
@@ -223,7 +234,15 @@ class ShowingSource:
     async def respond(self, send: Send, turn: Turn) -> Event:
         """The answer of the wrapped source."""
         self.shown_text.begin(turn, send)
-        return await self.source.respond(send, turn)
+        event = await self.source.respond(send, turn)
+        answer = self.shown_text.last_answer
+        if not isinstance(event, Cancel) or answer is None or not answer.response.parts:
+            return event
+        return answer.event._replace(judgement=cancelled_answer(answer.judgement))
+
+    def cancel(self) -> None:
+        """Ends the turn."""
+        self.source.cancel()
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The tool results of the wrapped source."""

@@ -1,13 +1,16 @@
-"""Waits that can be given up: for a function in a thread of its own, and for an answer with a time limit."""
+"""Waits that can be given up: for a function in a thread of its own, for an answer with a time limit, and for the next
+piece of a stream."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import copy_context
 from threading import Thread, Timer
 from typing import Any
+
+from loop_core.errors import CallerError
 
 
 def inside_a_loop() -> bool:
@@ -47,6 +50,45 @@ async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     if raised is not None:
         raise raised
     return result
+
+
+def pieces_in_turn(pieces: AsyncGenerator[str, None]) -> Generator[str, None, None]:
+    """The pieces of a stream, each on the same event loop, which runs only while one is awaited.
+
+    Raises:
+        CallerError: an event loop runs in this thread, and would be stopped meanwhile.
+    """
+    if inside_a_loop():
+        raise CallerError("an event loop is running here, which a stream would stop: expected astream")
+    with asyncio.Runner() as runner:  # one loop for all pieces: a connection belongs to the loop that opened it
+        try:
+            while (piece := runner.run(_next_piece(pieces))) is not None:
+                yield piece
+        except GeneratorExit:  # the caller stopped reading; after any other exception the turn is over
+            runner.run(pieces.aclose())
+            raise
+
+
+async def _next_piece(pieces: AsyncGenerator[str, None]) -> str | None:
+    # a coroutine, as `Runner.run` needs one: `anext` gives only an awaitable
+    return await anext(pieces, None)
+
+
+async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, Any]) -> Any:
+    """The result of the work; None if `stop` is set first, which cancels the work. If it is set already, the work is
+    never begun: a tool would run, and a request would be paid for."""
+    if stop.is_set():
+        work.close()
+        return None
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return None if stop.is_set() else working.result()
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        # This waits, so that an observer learns how the exchange ended before the turn ends.
+        await asyncio.gather(working, stopping, return_exceptions=True)
 
 
 class WholeTimeoutError(Exception):

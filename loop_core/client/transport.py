@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -23,12 +23,12 @@ from loop_core.client.coding import CodingError, Uncoding
 from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader, Timeouts
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
-from loop_core.client.threads import Cutter, WholeTimeoutError, at_most, run_in_thread
+from loop_core.client.threads import Cutter, WholeTimeoutError, at_most, run_in_thread, unless
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
 from loop_core.turn.state import Cancel, Event, NotRecorded, RunTools, Send, ToolResults, Turn
-from loop_core.turn.tools import Toolbox, ToolRunner
+from loop_core.turn.tools import Toolbox, ToolRunner, until
 from loop_core.values import Message, Request, TransportEnd
 from loop_core.wire import wire
 
@@ -344,25 +344,25 @@ class AsyncLive(_Source):
         return leaves if isinstance(leaves, NotRecorded) else await self._unless_cancelled(self._respond(send, leaves))
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`, which does not wait for it."""
-        event = await self._unless_cancelled(run_in_thread(self.toolbox.run, effect, turn))
+        """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`, which does not wait for it.
+
+        Whatever ends the wait, no further call of the batch is begun.
+        """
+        ends: list[bool] = []  # filled by the event loop, read by the tools' thread
+        toolbox = until(self.toolbox, lambda: bool(ends))
+        try:
+            event = await self._unless_cancelled(run_in_thread(toolbox.run, effect, turn))
+        finally:
+            ends.append(True)
         return self._masked_results(effect, turn, event)
 
     async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: a run is one turn."""
         return ()
 
-    async def _unless_cancelled(self, waiting: Any) -> Event:
-        work = asyncio.ensure_future(waiting)
-        stop = asyncio.ensure_future(self._cancelled.wait())
-        try:
-            await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
-            return Cancel() if self._cancelled.is_set() else work.result()
-        finally:
-            for task in (work, stop):
-                task.cancel()
-            # This waits, so that the observer learns how the exchange ended before the turn ends.
-            await asyncio.gather(work, stop, return_exceptions=True)
+    async def _unless_cancelled(self, work: Coroutine[Any, Any, Event]) -> Event:
+        event: Event | None = await unless(self._cancelled, work)
+        return Cancel() if event is None else event
 
     async def _respond(self, send: Send, request: LiveRequest) -> Event:
         if send.method is Method.POLL:

@@ -252,7 +252,8 @@ def final_history(turn: Turn) -> tuple[Message, ...]:
     if not turn.policy.strips and evaluation.response.tool_calls:
         return (*turn.history, Message(Role.ASSISTANT, evaluation.response.parts))
     reply = history.assistant_message(evaluation.response, (), turn.tail, evaluation.judgement.stop.normalized)
-    note = history.not_run_note(turn.unrepaired or evaluation.verdicts, turn.ability.system_hint)
+    note = history.not_run_note(turn.unrepaired or evaluation.verdicts, turn.ability.system_hint,
+                                cancelled=turn.terminal == "cancelled")
     return (*turn.history, *((reply,) if reply else ()), *((note,) if note else ()))
 
 

@@ -16,7 +16,7 @@ from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits, Spend, token_stop
 from loop_core.turn.policy import STRICT, Policy, Signal, dispatched_calls
 from loop_core.turn.seam import join
-from loop_core.values import ChatResponse, Message, Request, Stop, ToolResultPart
+from loop_core.values import ChatResponse, Evidence, Message, Request, Stop, StopReason, ToolResultPart
 
 
 class State(StrEnum):
@@ -157,6 +157,13 @@ class Recut(NamedTuple):
     def between(self) -> str:
         """The range of an inexact cut, in words; empty if the cut is exact."""
         return "" if self.apart is None else f"cut after {self.apart[0]:,} to {self.apart[1]:,} characters"
+
+
+def cancelled_answer(judgement: Judgement) -> Judgement:
+    """The judgement of an answer that the operator cancelled: CANCELLED, so none of its calls runs and the turn
+    ends."""
+    evidence = (*judgement.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
+    return judgement._replace(stop=StopReason(Stop.CANCELLED, judgement.stop.raw, None, evidence), promoted=False)
 
 
 class ProviderResponse(NamedTuple):

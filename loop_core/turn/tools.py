@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import Enum
 from functools import cache
 from traceback import TracebackException
 from typing import Any, Protocol
@@ -32,7 +33,7 @@ class ToolError(LoopError):
 
 ToolFunction = Callable[[Any], Any]
 """A function that runs a tool. It receives the parsed arguments (or the text of a free-form call) and returns what the
-model reads: a text unchanged, any other value as JSON."""
+model reads: a text or bytes as they are, any other value as JSON."""
 
 
 class ToolRunner(Protocol):
@@ -49,6 +50,8 @@ class Toolbox:
     tools: Mapping[str, ToolFunction] = field(default_factory=dict)
     steering: Callable[[], Sequence[Message]] = tuple
     """Returns the messages that the user wrote since its last call. It is called after each tool call."""
+    stopped: Callable[[], bool] = bool
+    """Returns whether the turn was given up. It is called before each tool call: then no further call is begun."""
 
     def run(self, effect: RunTools, turn: Turn) -> ToolResults:
         """Runs the released calls in order; every call of the batch gets a result."""
@@ -59,8 +62,9 @@ class Toolbox:
         for verdict in effect.released:
             # Later calls were planned before the user spoke, and may be the very thing that the user objects to. Each
             # still needs a result: a provider refuses a history with a call that has none.
-            if steering:
-                results.append(tool_result(verdict.call, "Skipped: the user said something first.", is_error=True))
+            skipped = "the user said something first" if steering else "the turn was ended" if self.stopped() else ""
+            if skipped:
+                results.append(tool_result(verdict.call, f"Skipped: {skipped}.", is_error=True))
                 continue
             part = bound_result(self.run_call(verdict), turn.limits, used)
             used += part.size
@@ -92,6 +96,14 @@ class Toolbox:
             return tool_result(call, _whole(f"Failed: {type(why).__name__}: {words}"), is_error=True)
 
 
+def until(runner: ToolRunner, stopped: Callable[[], bool]) -> ToolRunner:
+    """The same runner, which begins no further call once `stopped` says so; a runner of another kind is returned
+    unchanged."""
+    if not isinstance(runner, Toolbox):
+        return runner
+    return replace(runner, stopped=lambda: stopped() or runner.stopped())
+
+
 def _whole(text: str) -> str:
     """The text with U+FFFD in place of each lone surrogate (a file name that is not UTF-8 has some). A provider refuses
     JSON with a lone surrogate, and so would refuse every later request with this history."""
@@ -100,11 +112,13 @@ def _whole(text: str) -> str:
 
 def _text(result: Any) -> str:
     """The text of a tool's return value for the model."""
+    if isinstance(result, (bytes, bytearray)):  # the output of a process
+        return result.decode("utf-8", "replace")
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=_spell)
 
 
-def _spell(value: Any) -> str:
-    """The text of a value that has no JSON form, such as a date or a path.
+def _spell(value: Any) -> Any:
+    """What stands in JSON for a value that is none: the members of an object, or its text, as of a date or a path.
 
     Raises:
         TypeError: the value is work that was never done, such as a coroutine, which a decorated function may return.
@@ -115,6 +129,27 @@ def _spell(value: Any) -> str:
         if inspect.iscoroutine(value):
             value.close()
         raise TypeError(f"what the tool returned did nothing yet: {type(value).__name__}")
+    form = next((form for kinds, form in _FORMS if isinstance(value, kinds)), _members)
+    return form(value)
+
+
+_FORMS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
+    ((bytes, bytearray), lambda value: value.decode("utf-8", "replace")),
+    ((set, frozenset), list),
+    (Enum, lambda value: value.value),
+)
+"""Kind of value -> what stands for it in JSON."""
+
+
+def _members(value: Any) -> Any:
+    """The members of a dataclass or of a pydantic model, without those that its `repr` hides; the text of another
+    value."""
+    if is_dataclass(value) and type(value).__str__ is object.__str__:
+        return {each.name: getattr(value, each.name) for each in fields(value) if each.repr}
+    if hasattr(type(value), "model_dump"):
+        # Not what `model_dump` returns: it would hold the hidden members of the objects inside.
+        hidden = {name for name, each in type(value).model_fields.items() if each.exclude or not each.repr}
+        return {name: member for name, member in value if name not in hidden}
     return str(value)
 
 
@@ -144,7 +179,8 @@ def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, 
         name = getattr(function, "__name__", None)
         # A lambda is called `<lambda>`, and a partial has no name.
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise CallerError(f"{function!r}: a tool is a function with a name of letters, digits, - and _")
+            raise CallerError(f"{function!r}: a tool is a function with a name of letters, digits, - and _: write one "
+                              "with def that calls this")
         if name in runs:
             raise CallerError(f"{name}: two tools have this name")
         tool, runs[name] = declare_function(function, name)
@@ -167,7 +203,8 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
 
     # Its call returns a coroutine that is never awaited: the tool would seem to succeed and do nothing.
     if inspect.iscoroutinefunction(function):
-        raise CallerError(f"{name}: a tool is a plain function, and this is a coroutine function")
+        raise CallerError(f"{name}: a tool is a plain function, and this is a coroutine function: write one with "
+                          "def that runs it with asyncio.run")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise CallerError(f"{name}: a tool is a plain function, and this is a generator function")
     try:

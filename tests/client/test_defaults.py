@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from inspector.provider import PlacedFault, Story, serving
 from loop_core.client.address import Server
+from loop_core.client.conversation import ask
 from loop_core.client.transport import AsyncLive, Live
+from loop_core.errors import CallerError
 from loop_core.formats import FORMATS
 from loop_core.turn.loop import Plan, arun, run
 from loop_core.values import Message, Request, Role, TextPart
@@ -56,3 +59,26 @@ def test_what_a_plan_says_goes_before_what_the_server_says() -> None:
             said = run("t", asked, source, Plan(provider="mine")).steps[-1].turn
     assert (known.ability.prefill, known.ability.echoes, known.provider) == (True, False, "anthropic")
     assert (said.ability.prefill, said.provider) == (True, "mine")
+
+
+def test_a_number_is_no_connection() -> None:
+    with pytest.raises(CallerError, match="line: expected Connection, not int"):
+        ask(Server("openai_chat", "http://127.0.0.1:9", model="m"), "hello", line=30)  # type: ignore[arg-type]
+
+
+def test_a_refused_address_says_which_field_of_a_program_it_concerns() -> None:
+    with pytest.raises(CallerError, match=r"in a program: Server\.base"):
+        Server("openai_chat", "localhost:8080")
+    with pytest.raises(CallerError, match=r"Server\(…, insecure_http=\('far\.example',\)\) in a program"):
+        ask(Server("openai_chat", "http://far.example", key="sk-secret"), "hello")
+
+
+@pytest.mark.parametrize(("prompt", "why"), [
+    ({"role": "user", "content": "hi"}, "a list of messages, not one message"),
+    (Message(Role.USER, (TextPart("hi"),)), "a list of messages, not one message"),
+    ([Message("user", (TextPart("hi"),))], "not a message: a Message has a Role and parts"),
+    ([Message(Role.USER, ("hi",))], "not a message: a Message has a Role and parts"),
+])
+def test_what_looks_like_a_prompt_is_refused(prompt: Any, why: str) -> None:
+    with pytest.raises(CallerError, match=why):
+        ask(Server("openai_chat", "http://127.0.0.1:9", model="m"), prompt)

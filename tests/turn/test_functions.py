@@ -112,10 +112,10 @@ def untyped(place: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F821
 
 @pytest.mark.parametrize(("function", "why"), [
     (lambda: "", "a tool is a function with a name of letters, digits, - and _"),
-    (partial(weather, unit="F"), "a tool is a function with a name of letters, digits, - and _"),
+    (partial(weather, unit="F"), "a tool is a function with a name of letters, digits, - and _: write one with def "),
     (7, "7: a tool is a function"),
     (Nameless(), "a tool is a function with a name"),
-    (later, "later: a tool is a plain function, and this is a coroutine function"),
+    (later, "later: a tool is a plain function, and this is a coroutine function: write one with def that runs it"),
     (rows, "rows: a tool is a plain function, and this is a generator function"),
     (rows_later, "rows_later: a tool is a plain function, and this is a generator function"),
     (positional, "positional: its parameters have to be named"),

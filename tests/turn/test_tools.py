@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.turn.costs import batch_of
@@ -126,6 +128,31 @@ def test_an_interrupt_is_no_result() -> None:
         Toolbox({"write": interrupted}).run(batch(call()), turn())
 
 
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass
+class Spot:
+    x: int
+    colour: Colour = Colour.RED
+    token: str = field(default="", repr=False)
+
+
+@dataclass
+class Spoken:
+    number: int
+
+    def __str__(self) -> str:
+        return "one"
+
+
+class Row(BaseModel):
+    at: Any
+    token: str = Field(repr=False)
+    key: str = Field(exclude=True)
+
+
 @pytest.mark.parametrize(("made", "text"), [
     ({"städte": ["Oslo"], "n": 1}, '{"städte": ["Oslo"], "n": 1}'),
     ([1, None, True], "[1, null, true]"),
@@ -133,6 +160,16 @@ def test_an_interrupt_is_no_result() -> None:
     (12.5, "12.5"),
     ("as it is", "as it is"),
     ({"at": Path("/tmp/a")}, '{"at": "/tmp/a"}'),
+    (b"caf\xc3\xa9 \xff", "café \ufffd"),
+    (bytearray(b"ab"), "ab"),
+    ({"out": b"caf\xc3\xa9 \xff"}, '{"out": "café \ufffd"}'),
+    ({"out": bytearray(b"ab")}, '{"out": "ab"}'),
+    ([{3}, frozenset((4,)), set()], "[[3], [4], []]"),
+    (Colour.RED, '"red"'),
+    ([Spot(1, token="hidden")], '[{"x": 1, "colour": "red"}]'),
+    (Spoken(1), '"one"'),
+    ({"row": Row(at=Spot(1, token="hidden"), token="hidden", key="hidden")},
+     '{"row": {"at": {"x": 1, "colour": "red"}}}'),
 ])
 def test_what_a_tool_returns_is_sent_as_json_unless_it_is_text(made: Any, text: str) -> None:
     (part,) = Toolbox({"write": lambda _: made}).run(batch(call()), turn()).results
