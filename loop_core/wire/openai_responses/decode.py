@@ -65,8 +65,8 @@ class Decoder(BaseDecoder):
         """The `incomplete_details.reason` of the last response object; None if it has none."""
         self._cut_item: At | None = None
         """The place where an item of a completed response says that it is incomplete; None if none does."""
-        self._next: int | None = None
-        """The number that the next event has to have; None before the first one that has a number."""
+        self._next = -1
+        """The number that the next event has to have; -1 before the first one that has a number."""
         self._first = 0
         """The number of the first event of the answer."""
         self._counts = True
@@ -80,23 +80,24 @@ class Decoder(BaseDecoder):
         """Reads one event; the pieces of a text or a payload are only appended."""
         kind = event.get("type") or name or ""
         number = event.get("sequence_number")
-        if self._next is not None and number == self._next:
+        if number == self._next:
             self._next += 1
         else:
             self._miscount(number, kind)
         if self._ended and self._is_late(event, kind):
             self.after_end()
             return False
-        delta = DELTAS.get(kind)
-        if delta is not None:
-            key = (event.get("output_index"), delta[0], event.get(delta[1]))
+        row = DELTAS.get(kind)
+        if row is not None:
+            field, index = row
+            key = (event.get("output_index"), field, event.get(index))
             pieces = self._pieces.get(key)
             if pieces is None:
                 pieces = self._open(key, event)
             text = event["delta"]
             if type(text) is str:
                 pieces.append(text)
-            return bool(delta[1])  # the pieces of a call have no index
+            return index != ""  # the pieces of a call have none
         if kind in ("response.output_item.added", "response.output_item.done"):
             self._item(event, kind)
         elif kind in DONES:
@@ -121,7 +122,7 @@ class Decoder(BaseDecoder):
         if type(number) is not int or not self._counts:
             return
         self._next = number + 1
-        if expected is None or kind == BEGIN:
+        if expected < 0 or kind == BEGIN:
             self._first = number
             return
         if expected == self._first + 1:
