@@ -357,7 +357,7 @@ def check(
         sys.exit(commands.UNREADABLE if report.errors else commands.READ)
     report = report.keep(lambda problem: problem.fingerprint not in fingerprints)
     commands.write(forms[form](report))
-    commands.say(report.errors)
+    commands.say([*report.errors, *report.notices])
     if not report.turns and not report.errors:
         empty = f"no turn passes the filter {wanted}" if wanted else "no turn was read"
         commands.say([f"{empty}, so nothing was checked{'' if wanted else ': are these the right files?'}"])
