@@ -343,6 +343,8 @@ def check(
     fingerprints = report_forms.read_baseline(baseline) if baseline else frozenset()
     if write_baseline:
         report_forms.check_baseline_file(write_baseline)
+    if found := commands.configured_verdicts():
+        commands.say([f"judged under the default settings, as on every machine: explain and the app use {found}"])
     with commands.progress_bar(sys.stderr) as progress:
         report = check_paths(commands.located_all(paths), ids, api=api, profile=profile, filter_text=wanted, jobs=jobs,
                              stdin=commands.stdin_of(paths), progress=progress)
