@@ -77,12 +77,12 @@ class Branches(SessionPart):
         """Shows another run, optionally compared with the original; the cursor stays in its turn, and on its step if
         the turn still has that step."""
         stage = self.stage
-        step = stage.run.view.replay.place_in(stage.runs.every[index].view.replay, stage.step)
+        old, run = stage.run.view, stage.runs.every[index]
+        step = old.replay.place_in(run.view.replay, stage.step)
         stage.runs.index = index
-        run = stage.run
-        stage.step = step  # before anything is drawn, since it is a step of the other run
+        stage.step = max(0, min(step, len(old.steps) - 1))  # a step of both runs: either change is drawn at once
         self.remarks.show()
-        stage.outline = run.outline
+        stage.outline, stage.step = run.outline, step
         stage.query_one(VerdictPanel).run = run.name
         if compare:
             self.panes.forms["diff"] = "run"
