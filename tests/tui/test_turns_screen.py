@@ -983,7 +983,7 @@ async def test_the_cursor_stays_on_the_chosen_row_when_the_rows_are_sorted_at_la
     folder: Path, monkeypatch: pytest.MonkeyPatch, keys: list[str]
 ) -> None:
     for number in range(30):
-        (folder / f"a{number:02}.jsonl").write_text(ENDED + number * "\n")  # files of the same bytes are one
+        (folder / f"a{number:02}.jsonl").write_text(ENDED + "\n" * (number + 1))  # files of the same bytes are one
     go = threading.Event()
 
     def slowly(paths, **options):
