@@ -24,7 +24,7 @@ from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines.spans import one_line
 from inspector.report.times_and_costs import moment, turn_times
 from inspector.sessions import intake, open_paths, redact, without_collector
-from inspector.sessions.copies import may_copy, stored_keys
+from inspector.sessions.copies import equal_files, may_copy, stored_keys
 from inspector.sessions.folders import files_of, is_session
 from inspector.sessions.importers import IMPORTERS
 from inspector.sessions.intake import STDIN
@@ -225,6 +225,9 @@ def check_paths(
             alone.setdefault(os.path.dirname(task.paths[0]), []).append(task)
         else:
             reports.append(report)
+    equal = equal_files(file.path for report in reports for file in report.files if file.every_turn)
+    reports = [report._replace(files=tuple(
+        file._replace(same_as=equal.get(file.path, "")) for file in report.files)) for report in reports]
     for group in alone.values():
         together = group[0]._replace(paths=tuple(sorted(path for task in group for path in task.paths)))
         reports.append(examine(together))

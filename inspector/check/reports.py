@@ -76,6 +76,8 @@ class FileProblems(NamedTuple):
     """For each turn of the file the keys of its answers, by which copies are found; empty if there cannot be any."""
     copies: frozenset[int] = frozenset()
     """The numbers of the turns that are copies of turns of other files in the report."""
+    same_as: str = ""
+    """The path of a file with the very same bytes, so that each turn of this file is a copy; empty if there is none."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -123,6 +125,12 @@ class Report(NamedTuple):
         return sum(len(file.every_turn) - len(file.turns) for file in self.files)
 
     @property
+    def notices(self) -> list[str]:
+        """The files that are left out, since each has the very same bytes as another."""
+        return [f"{file.path}: byte for byte the same as {file.same_as}, whose turns are checked"
+                for file in self.files if file.same_as]
+
+    @property
     def unread(self) -> Counter[str]:
         """Name of a known format that cannot be read -> the number of exchanges in it."""
         return sum((Counter(dict(file.unread)) for file in self.files), Counter())
@@ -147,7 +155,8 @@ def merge(reports: Iterable[Report]) -> Report:
         skipped += report.skipped
         for file in report.files:
             found.setdefault(file.path, file)
-    copies = copies_in({path: file.keys for path, file in found.items()}).turns
+    copies = copies_in({path: file.keys for path, file in found.items() if not file.same_as}).turns
     return Report(tuple(
-        found[path]._replace(copies=frozenset(place + 1 for place in copies.get(path, ())))
-        for path in sorted(found)), skipped)
+        file._replace(copies=frozenset(turn.turn for turn in file.every_turn) if file.same_as else
+                      frozenset(place + 1 for place in copies.get(path, ())))
+        for path, file in sorted(found.items())), skipped)

@@ -98,6 +98,18 @@ def configure(policy: str | None) -> tuple[Config, Settings]:
     return found, found.settings if policy is None else replace(found.settings, policy=preset(policy))
 
 
+def configured_verdicts() -> str:
+    """The configured values under which turns may get another verdict; empty for none. A configuration that cannot be
+    read has none, since it must not stop a command that does not use it."""
+    from inspector import config
+    from loop_core.errors import CallerError
+
+    try:
+        return config.load().judging
+    except CallerError:
+        return ""
+
+
 def stdin_of(paths: Sequence[str]) -> bytes | None:
     """The bytes of standard input, if `-` is among the paths."""
     from inspector.sessions import intake

@@ -343,6 +343,8 @@ def check(
     fingerprints = report_forms.read_baseline(baseline) if baseline else frozenset()
     if write_baseline:
         report_forms.check_baseline_file(write_baseline)
+    if found := commands.configured_verdicts():
+        commands.say([f"judged under the default settings, as on every machine: explain and the app use {found}"])
     with commands.progress_bar(sys.stderr) as progress:
         report = check_paths(commands.located_all(paths), ids, api=api, profile=profile, filter_text=wanted, jobs=jobs,
                              stdin=commands.stdin_of(paths), progress=progress)
@@ -357,7 +359,7 @@ def check(
         sys.exit(commands.UNREADABLE if report.errors else commands.READ)
     report = report.keep(lambda problem: problem.fingerprint not in fingerprints)
     commands.write(forms[form](report))
-    commands.say(report.errors)
+    commands.say([*report.errors, *report.notices])
     if not report.turns and not report.errors:
         empty = f"no turn passes the filter {wanted}" if wanted else "no turn was read"
         commands.say([f"{empty}, so nothing was checked{'' if wanted else ': are these the right files?'}"])

@@ -56,6 +56,15 @@ class Config(NamedTuple):
             limits=REPLAYED.with_values(limits), configured=frozenset(limits), prices=self.prices, **chosen)
 
     @property
+    def judging(self) -> str:
+        """The configured values under which turns may get another verdict, with their sources; empty for none."""
+        sources: dict[str, list[str]] = {}
+        for name, each in self.values.items():
+            if name in CHOICES or name.startswith(f"{AGENT}."):
+                sources.setdefault(each.origin, []).append(name.removeprefix(f"{AGENT}."))
+        return " and ".join(f"{', '.join(names)} ({origin})" for origin, names in sources.items())
+
+    @property
     def prices(self) -> PriceTable:
         """The configured prices of tokens."""
         models = {name.removeprefix(f"{PRICES}."): each.value for name, each in self.values.items()

@@ -277,7 +277,7 @@ def read_rows(
         # Taken before reading: rows that are added meanwhile then change the state, and the file is read again next
         # time.
         states = {path: state_of(path) for path in left} if index is not None else {}
-        for group in open_each(left, api=api, profile=profile) if left else ():
+        for group in open_each(left, api=api, profile=profile, compare=not indexed) if left else ():
             found = rows_of(view(replay(open_case(group.recording), settings)), group.paths)
             if index is not None and len(group.paths) == 1 and group.paths[0] in states:
                 index.keep(group.paths[0], states[group.paths[0]], found)

@@ -37,8 +37,9 @@ NAME_CHARS = 60
 """The largest length of a session's name that is taken from its first message."""
 TITLE_CHARS = 400
 """The number of characters of a turn's first message that its row stores."""
-NOT_READ, IN_PART, SKIPPED = "NOT READ", "READ IN PART", "ENTRY SKIPPED"
-"""The kinds of rows without a verdict: an unread file, a damaged file that was read in part, and skipped entries."""
+NOT_READ, IN_PART, SKIPPED, SAME = "NOT READ", "READ IN PART", "ENTRY SKIPPED", "SAME FILE"
+"""The kinds of rows without a verdict: an unread file, a damaged file that was read in part, skipped entries, and a
+file with the very same bytes as another."""
 
 SessionKey = tuple[tuple[str, ...], str]
 Shared = TypeVar("Shared", bound=Hashable)
@@ -155,7 +156,10 @@ def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
 
 def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
     """The unread parts of a file: the whole file, or its skipped entries, one row for each reason."""
-    if source.error is not None:
+    if source.same_as:
+        why = source.notices[0].removeprefix(f"{source.path}: ")
+        yield TurnRow(paths, source.path, name_of(source.path), why=why, unread=SAME)
+    elif source.error is not None:
         yield TurnRow(paths, source.path, name_of(source.path), why=source.error.removeprefix(f"{source.path}: "),
                       unread=IN_PART if source.responses else NOT_READ)
     elif not source.responses and source.format != "folder" and not source.skipped:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from inspector.report.lines.advice_keys import key_line
+from inspector.report.lines.advice_keys import key_first, key_line
 from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, width_of
 from inspector.report.lines.steps import role_of
@@ -256,7 +256,8 @@ def about(row: TurnRow) -> list[Line]:
         return [(safe(row.unread, Tone.WARN), Span("  "), safe(row.why)), (safe(row.file, Tone.DIM),)]
     lines: list[Line] = [(*_verdict(row), Span("  "), safe(verdict.sentence))]
     if row.advice:
-        lines.append((Span("change   ", Tone.KEY), safe(row.advice, Tone.STRONG), *key_line(row.advice)))
+        lines.append((Span("change   ", Tone.KEY), *key_first(row.advice), safe(row.advice, Tone.STRONG),
+                      *key_line(row.advice)))
     if row.turns:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))

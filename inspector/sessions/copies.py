@@ -1,7 +1,8 @@
 """Leaves out files and turns that the given files contain twice.
 
-A file may be named twice, and the file of a resumed or forked session of Claude Code begins with the rows of the
-session before it, as that of a branched session of Qwen Code does, and that of a continued trajectory in ATIF may.
+A file may be named twice, or have a copy with the very same bytes. The file of a resumed or forked session of Claude
+Code begins with the rows of the session before it, as that of a branched session of Qwen Code does, and that of a
+continued trajectory in ATIF may.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -21,6 +23,50 @@ OpenedFile = tuple[Input, list[Exchange]]
 """A file and the exchanges that were read from it."""
 COPYING = frozenset({"claude-code", "atif", "qwen"})
 """The formats whose files may begin with a copy of the rows of another file, with the same ids and times."""
+
+
+def is_spread(one: OpenedFile) -> bool:
+    """Whether a logger wrote one pair of request and response per file, so that a conversation extends over the files
+    of its folder."""
+    source, found = one
+    return source.format == "pairs" and len(found) == 1
+
+
+PIECE = 1 << 20
+"""The number of bytes of a file that are read at a time to compare it with others."""
+
+
+def equal_files(paths: Iterable[str]) -> dict[str, str]:
+    """Path of a file with the very same bytes as one before it -> the path of the first such file. Only files of which
+    another has the same size are read."""
+    sizes: dict[int, list[str]] = {}
+    for path in paths:
+        if os.path.isfile(path):
+            sizes.setdefault(os.path.getsize(path), []).append(path)
+    found: dict[str, str] = {}
+    for same in (group for size, group in sizes.items() if size and len(group) > 1):
+        firsts: dict[bytes, str] = {}
+        for path in same:
+            with suppress(OSError):  # a file that cannot be read is reported where it is opened
+                first = firsts.setdefault(_digest(path), path)
+                found |= {path: first} if first != path else {}
+    return found
+
+
+def _digest(path: str) -> bytes:
+    import hashlib
+
+    digest = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as file:
+        while piece := file.read(PIECE):
+            digest.update(piece)
+    return digest.digest()
+
+
+def equal_input(path: str, first: str, format_name: str = "unknown") -> Input:
+    """The result for a file that is left out, since it has the very same bytes as the file before it."""
+    notice = f"{path}: byte for byte the same as {first}, whose turns are counted; they are not counted twice"
+    return Input(path, format_name, 0, notices=(notice,), same_as=first)
 
 
 _LAST = "~"
@@ -121,13 +167,14 @@ def _shared_keys(files: Iterable[Iterable[str]]) -> set[str]:
 def each_once(
     files: Iterable[OpenedFile], turns_of: Callable[[OpenedFile], Sequence[TurnRecord]]
 ) -> list[OpenedFile]:
-    """The files without those that were named twice (alone and in a folder, by a link, beside their session), and
-    without copied turns. `turns_of` finds the turns of one file."""
+    """The files without those that were named twice (alone and in a folder, by a link, beside their session), without
+    the exchanges of those that have the very same bytes as another, and without copied turns. `turns_of` finds the
+    turns of one file."""
     once: dict[str, OpenedFile] = {}
     for one in files:
         path = one[0].path
         once.setdefault(path if path == STDIN else os.path.realpath(path), one)
-    opened = list(once.values())
+    opened = _without_equal(list(once.values()))
     if sum(may_copy(source) for source, _ in opened) < 2:
         return opened
     keys = {source.path: stored_keys(found) for source, found in opened if may_copy(source)}
@@ -139,6 +186,13 @@ def each_once(
     return [_without_copies(one, turns[path], copies[path]) if path in copies else
             _with_notice(one, whole_files[path]) if path in whole_files else one
             for one in opened for path in [one[0].path]]
+
+
+def _without_equal(opened: list[OpenedFile]) -> list[OpenedFile]:
+    # A logger's pairs stay: two equal ones are two requests, such as one that was sent again after the same error.
+    equal = equal_files(one[0].path for one in opened if one[1] and not is_spread(one))
+    return [(equal_input(source.path, equal[source.path], source.format), []) if source.path in equal else
+            (source, found) for source, found in opened]
 
 
 def _with_notice(one: OpenedFile, origins: Sequence[str]) -> OpenedFile:

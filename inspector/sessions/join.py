@@ -8,16 +8,9 @@ from dataclasses import replace
 
 from inspector.sessions import redact
 from inspector.sessions.build import mask_seams
-from inspector.sessions.copies import OpenedFile
+from inspector.sessions.copies import OpenedFile, is_spread
 from inspector.sessions.recording import Exchange, Input, Recording, TurnPlace, TurnRecord
 from inspector.sessions.thread import thread
-
-
-def is_spread(one: OpenedFile) -> bool:
-    """Whether a logger wrote one pair of request and response per file, so that a conversation extends over the files
-    of its folder."""
-    source, found = one
-    return source.format == "pairs" and len(found) == 1
 
 
 def join_files(

@@ -14,10 +14,10 @@ from typing import IO, NamedTuple
 from inspector.config import files
 from inspector.sessions import NO_ANSWER, intake, redact
 from inspector.sessions.build import UnbuiltExchange, build
-from inspector.sessions.copies import OpenedFile, each_once
+from inspector.sessions.copies import OpenedFile, each_once, equal_files, equal_input, is_spread
 from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choose, reading_of
 from inspector.sessions.intake import STDIN, unpack
-from inspector.sessions.join import is_spread, join_files, turns_of
+from inspector.sessions.join import join_files, turns_of
 from inspector.sessions.recording import (
     ODD,
     Exchange,
@@ -83,10 +83,13 @@ def open_beginning(path: str, size: int, *, api: str | None = None, profile: str
     return join_files([opened]) if opened[1] else None
 
 
-def open_each(paths: Sequence[str], *, api: str | None, profile: str | None) -> Iterator[FileGroup]:
+def open_each(
+    paths: Sequence[str], *, api: str | None, profile: str | None, compare: bool = True
+) -> Iterator[FileGroup]:
     """Reads files and folders one after another, so that only one session is in memory at a time.
 
-    The exchanges that a logger spread over the files of a folder come last, a folder at a time.
+    The exchanges that a logger spread over the files of a folder come last, a folder at a time. With `compare`, a file
+    with the very same bytes as one before it is left out.
 
     Raises:
         CallerError: there is no such API or profile.
@@ -103,8 +106,13 @@ def open_each(paths: Sequence[str], *, api: str | None, profile: str | None) -> 
         yield unread(why.split(": ", 1)[0], why, 0)
     spread: dict[str, list[OpenedFile]] = {}
     beside: set[str] = set()
+    equal = equal_files(name for name, _ in every) if compare else {}
+    read: set[str] = set()
     for done, (name, listed) in enumerate(every, start=1):
         if name in beside:
+            continue
+        if (first := equal.get(name)) in read:
+            yield FileGroup((name,), Recording((equal_input(name, first),), (), ()), done, len(every))
             continue
         skipped, found = _of_folder(name, options) if listed else ("", list(_open(name, options, None)))
         if skipped:
@@ -114,6 +122,7 @@ def open_each(paths: Sequence[str], *, api: str | None, profile: str | None) -> 
         if is_spread(found[0]):
             spread.setdefault(os.path.dirname(name), []).extend(found)
         else:
+            read.update([name] if found[0][1] else [])
             yield FileGroup((name,), join_files(found), done, len(every))
     for group in spread.values():
         yield FileGroup(tuple(source.path for source, _ in group), join_files(group), len(every), len(every))

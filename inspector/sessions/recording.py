@@ -205,6 +205,9 @@ class Input:
     """Kind of credential -> the number that was masked."""
     copies: Mapping[int, str] = field(default_factory=dict)
     """Number of a turn that is left out as a copy, from 1 -> the path of the file that has it."""
+    same_as: str = ""
+    """The path of a file with the very same bytes, whose turns are counted in place of those of this file; empty if
+    there is none."""
 
 
 @dataclass(frozen=True, slots=True)

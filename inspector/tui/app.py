@@ -247,7 +247,10 @@ class LoopInspector(KeysInOrderApp):
 
     @on(TurnsRead)
     def _turns_read(self, message: TurnsRead) -> None:
-        self.errors = tuple([f"{row.file}: {row.why}" for row in message.unread if row.file in self._paths])
+        from inspector.report.turn_rows import SAME
+
+        self.errors = tuple([f"{row.file}: {row.why}" for row in message.unread
+                             if row.file in self._paths and row.unread != SAME])
         if not message.any_turn and self._paths and len(self.screen_stack) == 1:
             every = [f"{row.file}: {row.why}" for row in message.unread]
             more = [f"and {len(every) - MOST_NAMED:,} files more"] if len(every) > MOST_NAMED else []

@@ -18,7 +18,7 @@ from inspector.report.lines.spans import one_line
 from inspector.report.lines.steps import end_words
 from inspector.tui.delivery import copy_text
 from inspector.tui.live_run import LiveAttempt
-from inspector.tui.messages import ask_operator
+from inspector.tui.messages import ask_operator, run_in_thread
 from inspector.tui.panels import VerdictPanel
 from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import command_with_files, reading_of
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from inspector.tui.tuning_table import TuningTable
     from inspector.whatif.policies import Matrix
     from inspector.whatif.policies_lines import Place
+
+
+MANY = 5_000
+"""The number of turns from which the map of limits is prepared in a thread, since that takes 6 µs for each turn."""
 
 
 class Branches(SessionPart):
@@ -73,12 +77,12 @@ class Branches(SessionPart):
         """Shows another run, optionally compared with the original; the cursor stays in its turn, and on its step if
         the turn still has that step."""
         stage = self.stage
-        step = stage.run.view.replay.place_in(stage.runs.every[index].view.replay, stage.step)
+        old, run = stage.run.view, stage.runs.every[index]
+        step = old.replay.place_in(run.view.replay, stage.step)
         stage.runs.index = index
-        run = stage.run
-        stage.step = step  # before anything is drawn, since it is a step of the other run
+        stage.step = max(0, min(step, len(old.steps) - 1))  # a step of both runs: either change is drawn at once
         self.remarks.show()
-        stage.outline = run.outline
+        stage.outline, stage.step = run.outline, step
         stage.query_one(VerdictPanel).run = run.name
         if compare:
             self.panes.forms["diff"] = "run"
@@ -225,20 +229,25 @@ class Branches(SessionPart):
         if not self.stage.run.view.steps:
             self.stage.note = "there is nothing to tune: no turn was read"
             return
-        from inspector.export import name_of
-        from inspector.tui.tuning_screen import TuneScreen
-        from inspector.tui.tuning_table import TuningTable
+        from inspector.tui.tuning_table import table_over
 
-        view, node = self.stage.run.view, self.stage.runs.node
-        if self._table is None or node.key not in (self._table.run, *self._table.opened):
-            whole = ", from the first step on" if view.replay.since else ""
-            self._table = TuningTable(self.stage.runs.case, view.replay.settings, node.key, f"{node.path}{whole}",
-                                      self.stage.past_filter)
-            self._table.paths, self._table.before, self._table.name = (
-                self.stage.runs.paths, self.stage.opened.before, name_of(view))
-        if node.key == self._table.run and not self.stage.for_view:
-            self._table.come_from(view.replay.turn_at(self.stage.step))
-        ask_operator(self.stage.app, TuneScreen(self._table), self._cell_chosen)
+        node = self.stage.runs.node
+        if self._table is not None and node.key in (self._table.run, *self._table.opened):
+            self._show_map(self._table)
+        elif (turns := len(self.stage.run.view.turns)) < MANY:
+            self._show_map(table_over(self.stage))
+        else:
+            self.stage.note = f"preparing the map of {turns:,} turns…"
+            run_in_thread(self.stage, lambda: table_over(self.stage), self._show_map)
+
+    def _show_map(self, table: TuningTable) -> None:
+        from inspector.tui.tuning_screen import TuneScreen
+
+        self._table, stage = table, self.stage
+        if stage.runs.node.key == table.run and not stage.for_view:
+            table.come_from(stage.run.view.replay.turn_at(stage.step))
+        stage.note = ""
+        ask_operator(stage.app, TuneScreen(table), self._cell_chosen)
 
     def _cell_chosen(self, cell: int) -> None:
         """Shows the run of a cell, at its first difference from the original in the turn that the grid shows."""

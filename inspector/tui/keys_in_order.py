@@ -129,7 +129,8 @@ class KeysInOrderApp(LeavingApp):
     def _follow(self, passes: int) -> None:
         """Sends a new follower after the pending messages; the previous one is ignored."""
         self._follower, self._sent_at = Follower(passes), monotonic()
-        target = self.focused or (self.screen if self.screen_stack else self)
+        # While the app closes there is no screen any more, and `focused` asks for one.
+        target = (self.focused or self.screen) if self.screen_stack else self
         if not target.post_message(self._follower):
             self.post_message(self._follower)
 
@@ -151,7 +152,7 @@ class KeysInOrderApp(LeavingApp):
         self.call_after_refresh(self._note_drawing, screen)
 
     def _note_drawing(self, screen: Screen[object]) -> None:
-        if self.screen is screen:
+        if screen.is_active:
             self._visible_screen = screen, Follower(0).time
             self.call_later(self._send_next)  # behind the focus that the screen has asked for
 

@@ -14,6 +14,7 @@ from textual.app import App
 from textual.dom import DOMNode
 from textual.message import Message
 from textual.screen import Screen
+from textual.worker import get_current_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,6 +113,24 @@ def ask_operator(app: App[Any], question: Screen[Reply | None], act: Callable[[R
             act(answer)
 
     app.push_screen(question, answer_or_leave)
+
+
+Made = TypeVar("Made")
+
+
+def run_in_thread(screen: Screen[Any], make: Callable[[], Made], show: Callable[[Made], object]) -> None:
+    """Makes a value in a thread, so that keys work meanwhile, and shows it, unless the operator has left the screen or
+    asked again by then."""
+    def show_here(made: Made) -> None:
+        if screen.is_active:  # a screen below a question is current, but not active
+            show(made)
+
+    def work() -> None:
+        worker, made = get_current_worker(), make()
+        if not worker.is_cancelled:
+            screen.app.call_from_thread(show_here, made)
+
+    screen.run_worker(work, thread=True, exclusive=True, group="made")
 
 
 # -- Messages --------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from inspector.config.settings import INITIAL, Settings, command
 from inspector.replay.case import Case
@@ -32,6 +33,7 @@ from inspector.whatif.grid_lines import (
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import SmallestCap, TunedGrid, blank, cost
 from inspector.whatif.heat import CURSOR, MEASURES, cell_marks, legend
+from inspector.whatif.recorded_rounds import with_recorded_rounds
 from inspector.whatif.smallest import smallest_limits
 from inspector.whatif.smallest_cap import (
     Fewest,
@@ -43,6 +45,9 @@ from inspector.whatif.smallest_cap import (
     whole_cap,
 )
 from loop_core.turn.trace import Fidelity
+
+if TYPE_CHECKING:
+    from inspector.tui.stage import SessionStage
 
 MOST_LISTED = 100
 """The largest number of turns that are listed one by one; of more, each can still be shown alone."""
@@ -85,6 +90,17 @@ def _trust_in(tuning: TunedGrid, turn: int | None) -> Trust:
     return (Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN)
 
 
+def table_over(stage: SessionStage) -> TuningTable:
+    """The default grid over the current run of a session. It looks at every turn."""
+    from inspector.export import name_of
+
+    view, node = stage.run.view, stage.runs.node
+    whole = ", from the first step on" if view.replay.since else ""
+    table = TuningTable(stage.runs.case, view.replay.settings, node.key, f"{node.path}{whole}", stage.past_filter)
+    table.paths, table.before, table.name = stage.runs.paths, stage.opened.before, name_of(view)
+    return table
+
+
 class TuningTable:
     """One session, a grid over it, and the operator's position in it."""
 
@@ -95,6 +111,7 @@ class TuningTable:
         self.past_filter = past_filter
         """Whether the table of turns from which the screen was opened has a filter."""
         self.base, self.run, self.title = base, run, title
+        self._raised = with_recorded_rounds(case, base)
         """The settings, the key and the name of the run that the grid varies."""
         self.opened: set[str] = set()
         """The keys of the runs that were opened from cells."""
@@ -120,7 +137,7 @@ class TuningTable:
 
     def ask(self, request: GridRequest) -> None:
         """Chooses another grid, without running it."""
-        self.request, self.grid = request, request.grid(self.case, self.base)
+        self.request, self.grid = request, request.grid_under(self.case, self._raised)
         self.cell, self.exact = 0, None
         self.begin()
 

@@ -20,6 +20,7 @@ from inspector.report import filters, turn_rows, turn_table
 from inspector.report.lines.glyphs import ascii_text, hint
 from inspector.report.lines.spans import (
     Line,
+    Measure,
     Span,
     Tone,
     clip,
@@ -330,11 +331,18 @@ class TurnAbout(Panel):
 
     def make(self, width: int) -> Sequence[Line]:
         """The fields of the row, each in as many lines as it needs."""
-        measure = paint_of(self.app).measure
         lines = turn_table.about(self.row) if self.row is not None else (
             [(Span(NO_MATCH_NOTE),)] if self._listed.filter is not None else [])
-        rows = [row for line in lines for row in wrap_line(line, width, measure)]
-        room = max(1, self.size.height)
-        if len(rows) <= room:
-            return rows
-        return [*rows[: room - 1], (*clip(rows[room - 1], width - width_of(WHOLE_HINT)), *WHOLE_HINT)]
+        return fitted(lines, width, max(1, self.size.height), paint_of(self.app).measure)
+
+
+def fitted(lines: Sequence[Line], width: int, room: int, measure: Measure) -> Sequence[Line]:
+    """Lines wrapped into at most `room` rows; if they are cut, the last row says which key shows all."""
+    rows = [row for line in lines for row in wrap_line(line, width, measure)]
+    if len(rows) <= room:
+        return rows
+    first = wrap_line(lines[0], width, measure)
+    if len(first) >= room > 1:  # the second line begins with the key of the advice, and must not be pushed out
+        cut = clip((*first[room - 2], Span(" …")), width, measure)
+        rows = [*first[: room - 2], cut, *rows[len(first) :]]
+    return [*rows[: room - 1], (*clip(rows[room - 1], width - width_of(WHOLE_HINT)), *WHOLE_HINT)]

@@ -27,6 +27,8 @@ from loop_core.errors import LoopError
 
 BATCH = 0.1
 """The time in seconds between two batches of rows passed to the table."""
+LOOK_AGAIN = 0.1
+"""The time in seconds after which a view looks again whether a question is still open."""
 
 
 def size_of(path: str) -> int | None:
@@ -129,8 +131,12 @@ def command_of(table: ReadingScreen) -> str:
     return f"inspector explain {shlex.join(paths)}{wanted}"
 
 
-def _run_in_thread(table: ReadingScreen, reading: Callable[[], None]) -> None:
-    table.run_worker(partial(_read_until_cancelled, reading), thread=True, exclusive=True)
+JOINING = "all files as one session"
+"""The name of the worker that reads them."""
+
+
+def _run_in_thread(table: ReadingScreen, reading: Callable[[], None], name: str = "") -> None:
+    table.run_worker(partial(_read_until_cancelled, reading), name=name, thread=True, exclusive=True)
 
 
 def _read_until_cancelled(reading: Callable[[], None]) -> None:
@@ -197,9 +203,19 @@ def open_over_all(table: ReadingScreen, view: str) -> None:
         table.waiting_view = view
         table.note = f"the files are still being read; {view} opens after that"
     else:
-        table.note = "reading all files as one session…"
+        table.note = "reading all files as one session… · esc gives up"
         paths = [path for section in table.sections for path in section.paths]
-        _run_in_thread(table, partial(_read_session, table, paths, reading_of(table.app), view))
+        _run_in_thread(table, partial(_read_session, table, paths, reading_of(table.app), view), JOINING)
+
+
+def gives_up(table: ReadingScreen) -> bool:
+    """Stops reading all files as one session; returns whether they were being read."""
+    found = [worker for worker in table.workers if worker.name == JOINING and worker.node is table
+             and worker.is_running and not worker.is_cancelled]
+    for worker in found:
+        worker.cancel()
+        table.note = "given up: the view over all files is not opened"
+    return bool(found)
 
 
 def _open_waiting(table: ReadingScreen) -> None:
@@ -223,6 +239,9 @@ def _show(table: ReadingScreen, read: OpenSession, view: str) -> None:
 
     if not table.is_current:
         return  # left meanwhile
+    if not table.is_active:  # a question is open, which must not lose the keys that are typed
+        table.set_timer(LOOK_AGAIN, partial(_show, table, read, view))
+        return
     if not read.original.view.steps:
         table.note = "no turn was read"
         return

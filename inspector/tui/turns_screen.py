@@ -274,9 +274,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def action_sort(self) -> None:
         """Asks for a column."""
         names = [column.name for column in self.listed.columns_now]
-        rows = [(name, SORTS.get(name, "")) for name in names]
         start = names.index(self.listed.sort) if self.listed.sort in names else 0
-        ask_operator(self.app, Choose("Sort by", rows, start), self.sort_by)
+        ask_operator(self.app, Choose("Sort by", [(name, SORTS.get(name, "")) for name in names], start), self.sort_by)
 
     def action_by_file(self) -> None:
         """Switches between one row per session and one per turn."""
@@ -316,7 +315,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.app.push_screen(FilterPrompt(text, self._narrow, "an empty filter shows all turns"), done)
 
     def close_open(self) -> bool:
-        """Removes the filter; returns whether there was one."""
+        """Gives up a view over all files, else removes the filter; returns whether there was either."""
+        if turns_reading.gives_up(self):
+            return True
         if self.listed.filter is None:
             return False
         self._last = self.listed.filter.text
@@ -334,8 +335,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Asks for a search text."""
         from inspector.tui.questions import Prompt
 
-        hint = "text of messages, answers, arguments, names"
-        ask_operator(self.app, Prompt("search", hint, self._needle), self._search)
+        prompt = Prompt("search", "text of messages, answers, arguments, names", self._needle)
+        ask_operator(self.app, prompt, self._search)
 
     def _search(self, text: str) -> None:
         if text:

@@ -361,8 +361,15 @@ class GridRequest:
         Raises:
             CallerError: too many cells.
         """
-        own = with_recorded_rounds(case, replace(base, simulate=self.simulates))
-        return Grid(self.axes or default_axes(case, self.simulates), own)
+        return self.grid_under(case, with_recorded_rounds(case, base))
+
+    def grid_under(self, case: Case, raised: Settings) -> Grid:
+        """The grid over a case whose limits were raised already by `with_recorded_rounds`, which looks at every turn.
+
+        Raises:
+            CallerError: too many cells.
+        """
+        return Grid(self.axes or default_axes(case, self.simulates), replace(raised, simulate=self.simulates))
 
     def command(
         self, grid: Grid, paths: Sequence[str], show: str, api: str | None = None, profile: str | None = None

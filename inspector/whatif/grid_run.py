@@ -129,6 +129,8 @@ def _sum_of(value: Callable[[End], int]) -> cached_property[list[int]]:
     """For each cell, the sum of a value of the ends of all turns. Turns that were not run count as 0."""
 
     def sums(tuned: TunedGrid) -> list[int]:
+        if not tuned.done:  # 100,000 blank turns would take 0.2 s in the app's own thread
+            return [0] * tuned.grid.size
         # Turns with equal runs share their codes, and are added up before the cells are examined.
         alike: dict[int, tuple[array[int], list[int]]] = {}
         for turn in tuned.turns:

@@ -89,7 +89,9 @@ def test_little_is_looked_at_by_one_process(tmp_path, monkeypatch):
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_a_folder_is_the_same_in_one_process_and_in_several(tmp_path, jobs):
     for number in range(9):
-        (tmp_path / f"{number}.jsonl").write_bytes(lines(*([WHOLE, LOST] if number % 2 else [WHOLE, WHOLE])))
+        blank_lines = b"\n" * number  # without them the files would be copies of two
+        (tmp_path / f"{number}.jsonl").write_bytes(
+            lines(*([WHOLE, LOST] if number % 2 else [WHOLE, WHOLE])) + blank_lines)
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "x.md").write_text("no session")
     done = []
@@ -466,3 +468,26 @@ def test_files_without_a_turn_are_counted(tmp_path):
     (tmp_path / "b.har").write_text(json.dumps({"log": {"version": "1.2", "entries": []}}))
     report = merge([check_file(tmp_path / "a.jsonl"), check_file(tmp_path / "b.har")])
     assert " ".join(FORMS["text"](report).split()).endswith("2 files, 1 of them without a turn")
+
+
+@pytest.mark.parametrize(("variables", "content", "named"), [
+    ({}, "", ""),
+    ({"LOOP_INSPECTOR_THEME": "inspector-light"}, "[prices.m]\ninput = 1.0\noutput = 1.0\n", ""),
+    ({"LOOP_INSPECTOR_POLICY": "zoo-before"}, "", "policy ($LOOP_INSPECTOR_POLICY)"),
+    ({"LOOP_INSPECTOR_SEAM": "concat"}, "[agent]\ncontinuation_max_attempts = 0\nmax_tool_steps = 3\n",
+     "continuation_max_attempts, max_tool_steps ({file}) and seam ($LOOP_INSPECTOR_SEAM)"),
+    ({}, "no TOML", ""),
+], ids=["none", "only looks and prices", "a variable", "a file and a variable", "an invalid file"])
+def test_check_names_the_configured_values_under_which_it_does_not_judge(
+    inspector, tmp_path, monkeypatch, variables, content, named
+):
+    """The sample is CUT, COMPLETED by default, and LIMIT REACHED without continuations."""
+    file = tmp_path / "config.toml"
+    file.write_text(content)
+    monkeypatch.setenv("LOOP_INSPECTOR_CONFIG", str(file))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    said = inspector("check", "sample:02")
+    line = "judged under the default settings, as on every machine: explain and the app use "
+    assert said.err == (f"inspector: {line}{named.format(file=file)}\n" if named else "")
+    assert "1 turn, 0 of them not complete" in said.out

@@ -122,10 +122,10 @@ FAMILIES = {
 
 @pytest.mark.parametrize("agent", FAMILIES)
 def test_a_session_that_another_began_is_below_it(tmp_path: Path, agent: str):
-    for name, content in FAMILIES[agent].items():
+    for number, (name, content) in enumerate(FAMILIES[agent].items()):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
+        path.write_text(content + number * "\n")  # files of the same bytes are one
     files = [str(tmp_path / name) for name in FAMILIES[agent] if "history_item" not in name]
     if agent in ("claude-code-beside", "cursor"):
         del files[1]  # it is read with the other

@@ -7,16 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from inspector.check import check_paths
+from inspector.check.report_forms import document, totals_line
+from inspector.check.rules import RULES
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.call_outcomes import CutRun, count_runs
 from inspector.report.facts import view
 from inspector.report.lines.spans import text_of
-from inspector.report.turn_rows import TurnRow, rows_of
+from inspector.report.turn_rows import SAME, TurnRow, rows_of
 from inspector.report.turn_table import about, rows_once
 from inspector.sessions import open_paths
 from inspector.sessions.following import FollowedSession
 from inspector.sessions.open import open_each
+from tests.scenes.app import assistant, body, entry, story, user
 from tests.scenes.transcripts import Row, block, claude, prompt, result, shown, text, use
 
 PLAN = (prompt("a plan"), block(text("First, look"), stop="max_tokens"),
@@ -51,13 +55,84 @@ def test_a_file_that_is_named_twice_is_read_once(first: Path, tmp_path: Path):
     assert words(first) == words(first, first) == words(first, tmp_path) == words(tmp_path, first) == words(link, first)
     assert words(first) == once
     assert counted(first, first) == counted(first, tmp_path) == counted(tmp_path) == counted(link, first) == 2
-    same = tmp_path / "same.json"  # another format: a copy under another name is a session of its own
+    same = tmp_path / "same.json"
     said = {"role": "assistant", "content": "hi", "state": {"stopReason": "end_turn"}}
     same.write_text(json.dumps({"id": "T-1", "v": 1, "messages": [{"role": "user", "content": "go"}, said]}))
     other = tmp_path / "other.json"
     other.write_bytes(same.read_bytes())
     assert words(same, same) == ["COMPLETE"]
+    assert words(same, other) == ["COMPLETE"]
+    other.write_bytes(same.read_bytes().replace(b"hi", b"ho"))
     assert words(same, other) == ["COMPLETE", "COMPLETE"]
+
+
+SAMPLE = Path(__file__).parents[2] / "sample_sessions/02-text-cut-twice.session.jsonl"
+
+
+def equal_pair(tmp_path: Path, kind: str) -> tuple[Path, Path]:
+    """Two files with the same bytes, in a format that knows no copies, and a third file of the same size."""
+    answer = body(assistant("Yes."), "stop", 2)
+    one = tmp_path / "one.json"
+    if kind == "har":
+        one = story(tmp_path, [entry([user("a")], answer)], "one.har")
+    elif kind == "body":
+        one.write_text(answer)
+    else:
+        one = tmp_path / "one.session.jsonl"
+        one.write_bytes(SAMPLE.read_bytes())
+    two = one.with_name(one.name.replace("one", "two"))
+    two.write_bytes(one.read_bytes())
+    one.with_name(one.name.replace("one", "zzz")).write_bytes(one.read_bytes()[:-1] + b"\n")
+    return one, two
+
+
+@pytest.mark.parametrize("kind", ["har", "body", "session"])
+def test_a_file_with_the_very_same_bytes_as_another_is_counted_once_and_named(tmp_path: Path, kind: str):
+    one, two = equal_pair(tmp_path, kind)
+    said = f"byte for byte the same as {one}, whose turns are counted; they are not counted twice"
+    first, second = open_paths([str(one), str(two)]).inputs
+    assert (first.responses > 0, first.same_as) == (True, "")
+    assert (second.responses, second.same_as, second.notices) == (0, str(one), (f"{two}: {said}",))
+    rows = table(one, two)
+    assert [(row.unread, row.why) for row in rows if row.verdict is None] == [(SAME, said)]
+    assert len(rows) == len(table(one)) + 1
+    assert len(words(one, two)) == len(words(one))
+    assert len(words(two)) == len(words(one)), "alone, the second file is whole"
+    report = check_paths([str(one), str(two)], list(RULES), jobs=1)
+    assert report.turns == check_paths([str(one)], list(RULES), jobs=1).turns
+    assert report.problems == check_paths([str(one)], list(RULES), jobs=1).problems
+    assert report.notices == [f"{two}: byte for byte the same as {one}, whose turns are checked"]
+    assert report.copied == len(report.turns)
+    assert [file.get("same_as") for file in document(report)["files"]] == [None, str(one)]
+    assert "without a turn" not in totals_line(report)
+
+
+def test_files_of_one_size_with_other_bytes_are_all_counted(tmp_path: Path):
+    one, two = equal_pair(tmp_path, "har")
+    two.write_bytes(one.read_bytes().replace(b"Yes.", b"Yep."))
+    assert len(words(one, two)) == 2
+    assert all(row.verdict is not None for row in table(one, two))
+    assert not check_paths([str(one), str(two)], list(RULES), jobs=1).notices
+
+
+def test_equal_pairs_of_a_logger_are_two_requests(tmp_path: Path):
+    """A request that is sent again after the same error leaves two equal files."""
+    pair = {"request": {"model": "m", "messages": [{"role": "user", "content": "a"}]},
+            "response": json.loads(body(assistant("Yes."), "stop", 2))}
+    files = [tmp_path / f"{name}.json" for name in ("1", "2")]
+    for file in files:
+        file.write_text(json.dumps(pair))
+    assert [source.responses for source in open_paths(list(map(str, files))).inputs] == [1, 1]
+    assert all(row.verdict is not None for row in table(*files))
+    assert not check_paths(list(map(str, files)), list(RULES), jobs=1).notices
+
+
+def test_an_unreadable_file_and_its_copy_are_both_reported(tmp_path: Path):
+    files = [tmp_path / f"{name}.har" for name in ("1", "2")]
+    for file in files:
+        file.write_text('{"log": {}} trailing')
+    assert all(source.error and not source.same_as for source in open_paths(list(map(str, files))).inputs)
+    assert [row.unread for row in table(*files)] == ["NOT READ", "NOT READ"]
 
 
 def test_a_subagents_file_that_is_named_beside_its_session_is_read_once(first: Path, tmp_path: Path):

@@ -8,9 +8,11 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from inspector.report import turn_table
 from inspector.report.lines import header
-from inspector.report.lines.spans import cells, text_of, width_of
+from inspector.report.lines.spans import Span, cells, text_of, width_of
 from inspector.report.lines.steps import Outline
+from inspector.report.turn_rows import rows_of
 from inspector.tui.app import LoopInspector
 from inspector.tui.attention import VerdictSheet
 from inspector.tui.keys import HelpScreen
@@ -18,6 +20,8 @@ from inspector.tui.limits_form import LimitsForm
 from inspector.tui.live_forms import LiveForm
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
+from inspector.tui.turn_list import fitted
+from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import assistant, body, continued, entry, page, ran_a_cut_call, seen, story, told, user
 
 AppOn = Callable[..., LoopInspector]
@@ -155,6 +159,36 @@ async def test_a_digit_over_the_whole_verdict_opens_its_tab(app_on: AppOn) -> No
             assert session(pilot).panes.tab == tab
         await pilot.press("V", "q")
         assert session(pilot).panes.tab == "merged"
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 45)])
+@pytest.mark.parametrize(("name", "key"), [
+    ("01-cut-call-and-long-answer.session", "F"), ("08-router-says-tool-calls.session", "F"),
+    ("10-agent-ran-a-cut-call.session", "F"), ("18-claude-code-cut-writes", "L"),
+])
+async def test_the_key_of_the_advice_is_visible_at_every_size(name: str, key: str, size: tuple[int, int]) -> None:
+    path = f"sample_sessions/{name}.jsonl"
+    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+    async with app.run_test(size=size) as pilot:
+        if isinstance(app.screen, TurnsScreen):
+            advice = app.screen.listed.current_row.advice
+            assert f"change   {key} · {advice[:12]}" in page(app)
+            await pilot.press("enter")
+            await pilot.pause()
+        header_rows = " ".join(seen(app)[:3])
+        assert f" {key} · " in header_rows
+
+
+def test_a_long_sentence_does_not_push_the_advice_out_of_the_details() -> None:
+    row = next(row for row in rows_of(load(["sample_sessions/08-router-says-tool-calls.session.jsonl"],
+                                           ReadingOptions()).original.view) if row.advice)
+    lines = [(Span("word " * 120),), *turn_table.about(row)[1:]]
+    rows = fitted(lines, 60, 5, cells)
+    assert len(rows) == 5
+    assert text_of(rows[3]).endswith("…")
+    assert text_of(rows[4]).startswith("change   F · raise max_tokens")
+    assert text_of(rows[4]).endswith("V shows all")
+    assert fitted(lines, 60, 1, cells) != []
 
 
 @pytest.mark.parametrize("width", range(50, 200, 7))

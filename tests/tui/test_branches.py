@@ -13,8 +13,9 @@ from inspector.tui.beside_screen import PairList, SideBySide
 from inspector.tui.breakpoints import Breakpoint
 from inspector.tui.limits_form import LimitsForm
 from inspector.tui.limits_words import FIELD_DETAILS, FIELD_LABELS, OTHER_LIMITS, WORDS, word_meaning
-from inspector.tui.panels import Cycle
+from inspector.tui.panels import Cycle, Status
 from inspector.tui.run_tree import RunRows, RunTree
+from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from loop_core.turn.presets import POLICIES
 from tests.scenes.app import PARTS, continued, entry, page, ran_a_cut_call, seen, store_open, stream, told, until, user
@@ -416,3 +417,29 @@ async def test_the_form_says_what_each_policy_does_as_it_is_chosen(app_on: AppOn
             told = " ".join(page(pilot.app).replace("│", " ").split())
             assert f"{policy.name}: {policy.title} · p compares them all" in told
             await pilot.press("right")
+
+
+@pytest.mark.parametrize("size", [(20, 5), (80, 24), (160, 45)])
+async def test_going_to_a_run_with_more_steps_draws_no_step_that_the_other_lacks(size: tuple[int, int]) -> None:
+    """In the run without continuations the first turn has more steps, so a place in the second has a larger number."""
+    path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
+    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("enter")
+        await pilot.pause()
+        session = app.screen
+        assert isinstance(session, SessionScreen)
+        await app.workers.wait_for_complete()
+        short, last = session.run.view, len(session.run.view.steps) - 1
+        session.runs.under({"continuation_max_attempts": "0"})
+        session.step = last
+        for _ in range(2):
+            await pilot.press("o")
+            await pilot.pause()
+            assert session.run.view is not short
+            assert session.step > last, "the same place, which the shorter run numbers otherwise"
+            assert session.step == session.query_one(Status).step
+            await pilot.press("o")
+            await pilot.pause()
+            assert session.run.view is short
+            assert session.step == session.query_one(Status).step == last

@@ -20,18 +20,23 @@ from inspector.config.settings import Settings, command
 from inspector.replay.case import open_case
 from inspector.report.lines.spans import text_of
 from inspector.sessions import open_paths
+from inspector.tui import branches, turns_reading
 from inspector.tui.app import LoopInspector
+from inspector.tui.attention import VerdictSheet
 from inspector.tui.heat_map import HeatMap
 from inspector.tui.keys import HelpScreen
 from inspector.tui.policies_screen import PoliciesScreen
-from inspector.tui.questions import AxesPrompt
+from inspector.tui.questions import AxesPrompt, FilterPrompt
+from inspector.tui.session_files import load
 from inspector.tui.session_screen import SessionScreen
+from inspector.tui.stage import SessionStage
 from inspector.tui.tuning_screen import TuneScreen
-from inspector.tui.tuning_table import TuningTable, outcome_of
+from inspector.tui.tuning_table import TuningTable, outcome_of, table_over
 from inspector.tui.turns_screen import TurnsScreen
 from inspector.whatif import grid_run as grids
 from inspector.whatif.grid import ATTEMPTS, GridRequest, parse_axes
 from inspector.whatif.grid_run import tune
+from inspector.whatif.heat import MEASURES
 from inspector.whatif.smallest import cost
 from inspector.whatif.smallest_cap import fewest_tokens_of_all
 from tests.scenes.app import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen, until
@@ -50,6 +55,50 @@ async def settled(pilot: Pilot[Any]) -> TuneScreen:
     assert isinstance(screen, TuneScreen)
     await until(pilot, lambda: not screen.running)
     return screen
+
+
+async def test_the_map_of_many_turns_is_prepared_behind_a_note(
+    app_on: AppOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another key works meanwhile; a second request replaces the first, and nothing opens over another screen."""
+    go = Event()
+    made: list[TuningTable] = []
+
+    def slow(stage: SessionStage) -> TuningTable:
+        go.wait(5)
+        made.append(table_over(stage))
+        return made[-1]
+
+    monkeypatch.setattr("inspector.tui.tuning_table.table_over", slow)
+    monkeypatch.setattr(branches, "MANY", 2)
+    async with app_on().run_test(size=SMALL) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        session = pilot.app.screen
+        assert isinstance(session, SessionScreen)
+        await pilot.press("u")
+        assert "preparing the map of 2 turns…" in page(pilot.app)
+        await pilot.press("4", "u")
+        assert session.panes.tab == "calls"
+        go.set()
+        await until(pilot, lambda: isinstance(pilot.app.screen, TuneScreen))
+        await until(pilot, lambda: len(made) == 2)
+        assert [type(screen) for screen in pilot.app.screen_stack].count(TuneScreen) == 1
+        assert "preparing" not in session.note
+        await settled(pilot)
+        await pilot.press("escape")
+        go.clear()
+        session.branches._table = None
+        await pilot.press("u", "V")
+        go.set()
+        await pilot.app.workers.wait_for_complete()
+        assert isinstance(pilot.app.screen, VerdictSheet)
+
+
+def test_a_blank_grid_is_not_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grids, "add", None)
+    case = open_case(open_paths(["sample_sessions/02-text-cut-twice.session.jsonl"]))
+    empty = grids.blank(case, GridRequest().grid(case, Settings()))
+    assert all(measure.total(empty) == [0] * empty.grid.size for measure in MEASURES.values())
 
 
 async def opened(pilot: Pilot[Any], axes: str = "") -> TuneScreen:
@@ -857,6 +906,34 @@ async def test_a_table_of_turns_is_tuned_and_laid_under_the_policies_as_a_whole(
         assert isinstance(app.screen, SessionScreen)
         await pilot.press("escape")
         assert app.screen is table
+
+
+@pytest.mark.parametrize(("keys", "opens"), [(("escape",), False), (("f",), True)])
+async def test_reading_all_files_for_a_view_can_be_given_up_and_disturbs_no_question(
+    monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...], opens: bool
+) -> None:
+    go = Event()
+    monkeypatch.setattr(turns_reading, "load", lambda *given: (go.wait(5), load(*given))[1])
+    app = LoopInspector([str(path) for path in sorted(SAMPLES.glob("0[12]*.jsonl"))])
+    async with app.run_test(size=SMALL) as pilot:
+        table = app.screen
+        assert isinstance(table, TurnsScreen)
+        await until(pilot, lambda: not table.reading)
+        await pilot.press("u")
+        assert "reading all files as one session… · esc gives up" in page(app)
+        await pilot.press(*keys)
+        go.set()
+        await app.workers.wait_for_complete()
+        await pilot.pause(0.3)
+        if opens:
+            assert isinstance(app.screen, FilterPrompt)
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, TuneScreen))
+        else:
+            assert app.screen is table
+            assert "given up: the view over all files is not opened" in page(app)
+            await pilot.press("escape")
+            assert "nothing is open that esc could close" in page(app)
 
 
 async def test_views_over_all_turns_say_that_the_filter_of_the_table_does_not_apply() -> None:

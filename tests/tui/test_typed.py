@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from inspector.tui.app import LoopInspector
+from inspector.tui.keys_in_order import PASSES
 from inspector.tui.limits_form import LimitsForm
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.session_files import ReadingOptions, load
@@ -142,3 +143,13 @@ async def test_a_panel_with_a_field_takes_typing_at_once(app_on: AppOn, keys: st
             await pilot.press(NAMES.get(key, key))
         strike(pilot.app, keys[-1] + text)
         await until(pilot, lambda: any(field.value.endswith(text) for field in pilot.app.screen.query(Input)))
+
+
+async def test_a_follower_that_arrives_while_the_app_closes_finds_no_screen_and_no_error(app_on: AppOn) -> None:
+    app = app_on()
+    async with app.run_test(size=(80, 24)) as pilot:
+        last = pilot.app.screen
+    assert not app.screen_stack
+    app._follow(PASSES)
+    app._note_drawing(last)
+    assert app._visible_screen is None or app._visible_screen[0] is last

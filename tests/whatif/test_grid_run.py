@@ -46,8 +46,8 @@ def test_a_blank_grid_is_the_one_before_any_turn_was_run_and_reads_no_turn(case,
 def test_turns_that_go_alike_share_their_cells(tmp_path):
     grid = Grid(GRID.axes, Settings(simulate=True))
     sample = samples()[0].path
-    copy = tmp_path / sample.name  # the same file would be read once
-    copy.write_bytes(sample.read_bytes())
+    copy = tmp_path / sample.name
+    copy.write_bytes(sample.read_bytes() + b"\n")  # the very same bytes would be read once
     twice = open_case(open_paths([str(sample), str(copy)]))
     made = tune(twice, grid, jobs=1)
     half = len(made.turns) // 2

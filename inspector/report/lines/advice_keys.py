@@ -27,6 +27,12 @@ def key_line(advice: str) -> Line:
     return (Span(" · ", Tone.DIM), *hint(does, sentence=True)) if does else ()
 
 
+def key_first(advice: str) -> Line:
+    """The key for an advice, for a place where the end of the advice may be cut off; empty if no key follows it."""
+    does = key_of(advice)
+    return (Span(does.partition(" ")[0], Tone.PRESS), Span(" · ", Tone.DIM)) if does else ()
+
+
 def why_no_run(advice: Advice) -> str:
     """Why an advice cannot be tried: the rest was not recorded, or no setting is the cause of the verdict."""
     if advice.text.endswith(UNSEEN):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.report.facts import TurnFacts, View
+from inspector.report.lines.advice_keys import key_first
 from inspector.report.lines.merged import reason
 from inspector.report.lines.spans import (
     Line,
@@ -41,7 +42,7 @@ def verdict(view: View, turn: TurnFacts | None = None, room: int | None = None) 
     turn_verdict = turn.verdict
     head = head_of(view, turn)
     dot = Span(" · ", Tone.DIM)
-    sentence, advice = safe(turn_verdict.sentence), advice_of(turn)
+    sentence, advice = safe(turn_verdict.sentence), keyed_advice(turn)
     if room is not None:
         left = room - width_of(head)
         least = min(width_of((dot, *advice)), ADVICE_KEPT, left // 2) if advice else 0
@@ -63,6 +64,11 @@ def advice_of(turn: TurnFacts) -> Line:
     return (safe(turn.verdict.advice.text, Tone.KEY),) if turn.verdict.advice else ()
 
 
+def keyed_advice(turn: TurnFacts) -> Line:
+    """The advice behind its key, which stays visible if the advice is cut; empty if there is none."""
+    return (*key_first(turn.verdict.advice.text), *advice_of(turn)) if turn.verdict.advice else ()
+
+
 SHOWS_ALL: Line = (Span(" V shows all", Tone.STRONG),)
 """The end of a cut verdict, which names the key that shows the rest."""
 SHORTENED_BY = 4
@@ -73,7 +79,7 @@ def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, meas
     """The verdict in at most this many rows, the advice on its own row if there is room."""
     if turn is not None and advice_of(turn):
         sentence = (*head_of(view, turn), safe(turn.verdict.sentence))
-        apart = [row for line in (sentence, (Span("what to change  ", Tone.DIM), *advice_of(turn)))
+        apart = [row for line in (sentence, (Span("what to change  ", Tone.DIM), *keyed_advice(turn)))
                  for row in wrap_line(line, width, measure)]
         if len(apart) <= rows:
             return apart
