@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from loop_core.client.address import Server
-    from loop_core.client.conversation import Answer, AsyncStream, Stream, aask, ask, astream, stream
+    from loop_core.client.conversation import Answer, aask, ask, astream, stream
     from loop_core.client.exchange import Connection, Observer, Retries, Timeouts
     from loop_core.client.outgoing import http_request
     from loop_core.client.transport import AsyncLive, Live
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from loop_core.turn.machine import begin, step
     from loop_core.turn.policy import Policy
     from loop_core.turn.presets import preset
-    from loop_core.turn.state import Event, RunTools, Send, Turn
+    from loop_core.turn.state import RunTools, Send
     from loop_core.turn.tools import Toolbox, ToolError
     from loop_core.turn.trace import Trace
-    from loop_core.values import ChatResponse, Message, Request, Stop, TransportEnd
+    from loop_core.values import ChatResponse, Message, Request, Stop
     from loop_core.wire import (
         decode,
         decode_request,
@@ -48,7 +48,6 @@ _HOMES = {
     "Server": "client.address",
     "Answer": "client.conversation", "aask": "client.conversation", "ask": "client.conversation",
     "astream": "client.conversation", "stream": "client.conversation",
-    "AsyncStream": "client.conversation", "Stream": "client.conversation",
     "Connection": "client.exchange", "Observer": "client.exchange", "Retries": "client.exchange",
     "Timeouts": "client.exchange",
     "LoopError": "errors",
@@ -63,8 +62,8 @@ _HOMES = {
     "ToolError": "turn.tools", "Toolbox": "turn.tools",
     "Trace": "turn.trace",
     "AsyncLive": "client.transport", "Live": "client.transport",
-    "Event": "turn.state", "RunTools": "turn.state", "Send": "turn.state", "Turn": "turn.state",
-    "ChatResponse": "values", "Message": "values", "Request": "values", "Stop": "values", "TransportEnd": "values",
+    "RunTools": "turn.state", "Send": "turn.state",
+    "ChatResponse": "values", "Message": "values", "Request": "values", "Stop": "values",
     "decode": "wire", "decode_request": "wire", "decode_response": "wire", "decoder": "wire",
     "encode_request": "wire", "encode_response": "wire",
 }
@@ -72,11 +71,11 @@ _HOMES = {
 read."""
 
 __all__ = [
-    "Answer", "AsyncLive", "AsyncStream", "ChatResponse", "Connection", "Event", "Limits", "Live", "LoopError",
-    "Message", "Observer", "Plan", "Policy", "Reading", "Request", "Retries", "RunTools", "Send", "Server", "Stop",
-    "Stream", "Timeouts", "ToolError", "Toolbox", "Trace", "TransportEnd", "Turn", "Verdict", "aask", "arun", "ask",
-    "astream", "begin", "decode", "decode_request", "decode_response", "decoder", "encode_request", "encode_response",
-    "http_request", "preset", "read", "run", "step", "stream",
+    "Answer", "AsyncLive", "ChatResponse", "Connection", "Limits", "Live", "LoopError", "Message", "Observer",
+    "Plan", "Policy", "Reading", "Request", "Retries", "RunTools", "Send", "Server", "Stop", "Timeouts",
+    "ToolError", "Toolbox", "Trace", "Verdict", "aask", "arun", "ask", "astream", "begin", "decode",
+    "decode_request", "decode_response", "decoder", "encode_request", "encode_response", "http_request", "preset",
+    "read", "run", "step", "stream",
 ]
 
 
