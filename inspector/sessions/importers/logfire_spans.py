@@ -11,13 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inspector.sessions.importers.span_names import is_answer, load_json, outputs_of, word_of
+from inspector.sessions.importers.span_names import TraceSpan, is_answer, load_json, outputs_of, word_of
 from inspector.sessions.transcripts.member_values import cap_of, known_text, object_of, objects_of
-
-if TYPE_CHECKING:
-    from inspector.sessions.importers.otlp_spans import TraceSpan
 
 INPUT, OUTPUT, CAP = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.request.max_tokens"
 _TYPE = "logfire.span_type"

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from inspector.sessions.importers.span_names import fact, is_answer, is_tool, outputs_of, word_of
+from inspector.sessions.importers.span_names import TraceSpan, fact, is_answer, is_tool, outputs_of, word_of
 from inspector.sessions.transcripts.member_values import known_text
-
-if TYPE_CHECKING:
-    from inspector.sessions.importers.otlp_spans import TraceSpan
 
 _DEEPEST = 64
 """The largest number of spans between two spans of one answer; damaged ids may form a ring of parents."""

@@ -17,7 +17,6 @@ from inspector.sessions.importers.logfire_spans import INPUT, OUTPUT
 from inspector.sessions.importers.otlp_spans import (
     CHOICE,
     DETAILS,
-    TraceSpan,
     attributes_of,
     choice_message,
     content_of,
@@ -26,7 +25,16 @@ from inspector.sessions.importers.otlp_spans import (
     plain,
     time_of,
 )
-from inspector.sessions.importers.span_names import count, fact, inputs_of, is_answer, load_json, outputs_of, word_of
+from inspector.sessions.importers.span_names import (
+    TraceSpan,
+    count,
+    fact,
+    inputs_of,
+    is_answer,
+    load_json,
+    outputs_of,
+    word_of,
+)
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from inspector.sessions.importers.logfire_spans import INPUT, OUTPUT, with_messages
-from inspector.sessions.importers.span_names import count, load_json
+from inspector.sessions.importers.span_names import TraceSpan, count, load_json
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 
@@ -25,23 +25,6 @@ _CONTEXTS = ("context", "_spanContext", "spanContext")
 _TIMES = ("startTimeUnixNano", "start_time_unix_nano", "startTime", "start_time")
 _CONTENT = "gen_ai.event.content"
 """The attribute in which Semantic Kernel and the Azure SDKs write the whole body of an event, as JSON."""
-
-
-class TraceSpan(NamedTuple):
-    """The fields of a span that reading its answer needs, or of an answer in log records alone."""
-
-    piece: bytes
-    id: str
-    parent: str
-    trace: str
-    start: int
-    attributes: dict[str, Any]
-    logs: tuple[bytes, ...] = ()
-    """The log records of the same answer, which are shown below the piece."""
-    output_rows: tuple[int, int] = (0, 0)
-    """The first and the last row with the output messages: 0 is the piece, 1 the first log record."""
-    word_row: int = 0
-    """The row with the stop word."""
 
 
 def span_of(piece: bytes) -> TraceSpan | None:

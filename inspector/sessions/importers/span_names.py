@@ -1,4 +1,4 @@
-"""The span attributes that describe an answer: the GenAI conventions of all versions, and OpenInference.
+"""A span of a trace, and the attributes that describe an answer: the GenAI conventions of all versions, OpenInference.
 
 The same fact has different names in the OpenTelemetry conventions (`gen_ai.…`, with older versions), OpenLLMetry
 (`gen_ai.prompt.N.…`), OpenInference (`llm.…`, flattened), and the AI SDK (`ai.…`). Messages of all of them are
@@ -57,6 +57,23 @@ FLAT_OUTPUTS = ("llm.output_messages", "gen_ai.completion")
 
 _CUT_MESSAGES = re.compile(r'\s*\[?\s*\{\s*"(?:role|parts|message|content|finish_reason|index)"\s*:')
 """Matches the beginning of messages as JSON. A text that begins so but is not JSON was cut."""
+
+
+class TraceSpan(NamedTuple):
+    """The fields of a span that reading its answer needs, or of an answer in log records alone."""
+
+    piece: bytes
+    id: str
+    parent: str
+    trace: str
+    start: int
+    attributes: dict[str, Any]
+    logs: tuple[bytes, ...] = ()
+    """The log records of the same answer, which are shown below the piece."""
+    output_rows: tuple[int, int] = (0, 0)
+    """The first and the last row with the output messages: 0 is the piece, 1 the first log record."""
+    word_row: int = 0
+    """The row with the stop word."""
 
 
 class SpanMessage(NamedTuple):
