@@ -102,7 +102,7 @@ def test_a_file_with_the_very_same_bytes_as_another_is_counted_once_and_named(tm
     assert report.turns == check_paths([str(one)], list(RULES), jobs=1).turns
     assert report.problems == check_paths([str(one)], list(RULES), jobs=1).problems
     assert report.notices == [f"{two}: byte for byte the same as {one}, whose turns are checked"]
-    assert report.copied == len(report.turns)
+    assert report.copy_count == len(report.turns)
     assert [file.get("same_as") for file in document(report)["files"]] == [None, str(one)]
     assert "without a turn" not in totals_line(report)
 
