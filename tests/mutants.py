@@ -8,8 +8,8 @@ A table is every tuple, list, set or mapping that a module assigns to a public n
 assigned, so that whatever is derived from the table is derived without it; then test files run until the first
 failure: first those that missed other rows of the table, of its module, or of a table of that name, then those that
 are likely by their names, rooms, imports and words. Within a file the tests come first that missed other rows of the
-table or of one of that name, then those whose names have most words of the row's, quick ones first; other slow ones
-wait until the quick ones of all files have run. How long each test takes stands in the JUnit report of a run of the
+table or of one of that name, or whose names and sources have words of the row, quick ones first; other slow ones wait
+until the quick ones of all files have run. How long each test takes stands in the JUnit report of a run of the
 whole suite; without one, each file that misses a row runs once with no row deleted. A test that names the table, itself
 or through what it calls, does not count: a copy of a table proves nothing. A row without which its module cannot be
 loaded is missed by every test.
@@ -81,7 +81,7 @@ FIELD_TESTS = {
 in a room of its own, which no rule knows, so that its tests are named here."""
 OF_NAME = {
     "_HOMES": ("tests/test_library.py",), "FAILURES": ("tests/client/test_transport.py",),
-    "STREAM_READS": ("tests/wire/test_provenance.py",),
+    **dict.fromkeys(("READS", "STREAM_READS"), ("tests/wire/test_provenance.py",)),
     "LOSES": ("tests/wire/test_conformance.py",), "KNOWN_CAPS": ("tests/sessions/test_claude_code.py",),
     "FIELDS": ("tests/sessions/test_odd_members.py", "tests/sessions/test_seed_agents.py"),
     "NAMES": ("tests/wire/test_failures.py", "tests/whatif/test_axes.py"),
@@ -93,7 +93,18 @@ OF_NAME = {
     "CALLS": ("tests/sessions/test_droid_cursor.py", "tests/provider/test_checks.py"),
     "RESULTS": ("tests/sessions/test_droid_cursor.py",),
     **dict.fromkeys(("ALIASES", "FLAGS"), ("tests/report/test_filters.py", "tests/report/test_turn_rows.py")),
-    **dict.fromkeys(("ENDS", "COMPLETE_ENDS", "COMPLETIONS_ENDS", "GENERATE_ENDS"), ("tests/provider/test_faults.py",)),
+    "policies_lines.ROWS": ("tests/whatif/test_policies.py",),
+    "NATIVE": ("tests/wire/test_gemini_generate.py",), "calls.HOLDS": ("tests/report/test_calls.py",),
+    "calls.SAYS": ("tests/report/test_calls.py", "tests/whatif/test_policies.py"),
+    "HOW_SENT": ("tests/tui/test_live.py",), "SCHEMES": ("tests/web/test_app_server.py",),
+    "browser.HEADERS": ("tests/web/test_front.py",), "inputs.VARIABLES": ("tests/live/test_run.py",),
+    "CALLING": ("tests/sessions/test_inspect_ai.py",), "METRICS": ("tests/provider/test_sdk_types.py",),
+    "CHOICES": ("tests/wire/test_asking.py",), "OVER": ("tests/sessions/test_roo.py",),
+    **dict.fromkeys(("MEMBERS", "COMPLETIONS_MEMBERS", "GENERATE_MEMBERS"), ("tests/provider/test_checks.py",)),
+    **dict.fromkeys(("SAYS", "COMPLETE_SAYS", "COMPLETIONS_SAYS", "GENERATE_SAYS"),
+                    ("tests/provider/test_dialect_expected.py",)),
+    **dict.fromkeys(("ENDS", "COMPLETE_ENDS", "COMPLETIONS_ENDS", "GENERATE_ENDS", "CANNOT", "COMPLETE_CANNOT",
+                     "COMPLETIONS_CANNOT", "GENERATE_CANNOT"), ("tests/provider/test_faults.py",)),
     **dict.fromkeys(("STREAM_ONLY", "WHOLE_ONLY"), ("tests/provider/test_reply.py",)),
     **dict.fromkeys(("NOVA_MEMBERS", "LLAMA_MEMBERS", "MISTRAL_MEMBERS", "CHAT_MEMBERS"),
                     ("tests/provider/test_makers.py",)),
@@ -101,7 +112,7 @@ OF_NAME = {
                     ("tests/provider/test_dialect_expected.py",)),
     **dict.fromkeys(("WHOLE", "ENDS"), ("tests/sessions/test_several_answers.py",)),
 }
-"""Test files of all tables of one name."""
+"""Test files of all tables of one name. A name that tables of other meanings have too stands behind its module's."""
 RECORDS = re.compile(r"wire\..*\.(FORMAT|([A-Z]+_)?SERVING)|formats\.FORMATS\.\d+")
 """The records whose optional fields are rows."""
 FILES = 12
@@ -336,6 +347,7 @@ class Behavioural:
     def __init__(self, took: Mapping[str, Mapping[str, float]], row: Row | None, best: Set[str]) -> None:
         self.row, self.took, self.best = row, took, best
         self.words = frozenset(WORD.findall(row.title.lower())) if row else frozenset()
+        self.label = frozenset(WORD.findall(row.label.lower())) if row else frozenset()
         self.slow: bool | None = None
         """Whether slow tests alone run, or quick ones alone; None where all do."""
         self.seconds: dict[str, float] = {}
@@ -352,16 +364,22 @@ class Behavioural:
             return frozenset()
         return copies(str(item.path), self.row.table)
 
-    def place(self, item: pytest.Item) -> tuple[bool, int, float]:
-        """A test that is likely to miss the row stands before others."""
+    def place(self, item: pytest.Item) -> tuple[float, float]:
+        """A test that is likely to miss the row stands before others: it missed other rows, or it has words of the row.
+
+        A word of the row in the source of a test counts more the fewer tests of the file have it.
+        """
         name = item.nodeid.lower()
-        return (item.nodeid.partition("[")[0] not in self.best, -sum(word in name for word in self.words),
-                self.duration(item))
+        every = texts(str(item.path))
+        own = self.label & every.get(_function(item), frozenset())
+        rare = sum(2 / sum(word in other for other in every.values()) for word in own)
+        missed = item.nodeid.partition("[")[0] in self.best
+        return -(missed + sum(word in name for word in self.words) + rare), self.duration(item)
 
     def waits(self, item: pytest.Item) -> bool:
         """Whether a test runs behind the quick ones of all files: it is slow, and nothing says that it misses rows."""
         file = item.nodeid.partition("::")[0]
-        named = self.row is not None and file in OF_NAME.get(self.row.table.name, ())
+        named = self.row is not None and file in of_name(self.row.table)
         return self.duration(item) > SLOW and not named and item.nodeid.partition("[")[0] not in self.best
 
     def duration(self, item: pytest.Item) -> float:
@@ -399,6 +417,23 @@ def copies(path: str, table: Table) -> frozenset[str]:
     while more := {name for name, used in uses.items() if name not in found and used & found}:
         found |= more
     return frozenset(found)
+
+
+@cache
+def texts(path: str) -> dict[str, frozenset[str]]:
+    """The words of each test of a file: of its source, and of what it names that the file defines."""
+    source = Path(path).read_text("utf-8")
+    lines = source.lower().splitlines()
+    words: dict[str, set[str]] = {}
+    uses: dict[str, set[str]] = {}
+    for statement in ast.parse(source).body:
+        name = getattr(statement, "name", None) or _target(statement)
+        if name is not None:
+            first = min(each.lineno for each in (statement, *getattr(statement, "decorator_list", ())))
+            words.setdefault(name, set()).update(WORD.findall("\n".join(lines[first - 1 : statement.end_lineno])))
+            uses.setdefault(name, set()).update(_mentioned(statement))
+    return {name: frozenset(own.union(*(words[other] for other in uses[name] & words.keys())))
+            for name, own in words.items() if name.startswith("test_")}
 
 
 @cache
@@ -564,6 +599,11 @@ def dependents(module: str, root: Path = ROOT, packages: tuple[str, ...] = PACKA
     return frozenset(found)
 
 
+def of_name(table: Table) -> tuple[str, ...]:
+    """The test files that are named for a table."""
+    return OF_NAME.get(f"{table.module.rpartition('.')[2]}.{table.name}", OF_NAME.get(table.name, ()))
+
+
 @cache
 def likely(table: Table, labels: tuple[str, ...], root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> list[str]:
     """The test files in the order in which they are likely to need the table.
@@ -582,7 +622,7 @@ def likely(table: Table, labels: tuple[str, ...], root: Path = ROOT, packages: t
     def score(file: Tests) -> float:
         told = sum(words <= file.words for words in wanted) / len(wanted) if wanted else 0
         return (3 * len(file.named & names) + 2 * (table.module in file.modules) + 2 * file.name.startswith(folders)
-                + 10 * (file.name in OF_NAME.get(table.name, ())) + bool(above & file.modules) + 4 * told)
+                + 10 * (file.name in of_name(table)) + bool(above & file.modules) + 4 * told)
 
     return [file.name for file in sorted(test_files(root), key=score, reverse=True)]
 
@@ -655,7 +695,8 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
             files = [row.tests] if row.tests else [
                 file for file in candidates(row.table, tuple(labels[row.table]), best) if file not in broken]
             first = best.get(row.table, {}).keys() | best.get(row.table.name, {}).keys()
-            copies(str(ROOT / files[0]), row.table)  # once here, not once a row
+            copies(str(ROOT / files[0]), row.table)  # these two once here, not once a row
+            texts(str(ROOT / files[0]))
             process, path = forked(lambda row=row, files=files, first=first: tried(files, took, row, first))
             running[process] = (row, path)
         process, status = os.wait()
@@ -686,7 +727,7 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
 def candidates(table: Table, labels: tuple[str, ...], best: Mapping[object, Iterable[str]]) -> list[str]:
     """The test files for a row of the table, likely ones first. `best`: the tests that missed other rows, by `keys`."""
     own, module, name = ([test.partition("::")[0] for test in best.get(key, ())] for key in keys(table))
-    return list(dict.fromkeys([*own, *module, *name[:2], *likely(table, labels)[:FILES], *name]))
+    return list(dict.fromkeys([*own, *of_name(table), *module, *name[:2], *likely(table, labels)[:FILES], *name]))
 
 
 def keys(table: Table) -> tuple[object, ...]:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -83,6 +84,39 @@ def test_its_tests_are_found_by_name_room_imports_and_words(
         orchard: Path, name: str, labels: tuple[str, ...], first: list[str]) -> None:
     table = mutants.Table("orchard.trees.words", name)
     assert mutants.likely(table, labels, orchard, ("orchard",))[:2] == first
+
+
+def test_the_words_of_a_test_are_those_of_its_source_and_of_what_it_names(tmp_path: Path) -> None:
+    path = tmp_path / "test_words.py"
+    path.write_text(COPIES)
+    found = mutants.texts(str(path))
+    assert {name: {"list", "stops", "ripe", "words"} & said for name, said in found.items()} == {
+        "test_copy": {"list"}, "test_module": {"stops", "words"}, "test_behaviour": {"stops", "ripe", "words"}}
+
+
+def test_a_test_whose_source_has_rare_words_of_the_row_runs_first(tmp_path: Path) -> None:
+    path = tmp_path / "test_words.py"
+    path.write_text(COPIES)
+    row = mutants.Row(mutants.Table("orchard.trees.words", "STOPS"), 0, "ripe")
+    plugin = mutants.Behavioural({}, row, frozenset())
+
+    def place(name: str) -> tuple[float, float]:
+        item = SimpleNamespace(nodeid=f"test_words.py::{name}", path=path, name=name)
+        return plugin.place(item)
+
+    assert min(("test_copy", "test_module", "test_behaviour"), key=place) == "test_behaviour"
+
+
+def test_files_are_named_for_a_table_or_for_all_tables_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants, "OF_NAME", {"STOPS": ("test_all.py",), "words.STOPS": ("test_words.py",)})
+    assert mutants.of_name(mutants.Table("orchard.trees.words", "STOPS")) == ("test_words.py",)
+    assert mutants.of_name(mutants.Table("orchard.trees.press", "STOPS")) == ("test_all.py",)
+    assert mutants.of_name(mutants.Table("orchard.trees.press", "BERRIES")) == ()
+
+
+def test_the_files_that_are_named_are_there() -> None:
+    named = {file for files in mutants.OF_NAME.values() for file in files}
+    assert {file for file in named if not (mutants.ROOT / file).is_file()} == set()
 
 
 def test_a_row_is_deleted_from_a_table_of_any_kind() -> None:

@@ -12,6 +12,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from math import inf
 from pathlib import Path
@@ -353,6 +354,7 @@ def _report(view: View, name: str, title: str, origin: str, settings: Settings) 
     return markdown([*head, *body[2 if len(view.turns) == 1 else 1 :]])  # of one turn the heading says it again
 
 
+@cache  # the metadata of a distribution is a long file
 def _version(distribution: str) -> str:
     try:
         return version(distribution)

@@ -40,6 +40,7 @@ from tests.scenes.provider import (
     STORIES,
     TOOLS,
     WRITE,
+    SentOnce,
     each_way,
     in_each_way,
     named,
@@ -233,14 +234,25 @@ class Foreign:
         return ToolResults(tuple(ToolResultPart(v.call.id, v.call.name, "done") for v in effect.released))
 
 
+@pytest.fixture(scope="module")
+def sent_once() -> Iterator[SentOnce]:
+    transport = SentOnce()
+    yield transport
+    transport.close()
+
+
 @pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_a_foreign_runner_runs_no_cut_call_under_any_policy_and_fault(policy: str, provider: Provider) -> None:
+def test_a_foreign_runner_runs_no_cut_call_under_any_policy_and_fault(
+    policy: str, provider: Provider, sent_once: SentOnce
+) -> None:
+    """How an answer comes is not a matter of the policy: the same request is sent under one of them."""
     hazards = [fault for fault in FAULTS.values() if fault.base != "text" and fault.name != "stalled"]
     finished = 0
     for fault in hazards:
         for api, stream in each_way:
             runner = Foreign()
-            play(provider, api, stream, named(fault.name), cap=fault.cap, policy=POLICIES[policy], runner=runner)
+            play(provider, api, stream, named(fault.name), cap=fault.cap, policy=POLICIES[policy], runner=runner,
+                 client=sent_once.turn())
             where = f"{fault.name} {api} {'stream' if stream else 'whole'}"
             assert all(MEANT.get(name) == arguments for name, arguments in runner.ran), where
             finished += bool(runner.ran)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+import httpx
 
 from inspector.config.settings import Settings
 from inspector.provider import Intent, PlacedFault, Provider, Story
@@ -108,6 +112,64 @@ STORIES = tuple(shown(fault) for fault in FAULTS.values())
 
 
 @dataclass
+class Came(httpx.SyncByteStream):
+    """What came of an answer, and what broke it off."""
+
+    status: int = 0
+    headers: httpx.Headers = field(default_factory=httpx.Headers)
+    pieces: list[bytes] = field(default_factory=list)
+    broke: httpx.TransportError | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self.pieces
+        if self.broke is not None:
+            raise self.broke
+
+
+class SentOnce(httpx.BaseTransport):
+    """Sends a request once. When another turn sends the same bytes, the same bytes and the same break come again.
+
+    For turns that differ in what is decided of an answer, not in how it comes.
+    """
+
+    def __init__(self) -> None:
+        self.network = httpx.HTTPTransport()
+        self.came: dict[tuple[str, bytes, int], Came] = {}
+        self.times: Counter[tuple[str, bytes]] = Counter()
+        """How often this turn has sent the same: another attempt may get another answer."""
+
+    def turn(self) -> httpx.Client:
+        """A client for another turn."""
+        self.times.clear()
+        return httpx.Client(transport=self)
+
+    def close(self) -> None:
+        self.network.close()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        sent = str(request.url), request.read()
+        self.times[sent] += 1
+        key = (*sent, self.times[sent])
+        if key not in self.came:
+            self.came[key] = self.send(request)
+        came = self.came[key]
+        if not came.status and came.broke is not None:
+            raise came.broke
+        return httpx.Response(came.status, headers=came.headers, stream=came)
+
+    def send(self, request: httpx.Request) -> Came:
+        came = Came()
+        try:
+            response = self.network.handle_request(request)
+            came.status, came.headers = response.status_code, response.headers
+            with contextlib.closing(response):
+                came.pieces.extend(response.iter_raw())
+        except httpx.TransportError as broke:
+            came.broke = broke
+        return came
+
+
+@dataclass
 class Played:
     """A turn that is over, and what its tools were called with."""
 
@@ -125,7 +187,7 @@ class Played:
 def play(
     provider: Provider, api: str, stream: bool, model: str, *, tools: tuple[Tool, ...] = (WRITE, PAGE),
     cap: int | None = 400, profile: str = "generic", line: Connection = QUICK,
-    policy: Policy = STRICT, runner: ToolRunner | None = None, **limits: Any,
+    policy: Policy = STRICT, runner: ToolRunner | None = None, client: httpx.Client | None = None, **limits: Any,
 ) -> Played:
     """A turn against a provider; every tool notes what it is called with, unless a runner runs the calls."""
     ran: list[tuple[str, Any]] = []
@@ -142,6 +204,6 @@ def play(
     plan = Plan(Limits(**limits), policy, ability=ability(PROFILES[profile], api))
     box = Toolbox({each.name: tool(each.name) for each in tools})
     server = Server(api, provider.bases[api], profile=None if profile == "generic" else profile)
-    with Live(server, toolbox=runner or box, line=line) as source:
+    with Live(server, toolbox=runner or box, line=line, client=client) as source:
         trace = run("t", request, source, plan)
     return Played(trace.steps[-1].turn, ran)

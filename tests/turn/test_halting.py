@@ -144,8 +144,9 @@ def test_every_short_sequence_halts_under_the_default_limits(scope: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scope", ["turn", "response"])
 def test_the_same_response_for_ever_halts(name: str, scope: str) -> None:
+    more_than_allowed = [ABC[name]] * (bound(Limits()) + 1)
     for policy in POLICIES.values():
-        trace = drive([ABC[name]] * 1000, Limits(attempts_scope=scope), policy=policy)
+        trace = drive(more_than_allowed, Limits(attempts_scope=scope), policy=policy)
         assert last(trace).terminal in ENDINGS
         assert last(trace).spend.requests <= bound(Limits())
         if policy.name == "strict":
