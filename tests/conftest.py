@@ -5,11 +5,9 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from _pytest.assertion import rewrite
 from hypothesis import settings
 
 from tests.scenes.command import inspector as inspector
@@ -32,32 +30,10 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def compile_share(config: pytest.Config) -> None:
-    """Compiles what no process has compiled yet, if each worker does so: then it reads what the others compiled.
-
-    To compile all tests takes four times as long as to collect them. Workers that only collect go through the files at
-    the same time, and each compiles all of them.
-    """
-    worker = getattr(config, "workerinput", None)
-    state = config.stash.get(rewrite.assertstate_key, None)
-    if worker is None or state is None:
-        return
-    places = [Path(each.partition("::")[0]) for each in config.args]
-    files = sorted({file for place in places for file in (place.rglob("test_*.py") if place.is_dir() else (place,))})
-    for file in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
-        folder = rewrite.get_cache_dir(file.resolve())
-        compiled = folder / (file.stem + rewrite.PYC_TAIL)
-        if file.is_file() and not compiled.exists() and rewrite.try_makedirs(folder):
-            with suppress(SyntaxError):  # told when the file is collected
-                status, code = rewrite._rewrite_test(file.resolve(), config)
-                rewrite._write_pyc(state, code, status, compiled)
-
-
 @pytest.hookimpl(wrapper=True)
-def pytest_collection(session: pytest.Session) -> Iterator[None]:
+def pytest_collection() -> Iterator[None]:
     """The collected tests are never garbage: the collector need not look through them in each process."""
     gc.disable()
-    compile_share(session.config)
     try:
         return (yield)
     finally:
