@@ -110,7 +110,6 @@ OF_NAME = {
                     ("tests/provider/test_makers.py",)),
     **dict.fromkeys(("PEER_STOP", "PEER_CALL", "PEER_LENGTH", "PEER_FILTER", "PEER_FAILED"),
                     ("tests/provider/test_dialect_expected.py",)),
-    **dict.fromkeys(("WHOLE", "ENDS"), ("tests/sessions/test_several_answers.py",)),
 }
 """Test files of all tables of one name. A name that tables of other meanings have too stands behind its module's."""
 RECORDS = re.compile(r"wire\..*\.(FORMAT|([A-Z]+_)?SERVING)|formats\.FORMATS\.\d+")
