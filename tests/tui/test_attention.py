@@ -172,11 +172,11 @@ async def test_the_key_of_the_advice_is_visible_at_every_size(name: str, key: st
     async with app.run_test(size=size) as pilot:
         if isinstance(app.screen, TurnsScreen):
             advice = app.screen.listed.current_row.advice
-            assert f"change   {key} · {advice[:12]}" in page(app)
+            assert f"change   {key}: {advice[:12]}" in page(app)
             await pilot.press("enter")
             await pilot.pause()
         header_rows = " ".join(seen(app)[:3])
-        assert f" {key} · " in header_rows
+        assert f" {key}: " in header_rows
 
 
 def test_a_long_sentence_does_not_push_the_advice_out_of_the_details() -> None:
@@ -186,7 +186,7 @@ def test_a_long_sentence_does_not_push_the_advice_out_of_the_details() -> None:
     rows = fitted(lines, 60, 5, cells)
     assert len(rows) == 5
     assert text_of(rows[3]).endswith("…")
-    assert text_of(rows[4]).startswith("change   F · raise max_tokens")
+    assert text_of(rows[4]).startswith("change   F: raise max_tokens")
     assert text_of(rows[4]).endswith("V shows all")
     assert fitted(lines, 60, 1, cells) != []
 

@@ -30,7 +30,7 @@ def key_line(advice: str) -> Line:
 def key_first(advice: str) -> Line:
     """The key for an advice, for a place where the end of the advice may be cut off; empty if no key follows it."""
     does = key_of(advice)
-    return (Span(does.partition(" ")[0], Tone.PRESS), Span(" · ", Tone.DIM)) if does else ()
+    return (Span(does.partition(" ")[0], Tone.PRESS), Span(": ", Tone.DIM)) if does else ()
 
 
 def why_no_run(advice: Advice) -> str:
