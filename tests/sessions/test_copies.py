@@ -102,7 +102,7 @@ def test_a_file_with_the_very_same_bytes_as_another_is_counted_once_and_named(tm
     assert report.turns == check_paths([str(one)], list(RULES), jobs=1).turns
     assert report.problems == check_paths([str(one)], list(RULES), jobs=1).problems
     assert report.notices == [f"{two}: byte for byte the same as {one}, whose turns are checked"]
-    assert report.copied == len(report.turns)
+    assert report.copy_count == len(report.turns)
     assert [file.get("same_as") for file in document(report)["files"]] == [None, str(one)]
     assert "without a turn" not in totals_line(report)
 
@@ -113,6 +113,16 @@ def test_files_of_one_size_with_other_bytes_are_all_counted(tmp_path: Path):
     assert len(words(one, two)) == 2
     assert all(row.verdict is not None for row in table(one, two))
     assert not check_paths([str(one), str(two)], list(RULES), jobs=1).notices
+
+
+def test_a_file_with_the_name_of_standard_input_is_not_compared_with_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    one, two = equal_pair(tmp_path, "har")
+    one.rename("-")
+    read = open_paths(["-", str(two)], stdin=body(assistant("No."), "stop", 2).encode())
+    assert [source.same_as for source in read.inputs] == ["", ""]
 
 
 def test_equal_pairs_of_a_logger_are_two_requests(tmp_path: Path):
