@@ -86,6 +86,14 @@ def payload(item: GrowingItem, field: str) -> tuple[str | None, Copy | None]:
     return text, other
 
 
+def is_confirmed(item: GrowingItem, text: str | None) -> bool:
+    """Whether the pieces of a call make the text of its whole item: then none of them is missing or came twice, and
+    what the numbers of the events lack was something else, such as a `keepalive` that a gateway left out."""
+    pieces = "".join(["".join(each) for (field, _), each in item.pieces.items() if field in ("arguments", "input")])
+    return bool(pieces) and pieces == text and any(text in (value.get("arguments"), value.get("input"))
+                                                   for value, _ in item.wholes)
+
+
 def _is_same(one: str, other: str, field: str) -> bool:
     return is_same_json(one, other) if field == "arguments" else one == other
 
@@ -98,9 +106,10 @@ def other_name(item: GrowingItem) -> str | None:
 
 
 def other_item(item: GrowingItem) -> Copy | None:
-    """Another JSON of a whole item, if a member that both have has another value there; its status may change."""
+    """Another JSON of a whole item, if a member that both have has another value there. Its status may
+    change, and its own id where a result names the call by another one."""
     for value, at in item.wholes[:-1]:
-        common = (value.keys() & item.value.keys()) - {"status"}
+        common = (value.keys() & item.value.keys()) - ({"status", "id"} if call_id(value) else {"status"})
         if any(compact(value[name], sort=True) != compact(item.value[name], sort=True) for name in common):
             return Copy(compact(value), at.start)
     return None
