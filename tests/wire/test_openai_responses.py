@@ -544,6 +544,21 @@ def test_a_text_that_the_last_event_leaves_out_is_kept_where_it_was() -> None:
     assert joined.text == "Hello there"
 
 
+@pytest.mark.parametrize(("pieces", "last"), [
+    (("\n\nHel", "lo"), "Hello"), (("Hel", "lo"), "Hello\n"), (("\n\n",), ""), (("\n\n",), None),
+])
+def test_white_space_around_a_text_that_the_end_repeats_is_no_other_text(
+    pieces: tuple[str, ...], last: str | None
+) -> None:
+    """Some servers trim what they repeat, and many models write line breaks before a call."""
+    streamed = [piece("output_text", text, content_index=0) for text in pieces]
+    whole = [] if last is None else [says(last)]
+    found = decode(sse(created(), added({**TEXT, "content": []}), *streamed, *map(done, whole), added(OPEN_CALL, 1),
+                       arguments('{"a":1}', 1), done(CALL, 1), end("completed", "completed", [*whole, CALL])))
+    assert (found.text or "").strip() == (last or "").strip()
+    assert not rules(found)
+
+
 def test_an_item_that_is_no_text_stands_beside_what_was_streamed() -> None:
     item = {**TEXT, "content": [{"type": "output_audio", "data": "x"}]}
     found = decode(sse(*STREAMED, end("completed", "completed", [item])))

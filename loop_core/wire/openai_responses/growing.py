@@ -145,9 +145,10 @@ def other_words(item: GrowingItem, text: str) -> Copy | None:
     begins = [item.begins[key] for key in item.begins if key[0] in _WORDS]
     copies = [Copy(pieces, min(begins, default=None)), Copy(streamed_words(item), max(begins, default=None)),
               *(Copy(words(value), at.start) for value, at in item.wholes)]
-    if item.done and text and not words(item.value):
+    if item.done and text.strip() and not words(item.value):
         return Copy("", item.at.start)
-    return next((copy for copy in copies if copy.text and copy.text != text), None)
+    # A server may trim what it repeats, such as a text before a call (mlx-node PR#45).
+    return next((copy for copy in copies if copy.text.strip() and copy.text.strip() != text.strip()), None)
 
 
 # -- the items of the final response, beside those that were streamed ------------------------------------------------
@@ -202,7 +203,7 @@ def with_omitted(
             continue
         text = streamed_words(item) or words(item.value)
         is_lost_call = bool(call_id(item.value)) and named.isdisjoint(_ids(item.value))
-        if is_lost_call or (_is_message(item.value) and text and text not in said):
+        if is_lost_call or (_is_message(item.value) and text.strip() and text not in said):
             omitted.setdefault(last, []).append(item)
     whole = [*omitted.get(None, ()), *(each for item in merged for each in (item, *omitted.get(id(item), ())))]
     return whole, [item for items in omitted.values() for item in items]
