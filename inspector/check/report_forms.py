@@ -47,7 +47,7 @@ def totals_line(report: Report) -> str:
     found = ", ".join(count_of(counts[severity], severity, "info" if severity == "info" else "")
                       for severity in GLYPHS if counts[severity]) or "nothing found"
     read = count_of(len(report.files), "file")
-    empty = sum(not (file.turns or file.error or file.same_as) for file in report.files)
+    empty = sum(not (file.turns or file.error or file.stands_in) for file in report.files)
     read += f", {empty:,} of them without a turn" if empty else ""
     skipped = f", {count_of(report.skipped, 'file is no session', 'files are no sessions')}" if report.skipped else ""
     errors = f", {len(report.errors):,} could not be read" if report.errors else ""
@@ -87,7 +87,7 @@ def document(report: Report) -> dict[str, Any]:
         "schema": SCHEMA,
         "files": [{"path": file.path, "turns": len(file.turns),
                    **({"copied": copied} if (copied := len(file.every_turn) - len(file.turns)) else {}),
-                   **({"same_as": file.same_as} if file.same_as else {}),
+                   **({"same_as": file.stands_in} if file.stands_in else {}),
                    **({"error": file.error} if file.error else {}),
                    **({"unread": dict(file.unread)} if file.unread else {})} for file in report.files],
         "skipped": report.skipped,

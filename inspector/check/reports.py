@@ -80,6 +80,11 @@ class FileProblems(NamedTuple):
     """The path of a file with the very same bytes, so that each turn of this file is a copy; empty if there is none."""
 
     @property
+    def stands_in(self) -> str:
+        """The path of the file whose turns count in place of those of this file; empty if its own count."""
+        return "" if self.turns else self.same_as
+
+    @property
     def problems(self) -> tuple[Problem, ...]:
         """The problems of all turns but copies."""
         return tuple(problem for problem in self.every_problem if problem.turn not in self.copies)
@@ -127,8 +132,8 @@ class Report(NamedTuple):
     @property
     def notices(self) -> list[str]:
         """The files that are left out, since each has the very same bytes as another."""
-        return [f"{file.path}: byte for byte the same as {file.same_as}, whose turns are checked"
-                for file in self.files if file.same_as]
+        return [f"{file.path}: byte for byte the same as {file.stands_in}, whose turns are checked"
+                for file in self.files if file.stands_in]
 
     @property
     def unread(self) -> Counter[str]:
@@ -148,15 +153,21 @@ class Report(NamedTuple):
 
 def merge(reports: Iterable[Report]) -> Report:
     """Merges reports. If a file is in several of them, its first result is used; turns that were copied from one file
-    to another, as into that of a resumed session, are left out of the copy."""
+    to another, as into that of a resumed session, are left out of the copy.
+
+    A file that equals another is left out only where that one is among the results: a report of another machine may
+    have another file under its path.
+    """
     found: dict[str, FileProblems] = {}
     skipped = 0
     for report in reports:
         skipped += report.skipped
         for file in report.files:
             found.setdefault(file.path, file)
-    copies = copies_in({path: file.keys for path, file in found.items() if not file.same_as}).turns
+    equal = {path for path, file in found.items()
+             if file.same_as in found and found[file.same_as].every_turn == file.every_turn}
+    copies = copies_in({path: file.keys for path, file in found.items() if path not in equal}).turns
     return Report(tuple(
-        file._replace(copies=frozenset(turn.turn for turn in file.every_turn) if file.same_as else
+        file._replace(copies=frozenset(turn.turn for turn in file.every_turn) if path in equal else
                       frozenset(place + 1 for place in copies.get(path, ())))
         for path, file in sorted(found.items())), skipped)

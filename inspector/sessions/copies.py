@@ -41,7 +41,7 @@ def equal_files(paths: Iterable[str]) -> dict[str, str]:
     another has the same size are read."""
     sizes: dict[int, list[str]] = {}
     for path in paths:
-        if os.path.isfile(path):
+        if path != STDIN and os.path.isfile(path):
             sizes.setdefault(os.path.getsize(path), []).append(path)
     found: dict[str, str] = {}
     for same in (group for size, group in sizes.items() if size and len(group) > 1):

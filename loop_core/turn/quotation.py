@@ -158,7 +158,7 @@ def _goes_on_alike(segment: str, start: int, at: tuple[int, int]) -> bool:
     """Whether a segment has other text before the words, and begins again as it began right behind them: then both may
     be the next rows of a list."""
     begin, end = at
-    first = segment[start : start + LONG_QUOTATION].lstrip()
+    first = segment[start : start + COMPARED_CHARS].lstrip()[:LONG_QUOTATION]  # the indent of code proves nothing
     return begin > start and bool(first) and segment[end : end + COMPARED_CHARS].lstrip().startswith(first)
 
 

@@ -362,15 +362,15 @@ def _overlap(text: str, following: str) -> int:
 
 
 def _meaningful(text: str, following: str, overlap: str) -> bool:
-    size, edge = len(overlap), OVERLAP_CHARS
+    size = len(overlap)
     again = text.find(overlap) < len(text) - size or (overlap + overlap).find(overlap, 1) < size
-    # So does a text that is alike before and at the end of the overlap, or at its beginning and behind it.
-    if again or following.startswith(overlap[:edge], size) or text.endswith(overlap[-edge:], 0, -size):
+    # So does a text that is alike on both sides of an edge, in more than the white space before lines of code.
+    first, last = (OVERLAP_CHARS + size - len(core) for core in (overlap.lstrip(), overlap.rstrip()))
+    if again or following.startswith(overlap[:first], size) or text.endswith(overlap[-last:], 0, -size):
         return False  # the text repeats this line, row or refrain, so it may come again
     if len(overlap.split()) >= OVERLAP_WORDS and len(set(overlap)) >= OVERLAP_WORDS * 2:
         return True
-    before = text[: len(text) - len(overlap)]
-    full_line = overlap.endswith("\n") and (not before or before.endswith("\n"))
+    full_line = overlap.endswith("\n") and text[-size - 1 : -size] in ("", "\n")
     return full_line and len(set(overlap.strip())) >= OVERLAP_WORDS
 
 

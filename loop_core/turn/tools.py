@@ -98,8 +98,8 @@ class Toolbox:
 
 def until(runner: ToolRunner, stopped: Callable[[], bool]) -> ToolRunner:
     """The same runner, which begins no further call once `stopped` says so; a runner of another kind is returned
-    unchanged."""
-    if not isinstance(runner, Toolbox):
+    unchanged. So is one of a derived class, which may have a state that a copy would not share."""
+    if type(runner) is not Toolbox:
         return runner
     return replace(runner, stopped=lambda: stopped() or runner.stopped())
 

@@ -9,6 +9,7 @@ import pytest
 
 from inspector.check import check_paths
 from inspector.check.report_forms import document, totals_line
+from inspector.check.reports import Report, merge
 from inspector.check.rules import RULES
 from inspector.replay import replay
 from inspector.replay.case import open_case
@@ -107,12 +108,35 @@ def test_a_file_with_the_very_same_bytes_as_another_is_counted_once_and_named(tm
     assert "without a turn" not in totals_line(report)
 
 
+def test_a_file_counts_where_the_one_that_it_equals_is_not_in_the_merged_report(tmp_path: Path):
+    one, two = equal_pair(tmp_path, "har")
+    both = check_paths([str(one), str(two)], list(RULES), jobs=1)
+    one.write_text(one.read_text().replace("gpt", "other").replace("stop", "length"))
+    of_another_machine = check_paths([str(one)], list(RULES), jobs=1)
+    other = of_another_machine.files[0]
+    assert other.every_turn != both.files[0].every_turn, "another file has its path"
+    for reports, counted in (([of_another_machine, both], 2), ([Report((both.files[1],))], 1), ([both], 1)):
+        merged = merge(reports)
+        assert (len(merged.turns), len(merged.notices)) == (counted, int(reports == [both]))
+    assert merge([merge([Report((both.files[1],))]), both]) == merge([both]), "in any order"
+
+
 def test_files_of_one_size_with_other_bytes_are_all_counted(tmp_path: Path):
     one, two = equal_pair(tmp_path, "har")
     two.write_bytes(one.read_bytes().replace(b"Yes.", b"Yep."))
     assert len(words(one, two)) == 2
     assert all(row.verdict is not None for row in table(one, two))
     assert not check_paths([str(one), str(two)], list(RULES), jobs=1).notices
+
+
+def test_a_file_with_the_name_of_standard_input_is_not_compared_with_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    one, two = equal_pair(tmp_path, "har")
+    one.rename("-")
+    read = open_paths(["-", str(two)], stdin=body(assistant("No."), "stop", 2).encode())
+    assert [source.same_as for source in read.inputs] == ["", ""]
 
 
 def test_equal_pairs_of_a_logger_are_two_requests(tmp_path: Path):

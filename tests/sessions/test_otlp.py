@@ -436,6 +436,20 @@ def test_spans_as_the_console_exporter_prints_them(tmp_path, indent):
     assert seen.responses[1].exchange.request.messages[0].results[0].text == "a.md"
 
 
+def test_the_result_of_a_call_in_another_trace_with_the_same_id_is_another_one(tmp_path):
+    def ran(number: int, output: str, trace: str) -> Row:
+        return span(number, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": CALL["id"],
+                             "gen_ai.tool.call.result": output}, trace=trace)
+
+    first, second = (span(number, chat([said(CALL)], [GO], "tool_call"), trace=trace)
+                     for number, trace in ((1, "t1"), (3, "t2")))
+    seen = shown(traces(first, ran(2, "a.md", "t1"), second, ran(4, "b.md", "t2")), tmp_path)
+    assert [each.result.text for each in seen.inputs[0].answers] == ["a.md", "b.md"]
+    seen = shown(traces(first, ran(2, "a.md", "t9")), tmp_path)
+    assert [each.result.text for each in seen.inputs[0].answers] == ["a.md"], "no other call has this id"
+    assert not shown(traces(first, ran(2, "a.md", "t8"), ran(4, "b.md", "t9")), tmp_path).inputs[0].answers
+
+
 def test_a_printed_span_that_failed(tmp_path):
     failed = printed(1, chat([], word=None), status={"status_code": "ERROR", "description": "Rate limit reached"})
     seen = shown(json.dumps({**failed, "start_time": "soon"}, indent=4), tmp_path)

@@ -423,3 +423,21 @@ def test_a_thought_of_gemini_is_no_text(tmp_path):
     seen = shown(traced(held), tmp_path)
     (facts,) = seen.responses
     assert (facts.exchange.response.text, facts.exchange.response.reasoning_content) == ("Hi.", "Let me think.")
+
+
+def test_the_same_id_of_a_response_in_another_trace_is_another_answer(tmp_path):
+    """Ollama takes its ids from a thousand numbers, so one trace must not get the answer of another."""
+    wordless = {"gen_ai.operation.name": "chat", "gen_ai.response.id": "chatcmpl-7"}
+    calls = {"gen_ai.response.id": "chatcmpl-7", "gen_ai.response.finish_reasons": ["tool_calls"],
+             "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [
+                 {"type": "tool_call", "id": "call_1", "name": "ls", "arguments": "{}"}]}])}
+    other, third = (record(DETAILS, None, number, at="s9", trace=f"t{number}", **calls) for number in (8, 9))
+    seen = shown(both([span(1, wordless)], other, third), tmp_path)
+    assert [len(facts.verdicts) for facts in seen.responses] == [0, 1, 1]
+    (one,) = shown(both([span(1, wordless)], record(DETAILS, None, 8, at="s9", **calls)), tmp_path).responses
+    assert len(one.verdicts) == 1, "it is of the same trace"
+
+
+def test_two_choices_with_plain_texts_are_not_joined(tmp_path):
+    seen = shown(logs(record(CHOICE, choice("One.", None)), record(CHOICE, choice("Two.", "stop", 1), 2)), tmp_path)
+    assert texts(seen) == ["One."]

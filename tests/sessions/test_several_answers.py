@@ -98,6 +98,8 @@ def test_a_cut_call_of_the_second_stream_is_not_that_of_the_first(tmp_path):
     json.dumps(completion("one")) + "\n" + json.dumps({**completion("two"), "object": "chat.completion.chunk"}),
     chat_stream("one") + chat_stream("one"), chat_stream("one") + "data: [DONE]\n\n",
     message_stream("one").replace("message_stop", "message_end") + message_stream("two"),
+    chat_stream("one") + 'data: {"id": "gen-9", "cost": 0.1}\n\n',
+    chat_stream("one") + 'data: {"id": "req-9", "error": {"message": "overloaded"}}\n\n',
 ])
 def test_what_may_be_one_answer_is_not_taken_apart(written, tmp_path):
     assert len(shown(written, tmp_path, name="a.json").responses) == 1

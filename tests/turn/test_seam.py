@@ -103,6 +103,23 @@ def test_a_long_overlap_is_cut_and_shown() -> None:
     assert made.seams[0].at == len(first)
 
 
+def test_lines_that_begin_with_the_same_white_space_do_not_repeat_each_other() -> None:
+    deep = " " * 28
+    line = f"{deep}raise TypeError('not one of these')\n"
+    for first, overlap, rest in ((f"if x:\n{line}", line, f"{deep}.format(x)\n"),
+                                 (f"{deep}else:\n{line}{deep}", line + deep, "return 1\n")):
+        text, decisions = joined(Segment(first), Segment(overlap + rest, Method.HINT))
+        assert (text, decisions) == (first + rest, [SeamDecision.OVERLAP])
+
+
+def test_a_line_that_begins_with_the_same_white_space_and_name_does_not_repeat_a_quotation() -> None:
+    deep = " " * 16
+    before = f"{deep}self.row, self.column = begin\n{deep}if kind in (END, BEGIN, BLANK, NOTHING):"
+    first, rest = f"def add(self):\n{before}", f"\n{deep}    self.row += 1\n"
+    made = join((Segment(first), Segment(before + rest, Method.ANCHOR, anchor_of(first))))
+    assert (made.text, made.doubtful_seams) == (first + rest, ())
+
+
 def test_a_repeated_full_line_is_an_overlap() -> None:
     first = "import os\nassert_equal(left,right)\n"
     text, decisions = joined(Segment(first), Segment("assert_equal(left,right)\nnext()\n", Method.HINT))

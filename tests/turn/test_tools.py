@@ -18,7 +18,7 @@ from loop_core.turn.limits import Limits, bound_result
 from loop_core.turn.loop import ScriptedSource
 from loop_core.turn.machine import begin
 from loop_core.turn.state import Evaluation, RunTools, ToolResults, Turn
-from loop_core.turn.tools import Toolbox, ToolError
+from loop_core.turn.tools import Toolbox, ToolError, until
 from loop_core.values import CallKind, Message, Role, Stop, TextPart, Tool, ToolCall, ToolResultPart
 from tests.scenes.turns import BAD, CUT, NOW, REQUEST, WRITE, answer, call, dispatched, drive, judged, last, sends
 
@@ -295,3 +295,17 @@ def test_no_repair_allows_calls_that_the_caller_forbade() -> None:
                   request=request)
     assert {send.tool_choice for send in sends(trace)} == {"none"}
     assert [effect.released for effect in dispatched(trace)] == [()]
+
+
+class Counting(Toolbox):
+    """A runner with a state and arguments of its own."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__({})
+
+
+def test_only_a_plain_runner_is_replaced_by_one_that_stops() -> None:
+    plain, derived = Toolbox({}), Counting("mine")
+    assert until(plain, lambda: True).stopped()
+    assert not plain.stopped()
+    assert until(derived, lambda: True) is derived

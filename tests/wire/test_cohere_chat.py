@@ -177,6 +177,19 @@ def test_the_end_of_the_first_version_repeats_the_answer(
     assert all(f"from byte {begin:,} on" in each.message for each in reading.response.findings)
 
 
+@pytest.mark.parametrize("pieces", [(), ("I will", " look.")])
+def test_the_plan_of_calls_of_the_first_version_is_text_once(pieces: tuple[str, ...]) -> None:
+    calls = [{"name": "f", "parameters": {"n": 1}}]
+    lines = [*({"event_type": "tool-calls-chunk", "text": piece} for piece in pieces),
+             {"event_type": "tool-calls-chunk", "tool_call_delta": {"index": 0, "name": "f"}},
+             {"event_type": "tool-calls-generation", "text": "I will look.", "tool_calls": calls},
+             {"event_type": "stream-end", "finish_reason": "COMPLETE",
+              "response": {"text": "I will look.\n", "tool_calls": calls}}]
+    reading = read(API, [json.dumps({"is_finished": False, **line}).encode() + b"\n" for line in lines])
+    assert (reading.text, [each.admission for each in reading.calls]) == ("I will look.", ["ready"])
+    assert not reading.response.findings, "white space around the repetition is no other text"
+
+
 @pytest.mark.parametrize("is_stream", [True, False])
 def test_a_call_of_the_first_version_has_its_own_place(is_stream: bool) -> None:
     call = '{"name": "f", "parameters": {"n": 1}}'

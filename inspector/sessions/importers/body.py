@@ -65,7 +65,10 @@ def _whole_streams(data: bytes, api: str) -> list[bytes]:
     ends = [0, *(match.end() for match in re.finditer(end, data, re.MULTILINE)), len(data)] if end else []
     pieces = [data[start:end] for start, end in pairwise(ends)]
     ids = [match[1] for piece in pieces if (match := _ID.search(piece))]
-    return pieces if 1 < len(pieces) == len(set(ids)) else []
+    if not 1 < len(pieces) == len(set(ids)):
+        return []
+    # A gateway may write its costs or an error behind the end mark, with an id of their own.
+    return pieces if all(traffic.by_content(piece) == api for piece in pieces) else []
 
 
 def _explain(data: bytes, path: str) -> str:

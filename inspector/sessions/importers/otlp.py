@@ -99,7 +99,9 @@ class _Traces(ChatReader):
         self.spans: dict[int, TraceSpan] = {}
         self.by_id: dict[str, TraceSpan] = {}
         self.lasts: dict[tuple[str, str], TreePlace] = {}
-        self.tools: dict[str, ToolResultPart] = {}
+        self.tools: dict[str | None, dict[str, ToolResultPart]] = {}
+        """Id of a call -> trace -> the result. Servers number the calls of each answer anew, so that calls of two
+        traces may have one id."""
         self.masked: Counter[str] = Counter()
 
     def order(self, records: Sequence[RecordPiece]) -> Iterator[Piece]:
@@ -143,7 +145,16 @@ class _Traces(ChatReader):
         key, output = known_text(fact(span.attributes, "call")), fact(span.attributes, "result")
         if key is not None and output is not None:
             text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
-            self.tools[key] = ToolResultPart(key, None, text, "error.type" in span.attributes)
+            part = ToolResultPart(key, None, text, "error.type" in span.attributes)
+            self.tools.setdefault(key, {})[span.trace] = part
+
+    def _results(self, answer: TranscriptAnswer) -> tuple[ToolResultPart, ...]:
+        """The results of the calls of an answer in the spans of tools, of its own trace or of the only one that has a
+        result of this id."""
+        trace = self.spans[answer.line].trace
+        held = [self.tools.get(call.id, {}) for call in answer.calls]
+        found = (each.get(trace, next(iter(each.values())) if len(each) == 1 else None) for each in held)
+        return tuple(part for part in found if part is not None)
 
     def _group(self, span: TraceSpan) -> tuple[str, str]:
         """The conversation, or the trace, and the agent within it."""
@@ -187,7 +198,7 @@ class _Traces(ChatReader):
         """Adds the messages that are new in the history before an answer, from its span or the spans of tools."""
         results = tuple(part for message in tail for part in message.results)
         if not results and place.answer is not None and place.since is None:
-            results = tuple(self.tools[call.id] for call in place.answer.calls if call.id in self.tools)
+            results = self._results(place.answer)
         if results:
             place = self.say(line, place, "", results)
         words = [message.text for message in tail if message.role not in ("system", "developer") and message.text]
@@ -211,8 +222,7 @@ class _Traces(ChatReader):
     def settle(self) -> None:
         """Also adds the results of the last calls, from the spans of tools."""
         for answer in self.answers:
-            parts = [self.tools[call.id] for call in answer.calls if call.id in self.tools]
-            missing = tuple(part for part in parts if part.call_id not in answer.results)
+            missing = tuple(part for part in self._results(answer) if part.call_id not in answer.results)
             if missing and not answer.next:
                 answer.follow(InterimRow(answer.line, "", missing, unit=self.unit))
         super().settle()

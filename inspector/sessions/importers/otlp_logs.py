@@ -128,7 +128,8 @@ def _of_choices(asked: Sequence[LogRecord], choices: Sequence[LogRecord]) -> Tra
     first, last, word_row = len(asked), len(asked), len(asked) + next(iter(ended), 0)
     # google-genai's instrumentation has a choice for each piece of a streamed answer, of which the last one has the
     # word. Several words are of several answers, which are never joined.
-    if len(outputs) > 1 and ended == [len(outputs) - 1]:
+    in_parts = not any(isinstance(object_of(each.get("message")).get("content"), str) for each in outputs)
+    if len(outputs) > 1 and ended == [len(outputs) - 1] and in_parts:
         outputs, last = [_one_message(outputs)], len(records) - 1
     attributes = {**(choices[0].attributes if choices else {}), **({INPUT: inputs} if inputs else {})}
     if choices:
@@ -179,20 +180,36 @@ def with_logs(spans: Sequence[TraceSpan], logged: Sequence[TraceSpan]) -> list[T
     places = {(span.trace, span.id): number for number, span in enumerate(spans) if span.id}
     answers = {number for number, span in enumerate(spans) if is_answer(span.attributes)}
     # Copilot Chat's records name the span around that of the answer, and the response.
-    responses = {key: number for number in answers if (key := known_text(fact(spans[number].attributes, "id")))}
+    responses: dict[str, dict[str, int]] = {}
+    for number in sorted(answers):
+        _note_response(responses, spans[number], number)
     for each in logged:
         key = known_text(fact(each.attributes, "id")) or ""
         own = places.get((each.trace, each.parent))
-        twin = own if own in answers else responses.get(key)
+        same = _same_response(responses.get(key, {}), each.trace)
+        twin = own if own in answers else same
         if twin is not None and not found[twin].logs:
             found[twin] = _with_log(found[twin], each)
-        elif key in responses:
+        elif same is not None:
             continue  # a further record of the same response
         elif is_answer(each.attributes) and (own is None or not _names_operation(spans[own])) and (
                 each.trace or key or not answers):
-            responses |= {key: len(found)} if key else {}
+            _note_response(responses, each, len(found))
             found.append(each)
     return found
+
+
+def _note_response(responses: dict[str, dict[str, int]], span: TraceSpan, number: int) -> None:
+    """Notes the answer with this number under the id of its response and its trace, if it has an id."""
+    key = known_text(fact(span.attributes, "id"))
+    if key:
+        responses.setdefault(key, {})[span.trace] = number
+
+
+def _same_response(by_trace: dict[str, int], trace: str) -> int | None:
+    """The answer of the same response among those with its id; None if all are of other traces. Servers such as Ollama
+    give one id to many responses."""
+    return by_trace.get(trace, by_trace.get("") if trace else next(iter(by_trace.values()), None))
 
 
 def _names_operation(span: TraceSpan) -> bool:

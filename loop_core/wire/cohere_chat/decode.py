@@ -315,8 +315,11 @@ class Decoder(base.Decoder):
                 self._repeated = [*([TextPart(text)] if text else []), *self._version_1_calls(event, "response")]
                 self._repeated_at = self.at()
             self.saw_done = True
-        # This event holds the calls whole, so the `tool-calls-chunk` events before it are not read.
+        elif kind == "tool-calls-chunk":  # the plan, in pieces; the pieces of the calls come whole in the next event
+            self._add(TextPart, event.get("text"), self.at())
         elif kind == "tool-calls-generation":
+            if not self._order:  # it repeats a plan that came in pieces
+                self._add(TextPart, event.get("text"), self.at())
             self._parts += self._version_1_calls(event)
 
     def _version_1_calls(self, holder: Mapping[str, Any], *path: str) -> list[ToolCall]:

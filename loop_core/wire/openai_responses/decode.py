@@ -33,6 +33,7 @@ from loop_core.wire.openai_responses.table import (
     DELTAS,
     DONES,
     ITEM_OF_FIELD,
+    KEEPALIVE,
     PENDING,
     STOP_REASONS,
     TERMINAL_EVENTS,
@@ -119,7 +120,7 @@ class Decoder(BaseDecoder):
         """Reads a number that does not follow the one before. If that is inside a call, a piece of the call may be
         missing or have come twice, and its arguments may parse all the same."""
         expected = self._next
-        if type(number) is not int or not self._counts:
+        if type(number) is not int or not self._counts or kind == KEEPALIVE:
             return
         self._next = number + 1
         if expected < 0 or kind == BEGIN:

@@ -86,6 +86,14 @@ def payload(item: GrowingItem, field: str) -> tuple[str | None, Copy | None]:
     return text, other
 
 
+def is_confirmed(item: GrowingItem, text: str | None) -> bool:
+    """Whether the pieces of a call make the text of its whole item: then none of them is missing or came twice, and
+    what the numbers of the events lack was something else, such as a `keepalive` that a gateway left out."""
+    pieces = "".join(["".join(each) for (field, _), each in item.pieces.items() if field in ("arguments", "input")])
+    return bool(pieces) and pieces == text and any(text in (value.get("arguments"), value.get("input"))
+                                                   for value, _ in item.wholes)
+
+
 def _is_same(one: str, other: str, field: str) -> bool:
     return is_same_json(one, other) if field == "arguments" else one == other
 
@@ -98,9 +106,10 @@ def other_name(item: GrowingItem) -> str | None:
 
 
 def other_item(item: GrowingItem) -> Copy | None:
-    """Another JSON of a whole item, if a member that both have has another value there; its status may change."""
+    """Another JSON of a whole item, if a member that both have has another value there. Its status may
+    change, and its own id where a result names the call by another one."""
     for value, at in item.wholes[:-1]:
-        common = (value.keys() & item.value.keys()) - {"status"}
+        common = (value.keys() & item.value.keys()) - ({"status", "id"} if call_id(value) else {"status"})
         if any(compact(value[name], sort=True) != compact(item.value[name], sort=True) for name in common):
             return Copy(compact(value), at.start)
     return None
@@ -136,9 +145,10 @@ def other_words(item: GrowingItem, text: str) -> Copy | None:
     begins = [item.begins[key] for key in item.begins if key[0] in _WORDS]
     copies = [Copy(pieces, min(begins, default=None)), Copy(streamed_words(item), max(begins, default=None)),
               *(Copy(words(value), at.start) for value, at in item.wholes)]
-    if item.done and text and not words(item.value):
+    if item.done and text.strip() and not words(item.value):
         return Copy("", item.at.start)
-    return next((copy for copy in copies if copy.text and copy.text != text), None)
+    # A server may trim what it repeats, such as a text before a call (mlx-node PR#45).
+    return next((copy for copy in copies if copy.text.strip() and copy.text.strip() != text.strip()), None)
 
 
 # -- the items of the final response, beside those that were streamed ------------------------------------------------
@@ -193,7 +203,7 @@ def with_omitted(
             continue
         text = streamed_words(item) or words(item.value)
         is_lost_call = bool(call_id(item.value)) and named.isdisjoint(_ids(item.value))
-        if is_lost_call or (_is_message(item.value) and text and text not in said):
+        if is_lost_call or (_is_message(item.value) and text.strip() and text not in said):
             omitted.setdefault(last, []).append(item)
     whole = [*omitted.get(None, ()), *(each for item in merged for each in (item, *omitted.get(id(item), ())))]
     return whole, [item for items in omitted.values() for item in items]

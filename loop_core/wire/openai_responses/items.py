@@ -24,6 +24,7 @@ from loop_core.wire.copies import Copy, difference
 from loop_core.wire.openai_responses.growing import (
     GrowingItem,
     call_id,
+    is_confirmed,
     other_item,
     other_name,
     other_words,
@@ -114,7 +115,7 @@ def _message_parts(item: GrowingItem) -> tuple[list[ResponsePart], str]:
         return parts, refusal
     # A whole message without a word does not take back what was streamed.
     streamed = item.streamed_values("text", "refusal")
-    parts += [TextPart(text) for _, field, text in streamed if field == "text"]
+    parts += [TextPart(text) for _, field, text in streamed if field == "text" and (text or not parts)]
     return parts, "".join(text for _, field, text in streamed if field == "refusal")
 
 
@@ -163,7 +164,8 @@ def _call(
     elif second is not None:
         message = f"the provider gave two names of one call: {name[:80]!r} and {second[:80]!r}"
         quirk = ("openai_responses.name_differs", message, Severity.ERROR)
-    closed = other is None and second is None and not item.gap and item.done and closes(value, ended)
+    whole = second is None and other is None and (not item.gap or is_confirmed(item, text))
+    closed = whole and item.done and closes(value, ended)
     form = ArgsForm.OBJECT if isinstance(value.get("arguments"), (dict, list)) else ArgsForm.STRING
     call = ToolCall(call_id(value), name, text, closed, kind, form, string(value.get("status")),
                     string(value.get("id")), other_arguments=None if other is None else other.text, at=item.at)

@@ -44,6 +44,9 @@ BACKGROUND: Mapping[str, StopRow] = {
 PENDING = frozenset({"queued", "in_progress"})
 """The statuses of a response before its end. No event except the last may have any other status."""
 
+KEEPALIVE = "keepalive"
+"""The type of an event that only keeps the connection open. OpenAI counts it among the others; a gateway that adds one
+gives it any number."""
 BEGIN = "response.created"
 """The event that begins a response."""
 
