@@ -324,8 +324,9 @@ class Decoder:
         except _MISSHAPEN as why:
             self._checks = True
             self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", self.at())
-        for message in repetitions("frame", self.frame[0]) if self._checks and not unique else ():
-            self.find("frame.repeated_member", message, self.at())
+        if self._checks and not unique:
+            for message in repetitions("frame", self.frame[0]):
+                self.find("frame.repeated_member", message, self.at())
 
     def _parse_leniently(self, payload: bytes, last: bool) -> Any:
         stripped = payload.strip()
@@ -393,8 +394,6 @@ class Decoder:
         elif self.cut and stop.raw is None:
             evidence = Evidence("cut", At(ExchangePart.BODY, self.size, self.size))
             stop = stop._replace(evidence=(*stop.evidence, evidence))
-        return replace(
-            response, stop_reason=stop, streaming=self.streaming, http_status=self.http_status, error=self.error,
-            native=response.native or EMPTY, quota_metadata=read_quota(self.headers), saw_done=self.saw_done,
-            transport_end=end, findings=tuple(self.findings), size=self.size,
-        )
+        return replace(response, stop_reason=stop, streaming=self.streaming, http_status=self.http_status,
+                       error=self.error, native=response.native or EMPTY, quota_metadata=read_quota(self.headers),
+                       saw_done=self.saw_done, transport_end=end, findings=tuple(self.findings), size=self.size)
