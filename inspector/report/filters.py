@@ -17,17 +17,14 @@ from fnmatch import translate
 from typing import NamedTuple
 
 from inspector.report.facts import View
-from inspector.report.filter_terms import (
+from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, FilterPlace, StepContext
+from inspector.report.filter_words import (
     ALIASES,
-    FLAGS,
-    NUMBERS,
-    PATTERNS,
-    WORDS,
-    FilterPlace,
-    StepContext,
     closed_values,
     in_quotes,
     is_misspelt,
+    is_provider_word,
+    names,
     term_message,
     term_of,
     term_text,
@@ -48,12 +45,11 @@ class FilterError(CallerError):
 
 
 class UnknownTermError(FilterError):
-    """A word of the expression is not a term; `word` is what was typed."""
+    """A word of the expression is not a term; `typed` is the word with its value, if it has one."""
 
-    def __init__(self, column: int, word: str, offer: str = "") -> None:
-        self.word = word
-        meant = f"did you mean {offer}?" if offer else term_message(word)
-        super().__init__(column, f"unknown term {word!r}; {meant} {QUOTED_TEXT}")
+    def __init__(self, column: int, word: str, offer: str = "", typed: str = "") -> None:
+        self.word, self.typed = word, typed or word
+        super().__init__(column, term_message(word, self.typed, offer))
 
 
 Test = Callable[[FilterPlace], bool]
@@ -192,9 +188,10 @@ def _searched_word(match: re.Match[str]) -> str:
     if match["bare"]:
         return _value(match["bare"])
     name = match["name"]
-    if not name or match["op"] is not None or term_of(name) or is_misspelt(name):
+    if not name or (match["op"] is None and (term_of(name) or is_misspelt(name))):
         return ""
-    return name
+    typed = match.group()
+    return typed if match["op"] is None or (name not in names() and is_provider_word(typed)) else ""
 
 
 def _term(match: re.Match[str], column: int) -> Test:
@@ -216,7 +213,7 @@ def _term(match: re.Match[str], column: int) -> Test:
         raise FilterError(match.start("op") + 1, f"{name} is a word, not a number: expected {name}:VALUE")
     if name in FLAGS:
         raise FilterError(match.start("op") + 1, f"{name} takes no value")
-    raise UnknownTermError(column, name)
+    raise UnknownTermError(column, name, typed=match.group())
 
 
 def _value(text: str) -> str:
@@ -246,7 +243,7 @@ def _word(name: str, op: str, value: str, column: int) -> Test:
     values = {each.casefold(): each for term, each in closed_values() if term == name}
     # Without this error a misspelt value would match nothing, and look like a session without such steps.
     if values and not any(map(wanted.match, values)):
-        raise FilterError(column, f"{name} is never {value!r}; {value_message(name, value.casefold(), values)}")
+        raise FilterError(column, value_message(name, value, values))
 
     def test(look: FilterPlace) -> bool:
         return any(wanted.match(each) for each in look.words(name))
@@ -256,12 +253,14 @@ def _word(name: str, op: str, value: str, column: int) -> Test:
 
 
 def _number(name: str, op: str, value: str, column: int) -> Test:
-    plain = value.replace(",", "").replace("_", "")
-    share = plain.endswith("%")
+    row = NUMBERS[name]
     # At most fifteen digits before the point: a double holds every such integer exactly.
-    if re.fullmatch(r"\d{1,15}(\.\d{1,6})?%?", plain) is None:
-        raise FilterError(column, f"{value!r} is not a number; expected {name}{op}1")
-    row, wanted, compare = NUMBERS[name], float(plain.rstrip("%")), OPERATORS[op]
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)(%?|[a-z]+)", value.replace(",", "").replace("_", ""))
+    if found is None or found[2] not in ("", "%", *row.units):
+        units = f", also with {', '.join(row.units)}" if row.units else ""
+        raise FilterError(column, f"{value!r} is not a number; expected {name}{op}1{units}")
+    share = found[2] == "%"
+    wanted, compare = float(found[1]) * row.units.get(found[2], 1), OPERATORS[op]
     if share and row.share is None:
         raise FilterError(column, f"{name} has no limit that % could be a share of")
 
@@ -313,7 +312,7 @@ def explain_error(why: FilterError, values: Iterable[tuple[str, str]]) -> Filter
     if not isinstance(why, UnknownTermError) or why.word in ALIASES:
         return why
     found = term_of_value(why.word, values)
-    return UnknownTermError(why.column, why.word, found) if found else why
+    return UnknownTermError(why.column, why.word, found, why.typed) if found else why
 
 
 def term_of_value(word: str, values: Iterable[tuple[str, str]]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from inspector.report.filter_terms import noted_word
 from inspector.report.lines.advice_keys import key_first, key_line
 from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, width_of
@@ -49,8 +50,7 @@ def _verdict(row: TurnRow) -> Line:
 def _reason(row: TurnRow) -> Line:
     if row.verdict is None:
         return (safe(row.why, Tone.DIM),)
-    absent = f"{row.agent}:{row.noted}" if row.noted else "absent"
-    raw = one_line(absent if row.raw is None else row.raw)
+    raw = one_line(noted_word(row.agent, row.noted) or "absent" if row.raw is None else row.raw)
     if raw == row.effective:
         return (Span(raw, Tone.NORMALIZED),)
     arrow = Span(" → ", Tone.DIM)

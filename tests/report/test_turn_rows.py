@@ -6,15 +6,16 @@ import csv
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from inspector.config.settings import Settings
 from inspector.replay.case import open_case
-from inspector.report import filters, turn_rows, turn_table
+from inspector.report import filter_words, filters, turn_rows, turn_table
 from inspector.report.advice import Advice, Basis
 from inspector.report.explain import overview, text
-from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
+from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, StepContext
 from inspector.report.lines import header
 from inspector.report.lines.spans import Tone, text_of, width_of
 from inspector.report.row_counts import count_rows
@@ -31,6 +32,7 @@ from inspector.report.turn_rows import (
     short_file,
 )
 from inspector.report.turn_table import about, columns, table
+from inspector.report.verdict import ROWS, TurnVerdict, VerdictRow, identifier
 from inspector.sessions.open import open_each, open_paths
 from inspector.tui.session_files import ReadingOptions, load, session_of
 from loop_core.errors import CallerError
@@ -153,6 +155,38 @@ def test_a_word_that_a_row_prints_is_the_term_that_finds_it(typed: str, term: st
     found = [filters.responses(filters.parse(term), view) for view in views]
     assert [filters.responses(filters.parse(typed), view) for view in views] == found
     assert any(found)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.word)
+def test_a_verdict_is_found_by_its_word_and_by_its_id(row: VerdictRow) -> None:
+    """The table prints the word; JSON and CSV print the id."""
+    verdict = TurnVerdict(0, row.word, row.glyph, row.ascii, row.severity, "", None)
+    place = StepContext(load((SAMPLES[0],), ReadingOptions()).original.view, 0)
+    place.__dict__["turn"] = SimpleNamespace(verdict=verdict)
+    for typed in (f'verdict:"{row.word}"', f"verdict:{verdict.id}", f"verdict:{verdict.id.upper()}"):
+        assert filters.parse(typed).matches(place), typed
+    other = next(each for each in reversed(ROWS) if identifier(each.word) != verdict.id)
+    place.__dict__["turn"] = SimpleNamespace(verdict=verdict._replace(word=other.word))
+    assert not filters.parse(f"verdict:{verdict.id}").matches(place)
+
+
+def test_the_words_of_a_row_in_csv_find_it() -> None:
+    rows = [row for sample in SAMPLES for row in rows_of(load((sample,), ReadingOptions()).original.view)]
+    for row in rows:
+        values = table(0.0).values(row)
+        for column in ("verdict", "file", "reason", "model", "agent", "raw"):
+            term = filter_words.term_text(filter_words.COLUMNS.get(column, column), values[column] or "")
+            assert not values[column] or matches(filters.parse(term).matches, row), (column, term)
+        for column in ("verdict", "reason", "agent", "raw"):
+            typed = values[column] or "absent"
+            assert matches(filters.parse(typed).matches, row) or typed == "absent", (column, typed)
+
+
+def test_a_recorders_word_is_searched_as_the_row_prints_it() -> None:
+    (row,) = (row for row in rows_of(load((SAMPLES[18],), ReadingOptions()).original.view) if row.number == 1)
+    assert text_of(columns(0.0)[2].column.cell(row)) == "pi:length → max_tokens"
+    assert matches(filters.parse('"pi:length"').matches, row)
+    assert not matches(filters.parse('"pi:refusal"').matches, row)
 
 
 @pytest.mark.parametrize("typed", ["trun", "trunc", "repair", "max_token", "err", "interrupt", "answer", "call"])
