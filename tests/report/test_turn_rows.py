@@ -170,6 +170,17 @@ def test_a_verdict_is_found_by_its_word_and_by_its_id(row: VerdictRow) -> None:
     assert not filters.parse(f"verdict:{verdict.id}").matches(place)
 
 
+def test_the_length_of_a_verdict_is_the_width_of_its_cell() -> None:
+    """It is counted without the cell, since a table may have 100,000 rows."""
+    every = [TurnVerdict(0, row.word, row.glyph, row.ascii, row.severity, "", None, simulated=simulated)
+             for row in ROWS for simulated in (False, True)]
+    rows = [*(TurnRow((), "", verdict=verdict) for verdict in every),
+            *(TurnRow((), "", unread=unread) for unread in (turn_rows.NOT_READ, turn_rows.SKIPPED))]
+    column = columns(0.0)[0]
+    assert column.length is not None
+    assert [column.length(row) for row in rows] == [width_of(column.column.cell(row)) for row in rows]
+
+
 def test_the_words_of_a_row_in_csv_find_it() -> None:
     rows = [row for sample in SAMPLES for row in rows_of(load((sample,), ReadingOptions()).original.view)]
     for row in rows:
