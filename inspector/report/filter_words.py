@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache, lru_cache
 
@@ -110,6 +110,17 @@ def value_message(name: str, value: str, values: Mapping[str, str]) -> str:
 
 FEW = 14
 """The largest number of values of a term that a message lists on its line."""
+
+
+def term_of_value(word: str, values: Iterable[tuple[str, str]]) -> str:
+    """The term that finds the value that a word is, or else begins; empty if there is none."""
+    wanted, begun = word.casefold(), ""
+    for name, value in values:
+        if value.casefold() == wanted:
+            return term_text(name, value)
+        if not begun and value.casefold().startswith(wanted):
+            begun = term_text(name, value)
+    return begun
 
 
 def term_text(name: str, value: str) -> str:

@@ -20,6 +20,7 @@ from inspector.report.facts import View
 from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, FilterPlace, StepContext
 from inspector.report.filter_words import (
     ALIASES,
+    CONNECTIVES,
     closed_values,
     in_quotes,
     is_misspelt,
@@ -27,6 +28,7 @@ from inspector.report.filter_words import (
     names,
     term_message,
     term_of,
+    term_of_value,
     term_text,
     value_message,
 )
@@ -104,6 +106,15 @@ def parse(text: str) -> Filter:
     """
     if not text.strip():
         raise FilterError(1, "empty; expected a term such as stop:max_tokens or held")
+    try:
+        return _parse(text)
+    except FilterError as why:
+        # A verdict of several words, typed as the row prints it: END NOT RECORDED.
+        offer = term_of(" ".join(text.split()))
+        raise FilterError(1, f"did you mean {offer}?") if offer.startswith("verdict:") else why from None
+
+
+def _parse(text: str) -> Filter:
     tokens = _tokens(text)
     deepest = [token for token in tokens if token.mark and token.mark in "(!"]
     if len(deepest) > DEEPEST:
@@ -309,21 +320,10 @@ def _once(test: Test) -> Test:
 
 def explain_error(why: FilterError, values: Iterable[tuple[str, str]]) -> FilterError:
     """The error, with a suggestion if the word is one of the session's `values`, such as `("model", "gpt-5")`."""
-    if not isinstance(why, UnknownTermError) or why.word in ALIASES:
+    if not isinstance(why, UnknownTermError) or why.word.lower() in {*ALIASES, *CONNECTIVES}:
         return why
     found = term_of_value(why.word, values)
     return UnknownTermError(why.column, why.word, found, why.typed) if found else why
-
-
-def term_of_value(word: str, values: Iterable[tuple[str, str]]) -> str:
-    """The term that finds the value that a word is, or else begins; empty if there is none."""
-    wanted, begun = word.casefold(), ""
-    for name, value in values:
-        if value.casefold() == wanted:
-            return term_text(name, value)
-        if not begun and value.casefold().startswith(wanted):
-            begun = term_text(name, value)
-    return begun
 
 
 def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:

@@ -240,6 +240,8 @@ def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     ("duration_ms>1", 1, "did you mean took?"),
     ("held and cut", 6, "did you mean &?"),
     ("held OR cut", 6, "did you mean |?"),
+    ("END  not recorded", 1, 'did you mean verdict:"END NOT RECORDED"?'),
+    ("NO STOP REASON", 1, 'did you mean verdict:"NO STOP REASON"?'),
     ("not held", 1, "did you mean !?"),
     ('held ""', 6, "nothing to search for"),
     ("held *", 6, "nothing to search for"),

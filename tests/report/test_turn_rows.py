@@ -264,6 +264,14 @@ def test_a_row_is_found_by_the_words_of_its_text() -> None:
     assert not matches(filters.parse("zebra").matches, row)
 
 
+@pytest.mark.parametrize(("typed", "offer"), [("not read", "!"), ("held OR cut", "|"), ("held and cut", "&")])
+def test_a_connective_in_words_is_no_value_of_the_recording(typed: str, offer: str) -> None:
+    values = [("verdict", "NOT"), ("model", "or-large"), ("session", "and")]
+    with pytest.raises(filters.FilterError) as why:
+        filters.parse(typed)
+    assert f"did you mean {offer}?" in str(filters.explain_error(why.value, values))
+
+
 def test_a_value_with_blanks_is_offered_in_quotes_that_are_read_again() -> None:
     why = filters.UnknownTermError(1, "so")
     said = str(filters.explain_error(why, [("raw", 'so "it" is')]))
