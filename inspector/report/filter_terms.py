@@ -1,29 +1,23 @@
 """The terms of a filter: words, flags, numbers and regular expressions, one row each.
 
 A row tests either the step itself or the current response at that step. A test of a response runs once per response,
-not once per step. The last part makes suggestions for a word or a value that no term has.
+not once per step. `inspector.report.filter_words` has the words that are no names of terms.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
-from functools import cache, cached_property, lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS, RAN
 from inspector.report.run_answers import answer_at, answering_step
 from inspector.report.times_and_costs import length_ms
-from inspector.report.verdict import ROWS
+from inspector.report.verdict import identifier
 from inspector.sessions.reasons import recorder_word
-from loop_core.formats import FORMATS
-from loop_core.judge.endings import Ending
 from loop_core.judge.gate import Admission
-from loop_core.turn.state import State
-from loop_core.turn.trace import Fidelity, Step, limit_usage
-from loop_core.values import Stop
+from loop_core.turn.trace import Step, limit_usage
 
 
 class FilterPlace(Protocol):
@@ -142,6 +136,8 @@ class Number(NamedTuple):
     value: Callable[[StepContext], float | None]
     share: Callable[[StepContext], float | None] | None = None
     """The percentage of the limit that is spent; None if the number has no limit."""
+    units: Mapping[str, int] = {}
+    """Unit that may follow a number -> its factor, for a number of milliseconds."""
 
 
 class Pattern(NamedTuple):
@@ -176,12 +172,23 @@ def searched_text(
     `names`."""
     calls = [verdict.call for each in answers for verdict in each.verdicts]
     words = (word for each in answers for word in (
-        each.exchange.model or "", each.agent, each.judgement.stop.raw or "", each.judgement.stop.normalized.value))
+        each.exchange.model or "", each.agent, each.judgement.stop.raw or "", each.judgement.stop.normalized.value,
+        noted_word(each.agent, recorder_word(each.judgement.stop))))
     advice = turn.verdict.advice.text if turn.verdict.advice else ""
     contents = (turn.run.record.user_text, text, *(call.arguments or "" for call in calls))
     about = (*names, *dict.fromkeys((*(call.name or "" for call in calls), *words)), turn.verdict.word, turn.terminal,
              advice)
     return "\n".join(contents).casefold(), "\n".join(about).casefold()
+
+
+def noted_word(agent: str, word: str | None) -> str:
+    """A stop word of a recorder as rows print it; empty if there is none."""
+    return f"{agent}:{word}" if word else ""
+
+
+def verdict_words(word: str) -> tuple[str, ...]:
+    """The values of `verdict:` that find a verdict: its word, its id, and each word of a longer one."""
+    return word, identifier(word), *word.replace(",", "").split()
 
 
 def _titles(view: View, path: str) -> list[str | None]:
@@ -225,8 +232,8 @@ WORDS: Mapping[str, Word] = {
     "event": Word("an event of the step: event:continuation_attempt", None,
                   lambda look: (str(record["event"]) for record in look.step.records)),
     "end": Word("the terminal reason of the turn: end:retry_limit", None, lambda look: _present(look.turn.terminal)),
-    "verdict": Word("the verdict on the turn, a word of it", None, lambda look: (
-        look.turn.verdict.word, *look.turn.verdict.word.replace(",", "").split())),
+    "verdict": Word("the verdict on the turn, a word of it, or its id: verdict:call_held", None,
+                    lambda look: verdict_words(look.turn.verdict.word)),
     "fidelity": Word("RECORDED, SIMULATED or LIVE", None, lambda look: (look.step.fidelity.value,)),
     "conversation": Word("the conversation's id", None, lambda look: (look.turn.conversation,)),
 }
@@ -283,6 +290,8 @@ def _cap(look: StepContext) -> float | None:
     return None if request is None else request.max_tokens
 
 
+UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+"""Unit of a time, as rows print it -> its milliseconds."""
 NUMBERS: Mapping[str, Number] = {
     "attempt": _limit_number("attempts", "continuations of the turn"),
     "tokens": Number("output tokens of the turn so far", lambda look: look.step.turn.spend.output_tokens),
@@ -299,8 +308,8 @@ NUMBERS: Mapping[str, Number] = {
     "out": Number("output tokens of the response", _output),
     "size": Number("bytes of the response's body",
                    lambda look: look.response.exchange.size if look.response else None),
-    "took": Number("milliseconds that the response took, where that was recorded",
-                   lambda look: length_ms(look.response.exchange) if look.response else None),
+    "took": Number("milliseconds that the response took, where that was recorded; also took>3s, took>2m",
+                   lambda look: length_ms(look.response.exchange) if look.response else None, units=UNITS),
 }
 
 
@@ -316,85 +325,3 @@ PATTERNS: Mapping[str, Pattern] = {
     "u": Pattern("the address", lambda facts: facts.exchange.url),
     "h": Pattern("the headers", lambda facts: "\n".join(f"{k}: {v}" for k, v in facts.exchange.headers)),
 }
-
-
-# -- Suggestions for a word or a value that no term has --------------------------------------------------------------
-
-ALIASES: Mapping[str, str] = {"absent": "!raw:*", "run": "ran"}
-"""Word that rows print and that is no value of a term -> the term that finds it."""
-CONNECTIVES: Mapping[str, str] = {"and": "&", "or": "|", "not": "!"}
-
-
-def closed_values() -> Iterator[tuple[str, str]]:
-    """The terms whose values are known before anything is read, each with its values as rows print them."""
-    yield from (("verdict", word) for row in ROWS for word in (row.word, *row.word.replace(",", "").split()))
-    closed = (("mapped", Stop), ("stop", Stop), ("ending", Ending), ("state", State), ("fidelity", Fidelity))
-    for name, values in closed:
-        yield from ((name, each.value) for each in values)
-    yield from (("api", each) for each in FORMATS)
-
-
-NEAR = 0.75
-"""The similarity to a term (`difflib`) from which a word counts as misspelt: `helt` counts as `held`, but `readme` not
-as `ready`."""
-
-
-def term_of(name: str) -> str:
-    """The term for a word that rows print, such as `verdict:TRUNCATED` for `truncated`; empty if there is none, as for
-    a single word of a longer verdict, which is searched in the text."""
-    word = name.lower()
-    term = _terms_by_word().get(word, "")
-    return "" if term.startswith("verdict:") and all(word != row.word.lower() for row in ROWS) else term
-
-
-@lru_cache(maxsize=4_096)
-def is_misspelt(name: str) -> bool:
-    """Whether a word is taken for a misspelt term; the beginning of one is not, since it may still be being typed."""
-    word = name.lower()
-    begins = any(each.startswith(word) for each in _terms_by_word())
-    return word in CONNECTIVES or (not begins and bool(nearest_term(name)))
-
-
-@cache
-def _terms_by_word() -> Mapping[str, str]:
-    """A word in lower case -> the term that finds it."""
-    terms = {each.lower(): each for each in (*FLAGS, *WORDS, *NUMBERS)}
-    values = {value.lower(): term_text(term, value) for term, value in closed_values()}
-    return {**values, **terms, **ALIASES}
-
-
-def nearest_term(name: str, least: float = NEAR) -> str:
-    """The term that finds a word, else the nearest; empty if none is near."""
-    offers = _terms_by_word()
-    found = get_close_matches(name.lower(), offers, 1, least)
-    return {**offers, **CONNECTIVES}.get(name.lower()) or (offers[found[0]] if found else "")
-
-
-def term_message(name: str) -> str:
-    """The message about a term that does not exist, with the nearest term."""
-    near = nearest_term(name, 0.6)
-    return f"did you mean {near}?" if near else f"expected one of {', '.join((*FLAGS, *WORDS, *NUMBERS))};"
-
-
-def value_message(name: str, value: str, values: Mapping[str, str]) -> str:
-    """The message about a value that a term never has: the nearest of its values, or all of them if they are few."""
-    near = get_close_matches(value, values, 1, 0.5) or [each for each in values if value in each]
-    if near:
-        return f"did you mean {term_text(name, values[near[0]])}?"
-    return f"expected one of {', '.join(values.values())}" if len(values) <= FEW else f"{name}:* finds any"
-
-
-FEW = 14
-"""The largest number of values of a term that a message lists on its line."""
-
-
-def term_text(name: str, value: str) -> str:
-    """A term with a value, in quotes where it needs them."""
-    bare = re.fullmatch(r'[^\s()&|"\\]+', value) is not None
-    return f"{name}:{value if bare else in_quotes(value)}"
-
-
-def in_quotes(text: str) -> str:
-    """A text as an expression quotes it."""
-    escaped = re.sub(r'(["\\])', r"\\\1", text)
-    return f'"{escaped}"'

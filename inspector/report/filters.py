@@ -17,19 +17,18 @@ from fnmatch import translate
 from typing import NamedTuple
 
 from inspector.report.facts import View
-from inspector.report.filter_terms import (
+from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, FilterPlace, StepContext
+from inspector.report.filter_words import (
     ALIASES,
-    FLAGS,
-    NUMBERS,
-    PATTERNS,
-    WORDS,
-    FilterPlace,
-    StepContext,
+    CONNECTIVES,
     closed_values,
     in_quotes,
     is_misspelt,
+    is_provider_word,
+    names,
     term_message,
     term_of,
+    term_of_value,
     term_text,
     value_message,
 )
@@ -48,12 +47,11 @@ class FilterError(CallerError):
 
 
 class UnknownTermError(FilterError):
-    """A word of the expression is not a term; `word` is what was typed."""
+    """A word of the expression is not a term; `typed` is the word with its value, if it has one."""
 
-    def __init__(self, column: int, word: str, offer: str = "") -> None:
-        self.word = word
-        meant = f"did you mean {offer}?" if offer else term_message(word)
-        super().__init__(column, f"unknown term {word!r}; {meant} {QUOTED_TEXT}")
+    def __init__(self, column: int, word: str, offer: str = "", typed: str = "") -> None:
+        self.word, self.typed = word, typed or word
+        super().__init__(column, term_message(word, self.typed, offer))
 
 
 Test = Callable[[FilterPlace], bool]
@@ -108,6 +106,15 @@ def parse(text: str) -> Filter:
     """
     if not text.strip():
         raise FilterError(1, "empty; expected a term such as stop:max_tokens or held")
+    try:
+        return _parse(text)
+    except FilterError as why:
+        # A verdict of several words, typed as the row prints it: END NOT RECORDED.
+        offer = term_of(" ".join(text.split()))
+        raise FilterError(1, f"did you mean {offer}?") if offer.startswith("verdict:") else why from None
+
+
+def _parse(text: str) -> Filter:
     tokens = _tokens(text)
     deepest = [token for token in tokens if token.mark and token.mark in "(!"]
     if len(deepest) > DEEPEST:
@@ -192,9 +199,10 @@ def _searched_word(match: re.Match[str]) -> str:
     if match["bare"]:
         return _value(match["bare"])
     name = match["name"]
-    if not name or match["op"] is not None or term_of(name) or is_misspelt(name):
+    if not name or (match["op"] is None and (term_of(name) or is_misspelt(name))):
         return ""
-    return name
+    typed = match.group()
+    return typed if match["op"] is None or (name not in names() and is_provider_word(typed)) else ""
 
 
 def _term(match: re.Match[str], column: int) -> Test:
@@ -216,7 +224,7 @@ def _term(match: re.Match[str], column: int) -> Test:
         raise FilterError(match.start("op") + 1, f"{name} is a word, not a number: expected {name}:VALUE")
     if name in FLAGS:
         raise FilterError(match.start("op") + 1, f"{name} takes no value")
-    raise UnknownTermError(column, name)
+    raise UnknownTermError(column, name, typed=match.group())
 
 
 def _value(text: str) -> str:
@@ -246,7 +254,7 @@ def _word(name: str, op: str, value: str, column: int) -> Test:
     values = {each.casefold(): each for term, each in closed_values() if term == name}
     # Without this error a misspelt value would match nothing, and look like a session without such steps.
     if values and not any(map(wanted.match, values)):
-        raise FilterError(column, f"{name} is never {value!r}; {value_message(name, value.casefold(), values)}")
+        raise FilterError(column, value_message(name, value, values))
 
     def test(look: FilterPlace) -> bool:
         return any(wanted.match(each) for each in look.words(name))
@@ -256,12 +264,14 @@ def _word(name: str, op: str, value: str, column: int) -> Test:
 
 
 def _number(name: str, op: str, value: str, column: int) -> Test:
-    plain = value.replace(",", "").replace("_", "")
-    share = plain.endswith("%")
+    row = NUMBERS[name]
     # At most fifteen digits before the point: a double holds every such integer exactly.
-    if re.fullmatch(r"\d{1,15}(\.\d{1,6})?%?", plain) is None:
-        raise FilterError(column, f"{value!r} is not a number; expected {name}{op}1")
-    row, wanted, compare = NUMBERS[name], float(plain.rstrip("%")), OPERATORS[op]
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)(%?|[a-z]+)", value.replace(",", "").replace("_", ""))
+    if found is None or found[2] not in ("", "%", *row.units):
+        units = f", also with {', '.join(row.units)}" if row.units else ""
+        raise FilterError(column, f"{value!r} is not a number; expected {name}{op}1{units}")
+    share = found[2] == "%"
+    wanted, compare = float(found[1]) * row.units.get(found[2], 1), OPERATORS[op]
     if share and row.share is None:
         raise FilterError(column, f"{name} has no limit that % could be a share of")
 
@@ -310,21 +320,10 @@ def _once(test: Test) -> Test:
 
 def explain_error(why: FilterError, values: Iterable[tuple[str, str]]) -> FilterError:
     """The error, with a suggestion if the word is one of the session's `values`, such as `("model", "gpt-5")`."""
-    if not isinstance(why, UnknownTermError) or why.word in ALIASES:
+    if not isinstance(why, UnknownTermError) or why.word.lower() in {*ALIASES, *CONNECTIVES}:
         return why
     found = term_of_value(why.word, values)
-    return UnknownTermError(why.column, why.word, found) if found else why
-
-
-def term_of_value(word: str, values: Iterable[tuple[str, str]]) -> str:
-    """The term that finds the value that a word is, or else begins; empty if there is none."""
-    wanted, begun = word.casefold(), ""
-    for name, value in values:
-        if value.casefold() == wanted:
-            return term_text(name, value)
-        if not begun and value.casefold().startswith(wanted):
-            begun = term_text(name, value)
-    return begun
+    return UnknownTermError(why.column, why.word, found, why.typed) if found else why
 
 
 def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:

@@ -32,7 +32,7 @@ from inspector.sessions.open import open_each
 from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
-SCHEMA = 9
+SCHEMA = 10
 """The version of the tables. A database of another table version, or of another version of the program, is created
 again."""
 WAIT = 0.2

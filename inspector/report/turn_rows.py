@@ -366,18 +366,19 @@ class RowAnswer(NamedTuple):
 
 def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:
     """Whether any answer of a row passes a filter; an unread file never does."""
-    return any(test(RowAnswer(row, index)) for index in range(len(row.answers)))
+    return any(map(test, map(partial(RowAnswer, row), range(len(row.answers)))))  # a generator doubles the time
 
 
 def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
     """The terms and the values that occur in rows; values that many answers share come once."""
-    known_pairs: set[tuple[str, tuple[str, ...]]] = set()
+    known: dict[int, tuple[tuple[str, ...], ...]] = {}
     for row in rows:
         yield from ((name, own(row)) for name, own in OF_ROW.items() if own(row))
         for answer in row.answers:
-            fresh = [pair for pair in zip(WORDS, answer.shared.words, strict=True) if pair not in known_pairs]
-            known_pairs.update(fresh)
-            yield from ((name, value) for name, values in fresh for value in values)
+            words = answer.shared.words
+            if id(words) not in known:  # equal words are one object (`_shared`)
+                known[id(words)] = words
+                yield from ((name, value) for name, values in zip(WORDS, words, strict=True) for value in values)
 
 
 def row_filter(text: str) -> Filter:

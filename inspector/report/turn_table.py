@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from inspector.report.filter_terms import noted_word
 from inspector.report.lines.advice_keys import key_first, key_line
 from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, width_of
@@ -46,11 +47,16 @@ def _verdict(row: TurnRow) -> Line:
     return (Span(f"{verdict.glyph} {verdict.word}", role_of(verdict)), *mark)
 
 
+def _verdict_length(row: TurnRow) -> int:
+    """The width of the verdict's cell, whose glyph and letters take one cell each."""
+    word = row.unread if row.verdict is None else row.verdict.word
+    return 2 + len(word) + (row.verdict is not None and row.verdict.simulated)
+
+
 def _reason(row: TurnRow) -> Line:
     if row.verdict is None:
         return (safe(row.why, Tone.DIM),)
-    absent = f"{row.agent}:{row.noted}" if row.noted else "absent"
-    raw = one_line(absent if row.raw is None else row.raw)
+    raw = one_line(noted_word(row.agent, row.noted) or "absent" if row.raw is None else row.raw)
     if raw == row.effective:
         return (Span(raw, Tone.NORMALIZED),)
     arrow = Span(" → ", Tone.DIM)
@@ -105,7 +111,7 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
     return (
         TurnColumn("verdict", Column("verdict", lambda row: row.verdict.id if row.verdict else identifier(row.unread),
                                      _verdict), lambda row: row.severe, (19, 19, 24),
-                   length=lambda row: width_of(_verdict(row))),
+                   length=_verdict_length),
         TurnColumn("session", _text("file", lambda row: row.file, _name),
                    lambda row: (row.name, row.file, row.number), (10, 23, 44)),
         TurnColumn(REASON, Column("reason", lambda row: row.effective or None, _reason),
@@ -362,7 +368,7 @@ def in_families(sessions: Sequence[Sequence[TurnRow]]) -> list[TurnRow]:
             at, depth = left.pop()
             if at not in done:
                 done.add(at)
-                rows += [row._replace(depth=depth) for row in sessions[at]]
+                rows += [row if row.depth == depth else row._replace(depth=depth) for row in sessions[at]]
                 left += [(child, depth + 1) for child in reversed(children.get(at, ()))]
     return rows
 

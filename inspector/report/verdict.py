@@ -84,7 +84,7 @@ class TurnVerdict(NamedTuple):
     @property
     def id(self) -> str:
         """The verdict's word for programs: `TRUNCATED, ANSWER LOST` is `truncated_answer_lost`."""
-        return OTHER_IDS.get(self.word) or identifier(self.word)
+        return identifier(self.word)
 
     @property
     def clean(self) -> bool:
@@ -107,8 +107,8 @@ OTHER_IDS = {"COMPLETE SO FAR": "complete"}
 
 
 def identifier(word: str) -> str:
-    """A verdict's word in snake case."""
-    return "_".join(re.findall(r"[a-z0-9]+", word.lower()))
+    """The id of a verdict's word, or of another word of a row: in snake case."""
+    return OTHER_IDS.get(word) or "_".join(re.findall(r"[a-z0-9]+", word.lower()))
 
 
 def _run_nothing(look: JudgedTurn) -> Situation:

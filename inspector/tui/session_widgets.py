@@ -158,7 +158,7 @@ class StepList(RowList):
         return text_of(self.row(self.cursor)).strip()
 
 
-TAB_FORMS = ((" ", None), ("", None), ("", 4), ("", 3), ("", 0))
+TAB_FORMS = ((" ", None), ("", None), ("", 4), ("", 3), ("", 2), ("", 0))
 """Forms of the tabs, the longest first: what follows the number, and how many letters of a title that is not open."""
 
 

@@ -95,7 +95,9 @@ def test_a_share_of_no_bound_is_never_reached(cut):
     # 01: a text that is cut again and again, then a call that is cut; the last bytes of the first answer came at 760 ms
     ("01", "conversation:c1", [1, 2], list(range(8))), ("01", "conversation:c2", [], []),
     ("01", "attention", [1, 2], list(range(8))), ("01", "complete", [], []), ("01", "turn=2", [2], [6, 7]),
-    ("01", "took=760", [1], [0]), ("01", "corrected", [], []), ("01", "cap>0", [], []),
+    ("01", "took=760", [1], [0]), ("01", "took=760ms", [1], [0]), ("01", "took=0.76s", [1], [0]),
+    ("01", "took>=1m", [], []), ("01", "took<1h", [1, 2], list(range(8))),
+    ("01", "corrected", [], []), ("01", "cap>0", [], []),
     # 02: a text that is cut twice and completed
     ("02", "attention", [], []), ("02", "complete", [1], [0, 1, 2]),
     # 05: a call under max_tokens 60 that is cut, and whole when it is asked for again
@@ -231,10 +233,15 @@ def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     ("held)", 5, "closes no bracket"),
     ("held |", 7, "expression ends"),
     ("| held", 1, "where a term is expected"),
-    ("heldd", 1, 'did you mean held? in "quotes" it is searched as text'),
-    ("zebra:1", 1, "unknown term 'zebra'; expected one of held, "),
+    ("heldd", 1, 'column 1: did you mean held? unknown term \'heldd\'; in "quotes" it is searched as text'),
+    ("pi:length", 1, '"pi:length" is searched as text'),
+    ("zebra:1", 1, '"zebra:1" is searched as text; unknown term \'zebra\', expected one of held, '),
+    ("reason:max_tokens", 1, "did you mean stop?"),
+    ("duration_ms>1", 1, "did you mean took?"),
     ("held and cut", 6, "did you mean &?"),
     ("held OR cut", 6, "did you mean |?"),
+    ("END  not recorded", 1, 'did you mean verdict:"END NOT RECORDED"?'),
+    ("NO STOP REASON", 1, 'did you mean verdict:"NO STOP REASON"?'),
     ("not held", 1, "did you mean !?"),
     ('held ""', 6, "nothing to search for"),
     ("held *", 6, "nothing to search for"),
@@ -244,6 +251,10 @@ def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     ("verdict:loost", 9, "did you mean verdict:LOST?"),
     ("verdict:zzz", 9, "verdict:* finds any"),
     ("stop!=lenth*", 7, "expected one of end_turn, tool_call"),
+    ("verdict:limit_reachd", 9, "column 9: did you mean verdict:limit_reached? verdict is never 'limit_reachd'"),
+    ("stop:length", 6, "column 6: did you mean raw:length? stop is never 'length'"),
+    ("took>3d", 6, "'3d' is not a number; expected took>1, also with ms, s, m, h"),
+    ("out>3s", 5, "'3s' is not a number; expected out>1"),
     ("state:Abrt", 7, "did you mean state:Abort?"),
     ("api:openai", 5, "did you mean api:openai_chat?"),
     ("stop>3", 5, "is a word, not a number"),
@@ -315,7 +326,7 @@ def test_the_same_string_headless(tmp_path, capsys):
     made = json.loads(capsys.readouterr().out)
     assert made["filter"] == {"text": "stop:end_turn", "responses": [4]}
     assert len(made["responses"]) == 5
-    with pytest.raises(filters.FilterError, match="column 1: unknown term"):
+    with pytest.raises(filters.FilterError, match="column 1: did you mean held"):
         cli.main(["explain", str(path), "--filter", "helt"], standalone_mode=False)
     with pytest.raises(SystemExit):
         cli.main(["explain", str(path), "--filter", "nonsense"], standalone_mode=False)
@@ -343,7 +354,9 @@ def test_a_word_that_no_text_has_finds_nothing(text):
 
 @pytest.mark.parametrize(("text", "searched"), [
     ("readme", ("readme",)), ('held "held" rep*', ("held", "rep*")), ("cat ran", ("cat",)),
-    ("stop:end_turn ~t word", ()),
+    ("stop:end_turn ~t word", ()), ("pi", ("pi",)), ("tool_calls", ("tool_calls",)),
+    ("MALFORMED_FUNCTION_CALL", ("MALFORMED_FUNCTION_CALL",)),
+    ("incomplete:max_output_tokens", ("incomplete:max_output_tokens",)),
 ])
 def test_words_that_are_searched_are_known(text, searched):
     assert filters.parse(text).searched == searched

@@ -6,15 +6,16 @@ import csv
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from inspector.config.settings import Settings
 from inspector.replay.case import open_case
-from inspector.report import filters, turn_rows, turn_table
+from inspector.report import filter_words, filters, turn_rows, turn_table
 from inspector.report.advice import Advice, Basis
 from inspector.report.explain import overview, text
-from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
+from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, StepContext
 from inspector.report.lines import header
 from inspector.report.lines.spans import Tone, text_of, width_of
 from inspector.report.row_counts import count_rows
@@ -31,6 +32,7 @@ from inspector.report.turn_rows import (
     short_file,
 )
 from inspector.report.turn_table import about, columns, table
+from inspector.report.verdict import ROWS, TurnVerdict, VerdictRow, identifier
 from inspector.sessions.open import open_each, open_paths
 from inspector.tui.session_files import ReadingOptions, load, session_of
 from loop_core.errors import CallerError
@@ -155,6 +157,49 @@ def test_a_word_that_a_row_prints_is_the_term_that_finds_it(typed: str, term: st
     assert any(found)
 
 
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.word)
+def test_a_verdict_is_found_by_its_word_and_by_its_id(row: VerdictRow) -> None:
+    """The table prints the word; JSON and CSV print the id."""
+    verdict = TurnVerdict(0, row.word, row.glyph, row.ascii, row.severity, "", None)
+    place = StepContext(load((SAMPLES[0],), ReadingOptions()).original.view, 0)
+    place.__dict__["turn"] = SimpleNamespace(verdict=verdict)
+    for typed in (f'verdict:"{row.word}"', f"verdict:{verdict.id}", f"verdict:{verdict.id.upper()}"):
+        assert filters.parse(typed).matches(place), typed
+    other = next(each for each in reversed(ROWS) if identifier(each.word) != verdict.id)
+    place.__dict__["turn"] = SimpleNamespace(verdict=verdict._replace(word=other.word))
+    assert not filters.parse(f"verdict:{verdict.id}").matches(place)
+
+
+def test_the_length_of_a_verdict_is_the_width_of_its_cell() -> None:
+    """It is counted without the cell, since a table may have 100,000 rows."""
+    every = [TurnVerdict(0, row.word, row.glyph, row.ascii, row.severity, "", None, simulated=simulated)
+             for row in ROWS for simulated in (False, True)]
+    rows = [*(TurnRow((), "", verdict=verdict) for verdict in every),
+            *(TurnRow((), "", unread=unread) for unread in (turn_rows.NOT_READ, turn_rows.SKIPPED))]
+    column = columns(0.0)[0]
+    assert column.length is not None
+    assert [column.length(row) for row in rows] == [width_of(column.column.cell(row)) for row in rows]
+
+
+def test_the_words_of_a_row_in_csv_find_it() -> None:
+    rows = [row for sample in SAMPLES for row in rows_of(load((sample,), ReadingOptions()).original.view)]
+    for row in rows:
+        values = table(0.0).values(row)
+        for column in ("verdict", "file", "reason", "model", "agent", "raw"):
+            term = filter_words.term_text(filter_words.COLUMNS.get(column, column), values[column] or "")
+            assert not values[column] or matches(filters.parse(term).matches, row), (column, term)
+        for column in ("verdict", "reason", "agent", "raw"):
+            typed = values[column] or "absent"
+            assert matches(filters.parse(typed).matches, row) or typed == "absent", (column, typed)
+
+
+def test_a_recorders_word_is_searched_as_the_row_prints_it() -> None:
+    (row,) = (row for row in rows_of(load((SAMPLES[18],), ReadingOptions()).original.view) if row.number == 1)
+    assert text_of(columns(0.0)[2].column.cell(row)) == "pi:length → max_tokens"
+    assert matches(filters.parse('"pi:length"').matches, row)
+    assert not matches(filters.parse('"pi:refusal"').matches, row)
+
+
 @pytest.mark.parametrize("typed", ["trun", "trunc", "repair", "max_token", "err", "interrupt", "answer", "call"])
 def test_the_beginning_of_a_term_is_no_slip_of_it(typed: str) -> None:
     assert filters.parse(typed).searched == (typed,)
@@ -217,6 +262,14 @@ def test_a_row_is_found_by_the_words_of_its_text() -> None:
         assert matches(filters.parse(wanted).matches, row), wanted
         assert not matches(filters.parse(f"!{wanted}").matches, row)
     assert not matches(filters.parse("zebra").matches, row)
+
+
+@pytest.mark.parametrize(("typed", "offer"), [("not read", "!"), ("held OR cut", "|"), ("held and cut", "&")])
+def test_a_connective_in_words_is_no_value_of_the_recording(typed: str, offer: str) -> None:
+    values = [("verdict", "NOT"), ("model", "or-large"), ("session", "and")]
+    with pytest.raises(filters.FilterError) as why:
+        filters.parse(typed)
+    assert f"did you mean {offer}?" in str(filters.explain_error(why.value, values))
 
 
 def test_a_value_with_blanks_is_offered_in_quotes_that_are_read_again() -> None:

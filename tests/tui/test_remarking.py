@@ -125,7 +125,7 @@ async def test_a_breakpoint_is_offered_set_and_stops(app_on: AppOn) -> None:
 async def test_a_breakpoint_is_typed_switched_and_removed(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("b", "a", *"helt", "enter")
-        assert "unknown term 'helt'; did you mean held?" in page(pilot.app)
+        assert "did you mean held? unknown term 'helt'" in page(pilot.app)
         await pilot.press("ctrl+u", *"held", "enter", "space")
         assert "○ off held" in page(pilot.app)
         await pilot.press("escape", "c")

@@ -66,6 +66,7 @@ async def test_the_place_of_a_call_is_one_row_at_any_size(size: tuple[int, int])
     (76, "[1Merged] 2Response  3Wire  4Calls  5Diff  6Events  7Machine  8Steps"),
     (60, "[1Merged] 2Resp  3Wire  4Call  5Diff  6Even  7Mach  8Step"),
     (52, "[1Merged] 2Res  3Wir  4Cal  5Dif  6Eve  7Mac  8Ste"),
+    (45, "[1Merged] 2Re  3Wi  4Ca  5Di  6Ev  7Ma  8St"),
     (40, "[1Merged] 2  3  4  5  6  7  8"),
 ])
 def test_the_tabs_lose_letters_before_a_number_is_lost(width: int, shown: str) -> None:

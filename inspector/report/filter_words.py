@@ -1,0 +1,135 @@
+"""Words in a filter that are no names of terms: those that rows print, and slips, for which a term is suggested."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache, lru_cache
+
+from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, verdict_words
+from inspector.report.verdict import ROWS, identifier
+from loop_core.formats import FORMATS
+from loop_core.judge.endings import Ending
+from loop_core.turn.state import State
+from loop_core.turn.trace import Fidelity
+from loop_core.values import Stop
+from loop_core.wire import wire
+
+ALIASES: Mapping[str, str] = {"absent": "!raw:*", "run": "ran"}
+"""Word that rows print and that is no value of a term -> the term that finds it."""
+COLUMNS: Mapping[str, str] = {"reason": "stop", "duration_ms": "took"}
+"""Name of a column of the table of turns, in JSON and CSV, that no term has -> the term for its values."""
+CONNECTIVES: Mapping[str, str] = {"and": "&", "or": "|", "not": "!"}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all terms but patterns."""
+    return *FLAGS, *WORDS, *NUMBERS
+
+
+def closed_values() -> Iterator[tuple[str, str]]:
+    """The terms whose values are known before anything is read, each with its values as rows print them."""
+    yield from (("verdict", word) for row in ROWS for word in verdict_words(row.word))
+    closed = (("mapped", Stop), ("stop", Stop), ("ending", Ending), ("state", State), ("fidelity", Fidelity))
+    for name, values in closed:
+        yield from ((name, each.value) for each in values)
+    yield from (("api", each) for each in FORMATS)
+
+
+NEAR = 0.75
+"""The similarity to a term (`difflib`) from which a word counts as misspelt: `helt` counts as `held`, but `readme` not
+as `ready`."""
+SHORTEST = 3
+"""The least length of a word that counts as misspelt; `pi`, the name of an agent, is near to `api`."""
+
+
+def term_of(name: str) -> str:
+    """The term for a word that rows print, such as `verdict:TRUNCATED` for `truncated`; empty if there is none, as for
+    a single word of a longer verdict, which is searched in the text."""
+    word = name.lower()
+    term = _terms_by_word().get(word, "")
+    whole = any(word in (row.word.lower(), identifier(row.word)) for row in ROWS)
+    return term if whole or not term.startswith("verdict:") else ""
+
+
+@lru_cache(maxsize=4_096)
+def is_misspelt(name: str) -> bool:
+    """Whether a word is taken for a misspelt term; the beginning of one is not, since it may still be being typed."""
+    word = name.lower()
+    if word in CONNECTIVES:
+        return True
+    begins = any(each.startswith(word) for each in _terms_by_word())
+    return not begins and bool(nearest_term(name)) and not is_provider_word(name)
+
+
+def is_provider_word(word: str) -> bool:
+    """Whether a provider has this word for a stop reason; rows print it, and it is searched in the text."""
+    return word.lower() in _provider_words()
+
+
+@cache
+def _provider_words() -> frozenset[str]:
+    return frozenset(word.lower() for api in FORMATS for word in wire(api).stop_reasons)
+
+
+@cache
+def _terms_by_word() -> Mapping[str, str]:
+    """A word in lower case -> the term that finds it."""
+    terms = {each.lower(): each for each in names()}
+    values = {value.lower(): term_text(term, value) for term, value in closed_values()}
+    return {**values, **terms, **ALIASES}
+
+
+def nearest_term(name: str, least: float = NEAR) -> str:
+    """The term that finds a word, else the nearest; empty if none is near."""
+    offers = _terms_by_word()
+    found = get_close_matches(name.lower(), offers, 1, least) if len(name) >= SHORTEST else []
+    return {**offers, **CONNECTIVES}.get(name.lower()) or (offers[found[0]] if found else "")
+
+
+def term_message(name: str, typed: str, offer: str = "") -> str:
+    """The message about a term that does not exist. What to type instead stands first, since a narrow screen cuts the
+    end of a message."""
+    near = COLUMNS.get(name, offer) or nearest_term(name, 0.6)
+    if near:
+        return f'did you mean {near}? unknown term {name!r}; in "quotes" it is searched as text'
+    return f"{in_quotes(typed)} is searched as text; unknown term {name!r}, expected one of {', '.join(names())}"
+
+
+def value_message(name: str, value: str, values: Mapping[str, str]) -> str:
+    """The message about a value that a term never has. What to type instead stands first: the nearest of its values,
+    or all of them if they are few."""
+    folded = value.casefold()
+    near = get_close_matches(folded, values, 1, 0.5) or [each for each in values if folded in each]
+    few = f"expected one of {', '.join(values.values())}" if len(values) <= FEW else f"{name}:* finds any"
+    offer = term_text(name, values[near[0]]) if near else term_text("raw", value) if is_provider_word(value) else ""
+    advice = f"did you mean {offer}?" if offer else f"{few};"
+    return f"{advice} {name} is never {value!r}"
+
+
+FEW = 14
+"""The largest number of values of a term that a message lists on its line."""
+
+
+def term_of_value(word: str, values: Iterable[tuple[str, str]]) -> str:
+    """The term that finds the value that a word is, or else begins; empty if there is none."""
+    wanted, begun = word.casefold(), ""
+    for name, value in values:
+        if value.casefold() == wanted:
+            return term_text(name, value)
+        if not begun and value.casefold().startswith(wanted):
+            begun = term_text(name, value)
+    return begun
+
+
+def term_text(name: str, value: str) -> str:
+    """A term with a value, in quotes where it needs them."""
+    bare = re.fullmatch(r'[^\s()&|"\\]+', value) is not None
+    return f"{name}:{value if bare else in_quotes(value)}"
+
+
+def in_quotes(text: str) -> str:
+    """A text as an expression quotes it."""
+    escaped = re.sub(r'(["\\])', r"\\\1", text)
+    return f'"{escaped}"'
