@@ -41,8 +41,7 @@ class TurnPlace(StrEnum):
 
 
 class Chunk(NamedTuple):
-    """A piece of a response as it arrived: `ms` milliseconds after the request, the body had arrived up to byte
-    `end`."""
+    """A piece of a response as it arrived: `ms` milliseconds after the request the body reached up to byte `end`."""
 
     end: int
     ms: float
@@ -75,8 +74,7 @@ class Exchange:
     chunks: tuple[Chunk, ...] = ()
     """The pieces of the body with their arrival times; empty if those were not recorded."""
     first_byte_ms: float | None = None
-    """Milliseconds until the first byte of the body, if the recorder states only that and not the time of each
-    piece."""
+    """Milliseconds until the first byte of the body, if the recorder states only that, not the time of each piece."""
     recorder: str | None = None
     """The agent whose rows `body` consists of; None if `body` is the provider's bytes."""
     lines: tuple[int, ...] = ()
@@ -206,8 +204,7 @@ class Input:
     copies: Mapping[int, str] = field(default_factory=dict)
     """Number of a turn that is left out as a copy, from 1 -> the path of the file that has it."""
     same_as: str = ""
-    """The path of a file with the very same bytes, whose turns are counted in place of those of this file; empty if
-    there is none."""
+    """The path of a file with the very same bytes, whose turns are counted instead; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,8 +224,7 @@ class End:
     verdict: str = ""
     """The word of the verdict on the turn."""
     complete: bool = False
-    """Whether the turn is complete by its verdict, no limit that the grid varies stopped it, and no budget cut it
-    unseen."""
+    """Whether the turn is complete by its verdict, and neither a varied limit nor an unseen cut ended it."""
 
     @property
     def simulated(self) -> bool:
@@ -351,9 +350,8 @@ class GridRequest:
     @property
     def simulates(self) -> bool:
         """Whether unrecorded answers are simulated."""
-        if self.simulate is not None:
-            return self.simulate
-        return not self.axes or any(axis.name == INITIAL for axis in self.axes)
+        by_axes = not self.axes or any(axis.name == INITIAL for axis in self.axes)
+        return by_axes if self.simulate is None else self.simulate
 
     def grid(self, case: Case, base: Settings) -> Grid:
         """The grid over a case.
@@ -364,11 +362,7 @@ class GridRequest:
         return self.grid_under(case, with_recorded_rounds(case, base))
 
     def grid_under(self, case: Case, raised: Settings) -> Grid:
-        """The grid over a case whose limits were raised already by `with_recorded_rounds`, which looks at every turn.
-
-        Raises:
-            CallerError: too many cells.
-        """
+        """As `grid`, but the limits were raised already by `with_recorded_rounds`, which looks at every turn."""
         return Grid(self.axes or default_axes(case, self.simulates), replace(raised, simulate=self.simulates))
 
     def command(
