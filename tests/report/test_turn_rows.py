@@ -559,7 +559,7 @@ def test_the_details_of_a_row_name_the_keys_that_run_its_advice(sample: str, key
     rows = rows_of(load((str(ROOT / "sample_sessions" / sample),), ReadingOptions()).original.view)
     row = next(row for row in rows if row.advice)
     [said] = [text_of(line) for line in turn_table.about(row) if text_of(line).startswith("change")]
-    first = f"{keys[3:4]} · " if keys else ""
+    first = f"{keys[3:4]}: " if keys else ""
     assert said == f"change   {first}{row.advice}{keys}", "the key is first, since the end may be cut off"
     [line] = [line for line in turn_table.about(row) if text_of(line) == said]
     assert [span.text for span in line if span.role is Tone.PRESS] == list(keys[3:4] * 2), "an article is not a key"
