@@ -20,6 +20,7 @@ import pytest
 import loop_core
 from inspector import provider
 from loop_core.client.address import Server
+from loop_core.client.exchange import Connection, Retries
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS_TO_COME = {"values", "errors", "wire", "judge", "turn", "client"}
@@ -86,7 +87,7 @@ def awaited(make: Callable[[], Any]) -> Any:
     raise AssertionError("it waits")
 
 
-AT_ONCE: dict[str, Any] = {"line": loop_core.Connection(retries=loop_core.Retries(most=0))}
+AT_ONCE: dict[str, Any] = {"line": Connection(retries=Retries(most=0))}
 NOBODY = Server("openai_chat", "http://127.0.0.1:9", model="m")
 """Port 9 of this machine, where nothing listens."""
 

@@ -112,7 +112,8 @@ def test_of_two_words_a_clean_one_hides_no_cut(span_word, message_word, stop, tm
 @pytest.mark.parametrize(("status", "attributes", "why"), [
     ({"code": 2, "message": "read timed out"}, {}, "read timed out"),
     ({"code": 2}, {"error.type": "timeout"}, "timeout"),
-    ({"code": "STATUS_CODE_ERROR"}, {}, "it does not say why"), ({"code": 1}, {"error.type": "timeout"}, None),
+    ({"code": "STATUS_CODE_ERROR"}, {}, "it does not say why"), ({"code": "2"}, {}, "it does not say why"),
+    ({"code": 1}, {"error.type": "timeout"}, None),
 ])
 def test_a_span_that_failed_beside_a_word_is_a_finding(status, attributes, why, tmp_path):
     seen = shown(traces(span(1, chat([said(text("hi"))], [GO], **attributes), status=status)), tmp_path)
