@@ -111,8 +111,8 @@ class TuningTable:
         self.past_filter = past_filter
         """Whether the table of turns from which the screen was opened has a filter."""
         self.base, self.run, self.title = base, run, title
-        self._raised = with_recorded_rounds(case, base)
         """The settings, the key and the name of the run that the grid varies."""
+        self._raised = with_recorded_rounds(case, base)
         self.opened: set[str] = set()
         """The keys of the runs that were opened from cells."""
         self.paths: tuple[str, ...] = ()

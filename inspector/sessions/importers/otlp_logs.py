@@ -22,9 +22,11 @@ from inspector.sessions.importers.otlp_spans import (
     content_of,
     first_of,
     ids_of,
+    is_message,
     plain,
     time_of,
 )
+from inspector.sessions.importers.records import object_in
 from inspector.sessions.importers.span_names import (
     TraceSpan,
     count,
@@ -35,7 +37,6 @@ from inspector.sessions.importers.span_names import (
     outputs_of,
     word_of,
 )
-from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 
 OPERATION = "gen_ai.operation.name"
@@ -66,7 +67,7 @@ class LogRecord(NamedTuple):
     @property
     def is_message(self) -> bool:
         """Whether it holds a message of a request."""
-        return self.name == PROMPT or (self.name.startswith("gen_ai.") and self.name.endswith(".message"))
+        return self.name == PROMPT or is_message(self.name)
 
     @property
     def members(self) -> dict[str, Any]:
@@ -79,12 +80,7 @@ class LogRecord(NamedTuple):
 
 def record_of(piece: bytes) -> LogRecord | None:
     """A log record of an answer; None for any other."""
-    try:
-        value = loads(piece)
-    except ValueError:
-        return None
-    if not isinstance(value, dict):
-        return None
+    value = object_in(piece)
     attributes = attributes_of(value.get("attributes"))
     name = first_of(value, ("eventName", "event_name")) or first_of(attributes, ("event.name", "event_name"))
     body = plain(value.get("body", value.get("_body")))

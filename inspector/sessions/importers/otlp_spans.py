@@ -27,6 +27,11 @@ _CONTENT = "gen_ai.event.content"
 """The attribute in which Semantic Kernel and the Azure SDKs write the whole body of an event, as JSON."""
 
 
+def is_message(name: str) -> bool:
+    """Whether an event of this name holds a message of the request, by the conventions up to 1.36."""
+    return name.startswith("gen_ai.") and name.endswith(".message")
+
+
 def span_of(piece: bytes) -> TraceSpan | None:
     """A span, with the messages in its events; None if the value is not a span."""
     try:
@@ -46,7 +51,7 @@ def span_of(piece: bytes) -> TraceSpan | None:
         # The conventions up to 1.36 put messages into events; since 1.37 messages are attributes.
         if name == CHOICE:
             answered.append(choice_message(members))
-        elif isinstance(name, str) and name.startswith("gen_ai.") and name.endswith(".message"):
+        elif isinstance(name, str) and is_message(name):
             inputs.append({"role": name.split(".")[1], **members})
         elif name in ("gen_ai.content.prompt", "gen_ai.content.completion", DETAILS):
             attributes = {**members, **attributes}
