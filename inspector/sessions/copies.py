@@ -41,8 +41,9 @@ def equal_files(paths: Iterable[str]) -> dict[str, str]:
     another has the same size are read."""
     sizes: dict[int, list[str]] = {}
     for path in paths:
-        if path != STDIN and os.path.isfile(path):
-            sizes.setdefault(os.path.getsize(path), []).append(path)
+        with suppress(OSError):  # it may be removed between the two calls
+            if path != STDIN and os.path.isfile(path):
+                sizes.setdefault(os.path.getsize(path), []).append(path)
     found: dict[str, str] = {}
     for same in (group for size, group in sizes.items() if size and len(group) > 1):
         firsts: dict[bytes, str] = {}
