@@ -7,12 +7,12 @@ A table is every tuple, list, set or mapping that a module assigns to a public n
 `LEFT_OUT` says which are not tried, and why. Each row is deleted in a process of its own, as soon as its table is
 assigned, so that whatever is derived from the table is derived without it; then test files run until the first
 failure: first those that missed other rows of the table, of its module, or of a table of that name, then those that
-are likely by their names, rooms, imports and words. Within a file the tests come first that missed other rows of the
-table or of one of that name, or whose names and sources have words of the row, quick ones first; other slow ones wait
-until the quick ones of all files have run. How long each test takes stands in the JUnit report of a run of the
-whole suite; without one, each file that misses a row runs once with no row deleted. A test that names the table, itself
-or through what it calls, does not count: a copy of a table proves nothing. A row without which its module cannot be
-loaded is missed by every test.
+are likely by their names, rooms, imports and words. Of all these files those tests run first that missed other rows of
+the table or of one of that name, or that have a word of the row which few tests of their file have; slow ones that
+nothing names run last. How long each test takes stands in the JUnit report of a run of the whole suite; without one,
+each file that misses a row runs once with no row deleted. A test that names the table, itself or through what it
+calls, does not count: a copy of a table proves nothing. A row without which its module cannot be loaded is missed by
+every test.
 Recorded traffic is hidden, since these proofs must hold without it. Needs `fork`.
 """
 
@@ -52,6 +52,8 @@ SECONDS = 120
 """A row whose tests take longer is reported: a mutant must not hang the build."""
 SLOW = 0.05
 """Seconds of a slow test."""
+FEW = 6
+"""A word that more tests of a file have says nothing of one of them."""
 WORD = re.compile(r"[a-z0-9_]{3,}")
 """A word of the name of a row, or of a test."""
 Step = int | str
@@ -340,6 +342,15 @@ def _target(statement: ast.stmt) -> str | None:
 # -- which tests count -----------------------------------------------------------------------------------------------
 
 
+class Place(Enum):
+    """When a test of a row runs."""
+
+    LIKELY = 1
+    """It missed other rows, or has a word of the row that few tests of its file have."""
+    QUICK = 2
+    SLOW = 3
+
+
 class Behavioural:
     """A pytest plugin: leaves out tests that name the table, orders the others, and keeps what happened."""
 
@@ -347,15 +358,15 @@ class Behavioural:
         self.row, self.took, self.best = row, took, best
         self.words = frozenset(WORD.findall(row.title.lower())) if row else frozenset()
         self.label = frozenset(WORD.findall(row.label.lower())) if row else frozenset()
-        self.slow: bool | None = None
-        """Whether slow tests alone run, or quick ones alone; None where all do."""
+        self.place: Place | None = None
+        """The tests that run now; None where all do."""
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         left_out = [item for item in items if _function(item) in self.copies(item)
-                    or self.slow not in (None, self.waits(item))]
-        items[:] = sorted((item for item in items if item not in left_out), key=self.place)
+                    or self.place not in (None, self.place_of(item))]
+        items[:] = sorted((item for item in items if item not in left_out), key=self.order)
         config.hook.pytest_deselected(items=left_out)
 
     def copies(self, item: pytest.Item) -> frozenset[str]:
@@ -363,7 +374,7 @@ class Behavioural:
             return frozenset()
         return copies(str(item.path), self.row.table)
 
-    def place(self, item: pytest.Item) -> tuple[float, float]:
+    def order(self, item: pytest.Item) -> tuple[float, float]:
         """A test that is likely to miss the row stands before others: it missed other rows, or it has words of the row.
 
         A word of the row in the source of a test counts more the fewer tests of the file have it.
@@ -375,11 +386,15 @@ class Behavioural:
         missed = item.nodeid.partition("[")[0] in self.best
         return -(missed + sum(word in name for word in self.words) + rare), self.duration(item)
 
-    def waits(self, item: pytest.Item) -> bool:
-        """Whether a test runs behind the quick ones of all files: it is slow, and nothing says that it misses rows."""
+    def place_of(self, item: pytest.Item) -> Place:
+        """When a test runs. A slow one that nothing names waits until the quick ones of all files have run."""
         file = item.nodeid.partition("::")[0]
+        test = item.nodeid.partition("[")[0]
+        if test in self.best or (_function(item) in rare_tests(str(item.path), self.label)
+                                 and self.duration(item) < 10 * SLOW):
+            return Place.LIKELY
         named = self.row is not None and file in of_name(self.row.table)
-        return self.duration(item) > SLOW and not named and item.nodeid.partition("[")[0] not in self.best
+        return Place.SLOW if self.duration(item) > SLOW and not named else Place.QUICK
 
     def duration(self, item: pytest.Item) -> float:
         """The seconds that a test takes with no row deleted; 0 where that is not known."""
@@ -433,6 +448,14 @@ def texts(path: str) -> dict[str, frozenset[str]]:
             uses.setdefault(name, set()).update(_mentioned(statement))
     return {name: frozenset(own.union(*(words[other] for other in uses[name] & words.keys())))
             for name, own in words.items() if name.startswith("test_")}
+
+
+@cache
+def rare_tests(path: str, words: frozenset[str]) -> frozenset[str]:
+    """The tests of a file that have a word of these which at most `FEW` of its tests have."""
+    every = texts(path)
+    holders = ({name for name, own in every.items() if word in own} for word in words)
+    return frozenset(name for found in holders if len(found) <= FEW for name in found)
 
 
 @cache
@@ -514,8 +537,14 @@ def tried(files: Sequence[str], took: Mapping[str, Mapping[str, float]], row: Ro
             return 0, {}, [f"the module cannot be loaded: {error!r}"], set()
     plugin = Behavioural(took, row, best)
     code = 0
-    slow = [] if row is None else [file for file in files if max(took.get(file, {}).values(), default=0) > SLOW]
-    for tests, plugin.slow in (*((file, False if row else None) for file in files), *((file, True) for file in slow)):
+    turns: list[tuple[str, Place | None]] = [(file, None) for file in files]
+    if row is not None:
+        missing = {test.partition("::")[0] for test in best}
+        likely_files = [file for file in files if file in missing or rare_tests(str(ROOT / file), plugin.label)]
+        slow = [file for file in files if max(took.get(file, {}).values(), default=0) > SLOW]
+        turns = [*((file, Place.LIKELY) for file in likely_files), *((file, Place.QUICK) for file in files),
+                 *((file, Place.SLOW) for file in slow)]
+    for tests, plugin.place in turns:
         code = run_file(tests, plugin)
         if code == pytest.ExitCode.INTERRUPTED and row is not None and row.table.name not in text_of(tests):
             plugin.failed = [f"{tests}: it cannot be loaded"]
@@ -695,7 +724,8 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
                 file for file in candidates(row.table, tuple(labels[row.table]), best) if file not in broken]
             first = best.get(row.table, {}).keys() | best.get(row.table.name, {}).keys()
             copies(str(ROOT / files[0]), row.table)  # these two once here, not once a row
-            texts(str(ROOT / files[0]))
+            for file in files:
+                texts(str(ROOT / file))
             process, path = forked(lambda row=row, files=files, first=first: tried(files, took, row, first))
             running[process] = (row, path)
         process, status = os.wait()

@@ -94,6 +94,14 @@ def test_the_words_of_a_test_are_those_of_its_source_and_of_what_it_names(tmp_pa
         "test_copy": {"list"}, "test_module": {"stops", "words"}, "test_behaviour": {"stops", "ripe", "words"}}
 
 
+def test_a_word_that_few_tests_of_a_file_have_names_them(tmp_path: Path):
+    path = tmp_path / "test_plums.py"
+    path.write_text("def test_stone(): assert 'plum stone'\n"
+                    + "".join(f"def test_{at}(): assert 'plum'\n" for at in range(mutants.FEW)))
+    assert mutants.rare_tests(str(path), frozenset({"stone", "pear"})) == {"test_stone"}
+    assert not mutants.rare_tests(str(path), frozenset({"plum"}))
+
+
 def test_a_test_whose_source_has_rare_words_of_the_row_runs_first(tmp_path: Path) -> None:
     path = tmp_path / "test_words.py"
     path.write_text(COPIES)
@@ -102,7 +110,7 @@ def test_a_test_whose_source_has_rare_words_of_the_row_runs_first(tmp_path: Path
 
     def place(name: str) -> tuple[float, float]:
         item = SimpleNamespace(nodeid=f"test_words.py::{name}", path=path, name=name)
-        return plugin.place(item)
+        return plugin.order(item)
 
     assert min(("test_copy", "test_module", "test_behaviour"), key=place) == "test_behaviour"
 
