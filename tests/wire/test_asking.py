@@ -390,6 +390,26 @@ def test_an_id_that_is_made_is_none_that_the_provider_gave() -> None:
     assert calls == ["call00000", "call00001", "call00002"]
 
 
+@pytest.mark.parametrize(("text", "as_object"), [
+    ('{"sky": "clear"}', {"sky": "clear"}),
+    ('{"at": NaN}', None),
+    ('{"at": -Infinity}', None),
+    ('{"at": 1e400}', None),
+    (r'{"name": "\ud800"}', None),
+    ('{"a": 1, "a": 2}', None),
+    ('{"a": {"b": 1, "b": 2}}', None),
+    ("[1]", None),
+])
+def test_a_result_goes_as_an_object_only_if_that_says_the_same(text: str, as_object: dict[str, Any] | None) -> None:
+    history = (Message(Role.ASSISTANT, (ToolCall("x", "weather", "{}", True),)),
+               Message(Role.TOOL, (ToolResultPart("x", "weather", text),)))
+    body = wire("gemini_generate").encode_request(Request("gemini_generate", history))
+    response = body["contents"][1]["parts"][0]["functionResponse"]["response"]
+    assert response == (as_object or {"output": text})
+    body = wire("gemini_interactions").encode_request(Request("gemini_interactions", history))
+    assert body["input"][1]["result"] == (as_object or text)
+
+
 def test_a_result_gets_the_name_that_gemini_asks_for() -> None:
     history = (Message(Role.ASSISTANT, (ToolCall("x", "weather", "{}", True),)),
                Message(Role.TOOL, (ToolResultPart("x", None, "sun"),)))
