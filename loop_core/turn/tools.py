@@ -229,12 +229,19 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
 @cache
 def _schema_generator() -> Any:
     """The class that makes schemas. It leaves out defaults that JSON cannot hold, such as an object or an infinite
-    number."""
+    number, and refuses parameters that pydantic describes wrongly."""
+    from pydantic.errors import PydanticInvalidForJsonSchema
     from pydantic.json_schema import GenerateJsonSchema
     from pydantic_core import PydanticSerializationError
 
     class Generator(GenerateJsonSchema):
         ignored_warning_kinds = frozenset(("skipped-choice", "non-serializable-default"))  # type: ignore[assignment]
+
+        def arguments_schema(self, schema: Any) -> Any:
+            # pydantic describes each of them as such an object, so that no call could fit.
+            if schema.get("var_kwargs_mode") == "unpacked-typed-dict":
+                raise PydanticInvalidForJsonSchema("the members of an unpacked TypedDict have to be parameters")
+            return super().arguments_schema(schema)
 
         def encode_default(self, dft: Any) -> Any:
             value = super().encode_default(dft)

@@ -11,6 +11,7 @@ from math import inf, nan
 from typing import Any, Literal
 
 import pytest
+from typing_extensions import TypedDict, Unpack
 
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import schema_problems, takes_no_arguments
@@ -107,6 +108,14 @@ def positional(place: str, /) -> str:
     return place
 
 
+class Rule(TypedDict):
+    name: str
+
+
+def unpacked(**rule: Unpack[Rule]) -> str:
+    return rule["name"]
+
+
 def untyped(place: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F821
     return ""
 
@@ -122,6 +131,7 @@ def untyped(place: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F821
     (rows_later, "rows_later: a tool is a plain function, and this is a generator function"),
     (positional, "positional: its parameters have to be named"),
     (untyped, "untyped: "),
+    (unpacked, "unpacked: the members of an unpacked TypedDict have to be parameters"),
 ])
 def test_what_cannot_be_a_tool_is_refused_by_name(function: Any, why: str) -> None:
     with pytest.raises(CallerError, match=why) as refused:
