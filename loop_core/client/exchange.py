@@ -15,7 +15,7 @@ from loop_core.client.address import Server, expected_speaker
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest
 from loop_core.client.waiting import check_seconds, retry_after
-from loop_core.errors import DecodeError
+from loop_core.errors import CallerError, DecodeError
 from loop_core.judge.classify import Judgement, judge
 from loop_core.turn.state import ProviderResponse
 from loop_core.values import (
@@ -296,6 +296,8 @@ class Retries:
     """The wait in seconds before the first retry if the server names no time. It doubles with each further retry."""
 
     def __post_init__(self) -> None:
+        if type(self.most) is not int or self.most < 0:
+            raise CallerError(f"most: {self.most!r} is not a whole number from 0")
         check_seconds(self, ("longest", "first"))
 
     def wait(self, answer: LiveResponse) -> float | None:

@@ -55,6 +55,11 @@ ON_TOP: frozenset[Method] = frozenset({Method.HINT, Method.ANCHOR, Method.AGAIN,
 it."""
 
 
+CONTAINERS: Mapping[str, tuple[str, str]] = {"anthropic_messages": ("container.id", "container")}
+"""Format -> the word of a response that names the container in which the provider ran code, and the field in which the
+next request has to name it (Anthropic API reference, Messages: container)."""
+
+
 def is_chained(request: Request) -> bool:
     """Whether the server stores the history of such a request, so that the next request continues from its response."""
     return wire(request.api).chained(request)
@@ -79,7 +84,21 @@ def outgoing(turn: Turn, send: Send) -> Request:
         if turn.evaluation is not None and is_chained(turn.request) and turn.request.extra.get("store") is not False:
             changes |= {"previous_id": turn.evaluation.response.id, "messages": _leading_system(turn)}
     changes.setdefault("messages", (*turn.history, *send.new_messages))
+    changes["extra"] = _with_container(turn)
     return replace(turn.request, max_tokens=send.max_tokens, tool_choice=send.tool_choice, **changes)
+
+
+def _with_container(turn: Turn) -> Mapping[str, Any]:
+    """The further fields of the request, with the container that the last response names, unless the caller names
+    one."""
+    extra, response = turn.request.extra, turn.evaluation.response if turn.evaluation is not None else None
+    word, name = CONTAINERS.get(turn.request.api, ("", ""))
+    container = response.native.get(word) if response is not None else None
+    asked = extra.get(name)
+    if container is None or not (asked is None or isinstance(asked, Mapping)):
+        return extra
+    # An object has the skills too, and the id of a container only if the caller chose one.
+    return {**extra, name: container if asked is None else {"id": container, **asked}}
 
 
 def _from_last(turn: Turn, send: Send) -> dict[str, Any]:

@@ -18,7 +18,9 @@ from loop_core.json_parser import from_json_prefix
 from loop_core.judge.schema_cost import (
     PATTERN_BOUNDS,
     REFERENCES,
+    TOO_COSTLY,
     TOO_COSTLY_PATTERNS,
+    TOO_DEEP,
     is_costly,
     pattern_characters,
 )
@@ -50,9 +52,12 @@ def violations(tool: Tool | None, value: Mapping[str, Any]) -> tuple[Violation, 
                           and (candidate := _compile_bounded(text, row)) is not None), None)
         if validator is None:
             return (Violation((), "", TOO_COSTLY_PATTERNS),)
-    return tuple(Violation(tuple(error.instance_path), error.kind.name,
-                           f"{'/'.join(map(str, error.instance_path)) or 'arguments'}: {error.message}")
-                 for error in validator.iter_errors(value))
+    try:
+        return tuple(Violation(tuple(error.instance_path), error.kind.name,
+                               f"{'/'.join(map(str, error.instance_path)) or 'arguments'}: {error.message}")
+                     for error in validator.iter_errors(value))
+    except ValueError:  # the validator takes fewer levels than the parser
+        return (Violation((), "", TOO_DEEP),)
 
 
 def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
@@ -152,8 +157,6 @@ _COMPILED: dict[int, tuple[Mapping[str, Any], str, _Validator | None]] = {}
 used again."""
 _MOST_BACKTRACKING = 1_000
 """The number of steps back after which a pattern is given up, where no character of it was counted."""
-TOO_COSTLY = "arguments: a check against this schema, whose references multiply its parts, would take too long"
-"""The problem of arguments that are not checked (`is_costly`)."""
 _MOST_VALIDATORS = 512  # schemas come from outside, and a long recording may declare new ones in every request
 
 
@@ -257,7 +260,7 @@ def parse(raw: str | None) -> Arguments:
         shape = ArgumentShape.CUT if _is_beginning(raw, why) else ArgumentShape.INVALID
         if why.msg.startswith("Unterminated string"):
             return Arguments(shape, None, len(raw), f"the string that begins at character {why.pos} is not closed")
-        return Arguments(shape, stopped_at=why.pos, problem=_lower(why.msg))
+        return Arguments(shape, stopped_at=why.pos, problem=why.msg[:1].lower() + why.msg[1:])
     except UnicodeEncodeError:
         return Arguments(ArgumentShape.INVALID, stopped_at=len(raw), problem="a lone surrogate, not a character")
     except ValueError as why:  # a key twice, NaN, a number too long to read
@@ -393,7 +396,3 @@ def _no_constant(word: str) -> Any:
 # The standard library's parser, not the fast one: it can refuse a key that occurs twice and `NaN`, which other parsers
 # read in different ways, so that the agent would run another call than the one that was checked.
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]

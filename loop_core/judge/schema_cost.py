@@ -44,8 +44,12 @@ PATTERN_BOUNDS: tuple[PatternBound, ...] = (
     PatternBound(300, 500_000, 60),
 )
 """The bounds in the order in which they are tried: the first that fits both the arguments and the patterns is used."""
+TOO_COSTLY = "arguments: a check against this schema, whose references multiply its parts, would take too long"
+"""The problem of arguments that are not checked (`is_costly`)."""
 TOO_COSTLY_PATTERNS = "arguments: they are too long to be matched with the patterns of this schema in time"
 """The problem of arguments that are not checked because no row of `PATTERN_BOUNDS` fits."""
+TOO_DEEP = "arguments: they are nested too deeply to be checked against this schema"
+"""The problem of arguments with more levels than the validator reads (jsonschema-rs 0.61.0: 255)."""
 
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 """The keywords by which a schema refers to another one."""

@@ -93,9 +93,11 @@ def echo_message(response: ChatResponse, text: str | None = None) -> Message | N
 
 def _message(parts: Sequence[MessagePart]) -> Message | None:
     """The parts as a message that strict backends accept: a blank text block joins the text before it, or is left
-    out."""
+    out, and so is half a character at the end of a text that a token cut."""
     kept_parts: list[MessagePart] = []
     for part in parts:
+        if isinstance(part, (TextPart, ReasoningPart)) and (text := whole_characters(part.text)) != part.text:
+            part = part._replace(text=text)
         # Anthropic refuses a text block that is empty or all white space. Joined to the text before it, the white space
         # is not lost.
         if type(part) is not TextPart or part.text.strip():

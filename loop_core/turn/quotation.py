@@ -76,13 +76,17 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     end, open_still = _closing_marks(text, segment, end, anchor, wrappers, mark)
     late = [_late_closing(text, segment, end, wrapper) for wrapper in open_still]
     gone = {each for each in late if each is not None and each[0] < each[1]} | set(_marks(text, segment, end, mark))
-    doubt = ""
+    doubt, blank = "", anchor[len(anchor.rstrip()) :]
+    behind = (at[1], _trailing(segment, at[1], blank))
     if None in late:
         doubt = "what wraps it is not closed"
-    elif any(_is_own_fence(text, each) and re.compile(each.closer).match(segment, at[1]) for each in wrappers):
+    elif any(_is_own_fence(text, each) and re.compile(each.closer).match(segment, place)
+             for each in wrappers for place in behind):
         doubt = "the text is cut in a code fence, and the mark behind these words may end it or what wraps the words"
     elif segment[at[1] : end].strip() and text[-1:].isalnum() and _ODD_LINE_BREAK.match(segment, end):
         doubt = "a line break follows the mark that closes the quotation, and may not belong to the text"
+    elif blank and end == at[1] and not segment.endswith(blank, 0, end) and segment[end : end + 1].isspace():
+        doubt = "the white space behind these words is not that of the text, and may be a part of it"
     elif _may_come_again(text, segment[start : at[1]]) or _goes_on_alike(segment, start, at):
         doubt = "the text repeats itself, and these words may be the next ones"
     return Quotation(end, _disjoint(sorted(gone)), doubt=doubt)
@@ -293,8 +297,10 @@ def _trailing(segment: str, end: int, blank: str) -> int:
     """The end of the quotation's white space, so far as it repeats the white space at the end of the text."""
     if not blank or segment.endswith(blank, 0, end):
         return end
-    if segment.startswith(blank, end):
-        return end + len(blank)
+    # Models write a line break in either style, whichever the text has.
+    again = re.compile(r"\r?\n".join(map(re.escape, re.split(r"\r?\n", blank)))).match(segment, end)
+    if again is not None:
+        return again.end()
     come = _SPACE.match(segment, end)
     return come.end() if come is not None and blank.startswith(come[0]) else end
 

@@ -221,10 +221,10 @@ def _quotation_cut(text: str, segment: Segment) -> _Cut:
     repetition = _restart_cut(text, following) or _overlap_cut(text, following)
     if repetition is not None:
         return repetition
-    begun = following.strip()
-    if len(begun) >= SHORT_QUOTATION and segment.anchor.lstrip().startswith(begun):
-        why = "it ended inside the words that were to be repeated"
-        return _Cut(SeamDecision.ANCHOR, len(text), len(following), why)
+    begun, words = following.strip(), segment.anchor.lstrip()
+    # A row of zeros may as well be the next ones.
+    if len(begun) >= SHORT_QUOTATION and words.startswith(begun) and not _repeats(words, len(begun)):
+        return _Cut(SeamDecision.ANCHOR, len(text), len(following), "it ended in the words that were to be repeated")
     like = find_opening(following)
     why = "the words that were to be repeated did not come" + (f"; it begins like a {like.kind.value}" if like else "")
     return _Cut(SeamDecision.UNVERIFIED, len(text), quotation.cut, why, False, quotation.removals)

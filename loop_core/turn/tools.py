@@ -198,7 +198,7 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
     """
     import inspect
 
-    from pydantic import TypeAdapter
+    from pydantic import ConfigDict, TypeAdapter
     from pydantic.errors import PydanticUserError
 
     # Its call returns a coroutine that is never awaited: the tool would seem to succeed and do nothing.
@@ -207,26 +207,41 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
                           "def that runs it with asyncio.run")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise CallerError(f"{name}: a tool is a plain function, and this is a generator function")
+    if isinstance(function, type):
+        raise CallerError(f"{name}: a tool is a plain function, and this is a class: write one with def that makes it")
+    # A member that a dataclass lacks would be dropped in silence: of `dryrun=true` for `dry_run` the tool would never
+    # hear. The function itself takes no such argument, and neither does the class.
+    config = ConfigDict(extra="forbid")
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(function)  # type: ignore[arg-type]  # a function is a type to pydantic
-        schema: Mapping[str, Any] = adapter.json_schema(schema_generator=_schema_generator())
+        # A function is a type to pydantic.
+        adapter: TypeAdapter[Any] = TypeAdapter(function, config=config)  # type: ignore[arg-type]
+        schema: dict[str, Any] = adapter.json_schema(schema_generator=_schema_generator())
     except (PydanticUserError, TypeError, ValueError, NameError) as why:
         raise CallerError(f"{name}: {str(why).splitlines()[0]}") from None
     # pydantic gives a list schema to positional-only parameters, and providers accept an object alone.
     if schema.get("type") != "object":
         raise CallerError(f"{name}: its parameters have to be named")
+    # pydantic says nothing of `**arguments` without a type, and then empty arguments would mean that there are none.
+    schema.setdefault("additionalProperties", True)
     return Tool(name, schema, inspect.getdoc(function) or ""), _run(adapter)
 
 
 @cache
 def _schema_generator() -> Any:
     """The class that makes schemas. It leaves out defaults that JSON cannot hold, such as an object or an infinite
-    number."""
+    number, and refuses parameters that pydantic describes wrongly."""
+    from pydantic.errors import PydanticInvalidForJsonSchema
     from pydantic.json_schema import GenerateJsonSchema
     from pydantic_core import PydanticSerializationError
 
     class Generator(GenerateJsonSchema):
         ignored_warning_kinds = frozenset(("skipped-choice", "non-serializable-default"))  # type: ignore[assignment]
+
+        def arguments_schema(self, schema: Any) -> Any:
+            # pydantic describes each of them as such an object, so that no call could fit.
+            if schema.get("var_kwargs_mode") == "unpacked-typed-dict":
+                raise PydanticInvalidForJsonSchema("the members of an unpacked TypedDict have to be parameters")
+            return super().arguments_schema(schema)
 
         def encode_default(self, dft: Any) -> Any:
             value = super().encode_default(dft)

@@ -7,10 +7,12 @@ Nothing in this module depends on a format.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from loop_core.errors import EncodeError
+from loop_core.json_parser import from_json_checked
 from loop_core.values import (
     CallKind,
     Message,
@@ -64,6 +66,17 @@ def content(part: ToolResultPart, api: str) -> Any:
         EncodeError: what the result holds is not JSON.
     """
     return opaque(OpaquePart("result", part.json or ""), api)
+
+
+def result_object(text: str) -> dict[str, Any] | None:
+    """The JSON object that the text of a result is; None if it is none, or if as an object it would not be what the
+    tool said: with half a character, a name that comes twice, or a number that JSON does not have."""
+    try:
+        value = from_json_checked(text.encode())
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def arguments(call: ToolCall, api: str) -> dict[str, Any]:

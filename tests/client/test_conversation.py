@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -138,6 +139,23 @@ def test_a_conversation_goes_on_from_what_was_said(provider: Provider, api: str)
     assert [first.turn.id, second.turn.id, second.ask("Then?").turn.id] == ["t1", "t2", "t3"]
     assert [tool.name for tool in second.turn.request.tools] == ["on_call"]
     assert len(provider.seen) > seen + 2
+
+
+def test_what_the_server_keeps_is_not_said_to_it_twice(provider: Provider) -> None:
+    asked = Request("openai_responses", (Message(Role.USER, (TextPart("Hello?"),)),), stream=True,
+                    extra={"conversation": "conv_1"})
+    answer = ask(at(provider, "openai_responses", "text"), asked, max_tokens=256)
+    assert answer.terminal == "completed"
+    seen = len(provider.seen)
+    for go_on in (answer.ask, answer.stream, answer.astream):
+        with pytest.raises(CallerError, match="the history would stand in it twice: expected ask"):
+            go_on("And then?")
+    with pytest.raises(CallerError, match="the history would stand in it twice"):
+        asyncio.run(answer.aask("And then?"))
+    assert len(provider.seen) == seen
+    # A chain goes on from what the turn began from, so that nothing stands in it twice.
+    chained = ask(at(provider, "openai_responses", "text"), replace(asked, extra={"store": True}), max_tokens=256)
+    assert chained.ask("And then?").turn.request.messages[-1].text == "And then?"
 
 
 def test_on_an_event_loop_it_is_the_same(provider: Provider) -> None:

@@ -118,6 +118,21 @@ def test_results_go_back_behind_their_calls() -> None:
         ASK, Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (ToolResultPart("c", "w", "sun"),)))
 
 
+@pytest.mark.parametrize(("asked", "sent_on"), [
+    ({}, "c_1"),
+    ({"container": {"skills": [{"skill_id": "pdf"}]}}, {"id": "c_1", "skills": [{"skill_id": "pdf"}]}),
+    ({"container": {"id": "c_0", "skills": []}}, {"id": "c_0", "skills": []}),
+    ({"container": "c_0"}, "c_0"),
+])
+def test_the_container_of_a_paused_answer_is_named_again(asked: dict[str, Any], sent_on: Any) -> None:
+    request = Request("anthropic_messages", (ASK,), "m", max_tokens=100, extra=asked)
+    turn, effects = answered(begin("t", request)[0], "Searching", Stop.PAUSED, detail="echo",
+                             native={"container.id": "c_1", "container.expires_at": "2026"})
+    assert body_of(outgoing(turn, sent(turn, effects)), PROFILES["anthropic"])["container"] == sent_on
+    turn, effects = answered(begin("t", request)[0], "Searching", Stop.PAUSED, detail="echo")
+    assert outgoing(turn, sent(turn, effects)).extra == asked
+
+
 def test_a_paused_answer_is_echoed_and_a_token_is_sent_with_the_same_request() -> None:
     turn, effects = answered(started("anthropic_messages", Ability()), "Searching", Stop.PAUSED, detail="echo")
     assert outgoing(turn, sent(turn, effects)).messages == (ASK, Message(Role.ASSISTANT, (TextPart("Searching"),)))

@@ -86,3 +86,9 @@ def test_it_is_asked_for_again_within_the_bounds() -> None:
 def test_a_time_that_no_clock_can_wait_is_refused(make: Callable[[], object], why: str) -> None:
     with pytest.raises(CallerError, match=why):
         make()
+
+
+@pytest.mark.parametrize("most", [-1, 1.5, "3", None, True])
+def test_a_number_of_retries_that_is_none_is_refused_before_anything_is_sent(most: object) -> None:
+    with pytest.raises(CallerError, match=f"most: {most!r} is not a whole number from 0"):
+        Retries(most=most)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import pytest
 
 from loop_core import read
 from loop_core.judge.arguments import TOO_COSTLY, is_usable, schema_problems, takes_no_arguments
-from loop_core.judge.schema_cost import TOO_COSTLY_PATTERNS
+from loop_core.judge.schema_cost import TOO_COSTLY_PATTERNS, TOO_DEEP
 from loop_core.values import CallKind, Tool
 from tests.scenes.turns import WRITE
 
@@ -189,6 +189,20 @@ def test_a_schema_that_would_be_checked_for_ever_is_not_checked(tool: Tool, valu
 def test_references_that_are_followed_in_time_are_checked(tool: Tool, value: dict[str, Any]) -> None:
     assert schema_problems(tool, value) == ()
     assert is_usable(tool)
+
+
+@pytest.mark.parametrize(("levels", "problem"), [(250, 'is not of type "string"'), (256, TOO_DEEP), (900, TOO_DEEP)])
+def test_arguments_that_are_nested_too_deeply_for_the_validator_never_run(levels: int, problem: str) -> None:
+    raw = f'{{"x": {"[" * levels}{"]" * levels}}}'
+    call = {"id": "c", "function": {"name": "f", "arguments": raw}}
+    body = {"choices": [{"message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    parameters = {"type": "object", "properties": {"x": {"type": "string"}}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
+    request = {"model": "m", "messages": [], "tools": [tool]}
+    (verdict,) = read("openai_chat", json.dumps(body).encode(), request=request).calls
+    (found,) = verdict.problems
+    assert verdict.admission == "rejected"
+    assert found.endswith(problem)
 
 
 def patterned(pattern: str) -> Tool:

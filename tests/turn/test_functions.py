@@ -11,8 +11,10 @@ from math import inf, nan
 from typing import Any, Literal
 
 import pytest
+from typing_extensions import TypedDict, Unpack
 
 from loop_core.errors import CallerError
+from loop_core.judge.arguments import schema_problems, takes_no_arguments
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.tools import Toolbox, ToolError, declare
 from loop_core.values import ToolCall
@@ -106,6 +108,14 @@ def positional(place: str, /) -> str:
     return place
 
 
+class Rule(TypedDict):
+    name: str
+
+
+def unpacked(**rule: Unpack[Rule]) -> str:
+    return rule["name"]
+
+
 def untyped(place: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F821
     return ""
 
@@ -117,14 +127,38 @@ def untyped(place: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F821
     (Nameless(), "a tool is a function with a name"),
     (later, "later: a tool is a plain function, and this is a coroutine function: write one with def that runs it"),
     (rows, "rows: a tool is a plain function, and this is a generator function"),
+    (Place, "Place: a tool is a plain function, and this is a class: write one with def that makes it"),
     (rows_later, "rows_later: a tool is a plain function, and this is a generator function"),
     (positional, "positional: its parameters have to be named"),
     (untyped, "untyped: "),
+    (unpacked, "unpacked: the members of an unpacked TypedDict have to be parameters"),
 ])
 def test_what_cannot_be_a_tool_is_refused_by_name(function: Any, why: str) -> None:
     with pytest.raises(CallerError, match=why) as refused:
         declare([function])
     assert "\n" not in str(refused.value)
+
+
+def test_a_member_that_a_dataclass_lacks_is_refused_and_not_dropped() -> None:
+    (tool,), _ = declare([weather])
+    unknown = {"place": {"city": "Oslo", "contry": "SE"}, "day": "2026-11-22"}
+    assert any("contry" in problem for problem in schema_problems(tool, unknown))
+    text, failed = answered(unknown)
+    assert failed
+    assert text.startswith("Failed: place.contry: ")
+
+
+def test_empty_arguments_are_not_enough_for_a_function_that_takes_any_name() -> None:
+    def label(**labels: Any) -> str:
+        return ""
+
+    def refresh() -> str:
+        return ""
+
+    (free, none), _ = declare([label, refresh])
+    assert not takes_no_arguments(free)
+    assert schema_problems(free, {"team": "platform"}) == ()
+    assert takes_no_arguments(none)
 
 
 def test_one_function_in_place_of_a_list_is_refused() -> None:

@@ -80,6 +80,16 @@ def test_nothing_is_left_rather_than_an_empty_message(parts: tuple[object, ...])
     assert kept(reply(Stop.MAX_TOKENS, *parts), Stop.MAX_TOKENS) is None  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("text", "sent"), [("smile \ud83d", "smile "), ("\ude00 ok", " ok"), ("😀", "😀")])
+def test_half_a_character_at_the_end_of_a_text_goes(text: str, sent: str) -> None:
+    """A token may end inside a surrogate pair, and providers refuse JSON with half of one."""
+    answer = reply(Stop.END_TURN, ReasoningPart(text), TextPart(text))
+    whole = Message(Role.ASSISTANT, (ReasoningPart(sent), TextPart(sent)))
+    assert kept(answer, Stop.END_TURN) == history.echo_message(answer) == whole
+    assert kept(reply(Stop.END_TURN, "ok"), Stop.END_TURN, text) == Message(Role.ASSISTANT, (TextPart(sent),))
+    assert kept(reply(Stop.END_TURN, "\ud83d"), Stop.END_TURN) is None
+
+
 def test_blank_text_beside_a_call_goes() -> None:
     """Anthropic: "text content blocks must contain non-whitespace text"."""
     assert kept(reply(Stop.TOOL_CALL, "\n\n", call()), Stop.TOOL_CALL) == Message(Role.ASSISTANT, (call(),))

@@ -360,3 +360,40 @@ def test_words_that_come_twice_behind_unknown_words_are_rows_of_the_text() -> No
     made, seam = quoted(more)
     assert (made, seam.sure) == (FOX + more, False)
     assert quoted(f"Well then, my friend, {words}{REST}")[0] == FOX + REST
+
+
+@pytest.mark.parametrize(("text", "said", "whole"), [
+    ("def first():\n    pass\n\ndef second():\n", "{words}    return 2\n", "    return 2\n"),
+    ("- one is here\n- two is here\n  ", "{words}- and a half\n", "- and a half\n"),
+])
+def test_a_line_break_of_the_other_style_is_part_of_the_quotation(text: str, said: str, whole: str) -> None:
+    for here, there in (("\n", "\r\n"), ("\r\n", "\n")):
+        own = text.replace("\n", here)
+        words = own[-ANCHOR_CHARS:].replace(here, there)
+        made, seam = quoted(said.format(words=words), own)
+        assert (made, seam.decision, seam.sure) == (own + whole, SeamDecision.ANCHOR, True)
+
+
+def test_other_white_space_than_that_of_the_text_leaves_the_seam_unverified() -> None:
+    text = "name\tcount\tprice\napples\t12\t3.50\npears\t7\t"
+    made, seam = quoted(text[-ANCHOR_CHARS:].replace("\t", "    ") + "4.20\n", text)
+    assert (made, seam.sure) == (text + "    4.20\n", False)
+    # Left out, it is none: the text has it already.
+    assert quoted(text[-ANCHOR_CHARS:].rstrip() + "4.20\n", text)[0] == text + "4.20\n"
+    assert quoted(text[-ANCHOR_CHARS:] + "4.20\n", text)[1].sure
+
+
+def test_a_fence_around_the_words_of_an_open_fence_is_doubted_behind_their_line_break() -> None:
+    text = "```python\ndef first(name):\n    return name.strip().lower()\n"
+    _, seam = quoted(f"```\n{text[-ANCHOR_CHARS:]}\n```\n\ndef second():\n    return 2\n```\n", text)
+    assert (seam.sure, "code fence" in seam.why) == (False, True)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (f"It is {'0' * 50}", "0" * 20), ("ha " * 20 + "h", " ha ha ha ha ha"), ("ha " * 20 + "ha", "ha ha ha ha ha ha"),
+])
+def test_a_row_that_goes_on_alike_has_not_ended_in_the_words(text: str, said: str) -> None:
+    made, seam = quoted(said, text)
+    assert (made, seam.decision, seam.sure) == (text + said, SeamDecision.UNVERIFIED, False)
+    made, seam = quoted(FOX[-ANCHOR_CHARS:][:20], FOX)
+    assert (made, seam.sure) == (FOX, True)

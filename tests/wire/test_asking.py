@@ -36,7 +36,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire import encode_request, wire
+from loop_core.wire import decode_response, encode_request, wire
 from loop_core.wire.gemini_generate.table import problems, reduce_schema
 from tests.scenes.essence import request_essence
 from tests.scenes.provider import CALLING
@@ -388,6 +388,41 @@ def test_an_id_that_is_made_is_none_that_the_provider_gave() -> None:
     history = (Message(Role.ASSISTANT, parts),)
     calls, _ = IDS["openai_chat"](wire("openai_chat").encode_request(Request("openai_chat", history, "m")))
     assert calls == ["call00000", "call00001", "call00002"]
+
+
+@pytest.mark.parametrize(("text", "as_object"), [
+    ('{"sky": "clear"}', {"sky": "clear"}),
+    ('{"at": NaN}', None),
+    ('{"at": -Infinity}', None),
+    ('{"at": 1e400}', None),
+    (r'{"name": "\ud800"}', None),
+    ('{"a": 1, "a": 2}', None),
+    ('{"a": {"b": 1, "b": 2}}', None),
+    ("[1]", None),
+])
+def test_a_result_goes_as_an_object_only_if_that_says_the_same(text: str, as_object: dict[str, Any] | None) -> None:
+    history = (Message(Role.ASSISTANT, (ToolCall("x", "weather", "{}", True),)),
+               Message(Role.TOOL, (ToolResultPart("x", "weather", text),)))
+    body = wire("gemini_generate").encode_request(Request("gemini_generate", history))
+    response = body["contents"][1]["parts"][0]["functionResponse"]["response"]
+    assert response == (as_object or {"output": text})
+    body = wire("gemini_interactions").encode_request(Request("gemini_interactions", history))
+    assert body["input"][1]["result"] == (as_object or text)
+
+
+def test_the_signature_of_gemini_goes_back_with_its_call_through_chat_completions() -> None:
+    """Gemini's compatible endpoint refuses a history with a call that has lost its signature."""
+    signed = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"},
+              "extra_content": {"google": {"thought_signature": "c2ln"}}}
+    plain = {"id": "c2", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    message = {"role": "assistant", "tool_calls": [signed, plain]}
+    said = {"choices": [{"message": message, "finish_reason": "tool_calls"}]}
+    calls = decode_response("openai_chat", json.dumps(said).encode()).tool_calls
+    request = Request("openai_chat", (Message(Role.ASSISTANT, calls),), "m")
+    body = wire("openai_chat").encode_request(request)
+    assert body["messages"][0]["tool_calls"] == [signed, plain]
+    again = wire("openai_chat").read_request(body).messages[0].tool_calls
+    assert [call.signature for call in again] == [call.signature for call in calls] == ["c2ln", None]
 
 
 def test_a_result_gets_the_name_that_gemini_asks_for() -> None:

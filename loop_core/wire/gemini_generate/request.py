@@ -32,6 +32,7 @@ from loop_core.wire.asking import (
     forced_tool,
     message_of,
     refuse,
+    result_object,
     split_system,
     tool_of,
     with_ids,
@@ -40,7 +41,6 @@ from loop_core.wire.asking import (
 from loop_core.wire.body import (
     dump,
     integer,
-    json_value,
     list_of,
     merge,
     non_null,
@@ -264,8 +264,8 @@ def _write_part(part: MessagePart) -> dict[str, Any]:
 def _answer(part: ToolResultPart) -> dict[str, Any]:
     """The object for a tool result. A text that is a JSON object is sent as that object, unless it would say the
     contrary about failure."""
-    value = json_value(part.text)
-    if isinstance(value, dict) and value and ("error" in value) is part.is_error:  # else it would say the contrary
+    value = result_object(part.text)
+    if value and ("error" in value) is part.is_error:  # else it would say the contrary
         return value
     return {"error" if part.is_error else "output": part.text}
 

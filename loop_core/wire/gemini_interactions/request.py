@@ -32,6 +32,7 @@ from loop_core.wire.asking import (
     forced_tool,
     one_choice,
     refuse,
+    result_object,
     split_system,
     tool_of,
     with_ids,
@@ -40,7 +41,6 @@ from loop_core.wire.asking import (
 from loop_core.wire.body import (
     compact,
     dump,
-    json_value,
     list_of,
     mapping_of,
     merge,
@@ -279,8 +279,8 @@ def _step(part: MessagePart) -> dict[str, Any]:
 
 
 def _write_result(part: ToolResultPart) -> dict[str, Any]:
-    value = json_value(part.text) if part.json is None else content(part, API)
-    result = part.text if part.json is None and not isinstance(value, dict) else value  # it may be an object or a text
+    value = result_object(part.text) if part.json is None else content(part, API)
+    result = part.text if part.json is None and value is None else value  # it may be an object or a text
     failed = {"is_error": True} if part.is_error else {}
     called = {**non_null(name=part.name), "call_id": part.call_id or ""}
     return {"type": "function_result", **called, "result": result, **failed}

@@ -223,7 +223,7 @@ class CallAssembly:
             call.name += name
         if self._sealed and before != (call.id, call.name):
             call.late = True
-        signature = _signature(value)
+        signature = thought_signature(value)
         if signature:
             call.signature = signature
         if piece is None:
@@ -269,8 +269,9 @@ def _word(value: Any) -> str | None:
     return value if type(value) is str else str(value)
 
 
-def _signature(value: Mapping[str, Any]) -> str | None:
-    """Gemini's thought signature, as its compatible endpoint carries it."""
+def thought_signature(value: Mapping[str, Any]) -> str | None:
+    """Gemini's thought signature of a call, as its compatible endpoint carries it in answers and asks for it in
+    requests."""
     found: Any = value.get("extra_content")
     for key in ("google", "thought_signature"):
         found = found.get(key) if isinstance(found, Mapping) else None

@@ -27,6 +27,7 @@ from loop_core.values import (
 )
 from loop_core.wire.asking import NOTHING_KEPT, choice_word, custom, describe, forced_tool, refuse, with_ids
 from loop_core.wire.body import integer, list_of, merge, non_null, opaque_object, rest, token_count, word
+from loop_core.wire.openai_chat.calls import thought_signature
 from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 
 ROLES: Mapping[str, Role] = {
@@ -111,7 +112,8 @@ def _calls(item: Mapping[str, Any]) -> Iterator[ToolCall]:
         if isinstance(custom, Mapping):
             yield _call(word(call.get("id")), custom, "input", CallKind.CUSTOM)
         elif isinstance(function, Mapping):
-            yield _call(word(call.get("id")), function, "arguments", CallKind.FUNCTION)
+            found = _call(word(call.get("id")), function, "arguments", CallKind.FUNCTION)
+            yield found._replace(signature=thought_signature(call))
     old = item.get("function_call")
     if isinstance(old, Mapping):
         yield _call(None, old, "arguments", CallKind.FUNCTION)
@@ -184,7 +186,6 @@ ASKING_LOSES: Mapping[str, str] = {
     "call.form": "arguments are sent as text",
     "call.status": "a call has no status",
     "call.item_id": "a call has one id",
-    "call.signature": "calls are not signed",
     "result.name": "a result names its call by the id",
     "result.is_error": "only the text tells of a failure",
     "result.json": "a result is text here",
@@ -258,7 +259,10 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
         raise refuse(call, API)
     # required (API reference)
     function = {"name": call.name, "arguments": "{}" if call.arguments is None else call.arguments}
-    return {"id": call.id, "type": "function", "function": function}
+    written: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
+    if call.signature is not None:  # Gemini refuses its own call without it (Gemini API docs, thought signatures)
+        written["extra_content"] = {"google": {"thought_signature": call.signature}}
+    return written
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
