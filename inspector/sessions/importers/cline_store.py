@@ -13,8 +13,8 @@ from typing import Any
 
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 from inspector.sessions.transcripts.chat_messages import pointer_at
-from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of, objects_of
-from loop_core.values import ArgsForm, At, CallKind, ToolCall, Usage
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of, usage_in
+from loop_core.values import At, ToolCall
 
 OVER = frozenset({"completed", "idle"})
 """The states of a session that was not stopped, did not fail and is not running."""
@@ -34,8 +34,7 @@ def take_unread_calls(answer: TranscriptAnswer, value: dict[str, Any], at: At) -
         if not isinstance(text, str):
             continue
         place = pointer_at(at, "metadata", "invalidToolCalls", number, "input", "rawInputText")
-        call = ToolCall(key, known_text(row.get("toolName")) or "", text, True, CallKind.FUNCTION, ArgsForm.STRING,
-                        at=place)
+        call = ToolCall(key, known_text(row.get("toolName")) or "", text, True, at=place)
         there = next((index for index, part in enumerate(answer.parts)
                       if type(part) is ToolCall and part.id == key), None)
         if there is None:
@@ -47,16 +46,11 @@ def take_unread_calls(answer: TranscriptAnswer, value: dict[str, Any], at: At) -
 def count_turns(turns: Sequence[Sequence[tuple[TranscriptAnswer, dict[str, Any]]]]) -> None:
     """Gives the answers of each turn their token counts, unless they may be those of the whole turn."""
     for turn in turns:
-        counted = [(answer, usage) for answer, metrics in turn if (usage := _usage(metrics)) is not None]
+        counted = [(answer, usage) for answer, metrics in turn
+                   if (usage := usage_in(metrics, "inputTokens", "outputTokens", "", "cacheReadTokens")) is not None]
         if len(turn) == 1 or len(counted) > 1:  # older releases write one count for a turn
             for answer, usage in counted:
                 answer.usage = usage
-
-
-def _usage(metrics: dict[str, Any]) -> Usage | None:
-    """The counts that Cline's SDK writes into a message."""
-    input_tokens, output_tokens, cached = counts_of(metrics, "inputTokens", "outputTokens", "cacheReadTokens")
-    return None if input_tokens is None and output_tokens is None else Usage(input_tokens, output_tokens, None, cached)
 
 
 def state_of(manifest: dict[str, Any]) -> str:

@@ -153,10 +153,9 @@ def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line
         call = CallKind.CUSTOM if kind == "custom_tool_call" else CallKind.FUNCTION
         answer.parts.append(ToolCall(key, name or "", arguments, whole, call, form, at=at))
     elif kind == "tool_search_call" and payload.get("execution") == "client":  # otherwise the provider runs it
-        answer.parts.append(ToolCall(key, "tool_search", slice_at("arguments"), True, CallKind.FUNCTION,
-                                     ArgsForm.OBJECT, at=at))
+        answer.parts.append(ToolCall(key, "tool_search", slice_at("arguments"), True, form=ArgsForm.OBJECT, at=at))
     elif kind == "local_shell_call":
-        answer.parts.append(ToolCall(key or text_or_none(payload.get("id")), "local_shell", slice_at("action"), True,
-                                     CallKind.FUNCTION, ArgsForm.OBJECT, at=at))
+        key = key or text_or_none(payload.get("id"))
+        answer.parts.append(ToolCall(key, "local_shell", slice_at("action"), True, form=ArgsForm.OBJECT, at=at))
     else:
         answer.parts.append(OpaquePart(kind, slice_at() or "{}"))

@@ -18,7 +18,7 @@ from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, 
 from inspector.sessions.transcripts.chat_messages import ChatReader, take_calls, text_of, usage_of
 from inspector.sessions.transcripts.ending_rules import call_unfinished
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
+from loop_core.values import ReasoningPart, ToolCall, ToolResultPart, Usage
 
 ENDED = {"done": False, "errored": True, "canceled": True}
 """Final state of a call -> whether the call failed."""
@@ -33,11 +33,9 @@ _OF_A_SESSION = ("workspaceDirectory", "sessionId", "chatModelTitle", "dateCreat
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises an object with a history whose items hold a message each."""
-    first = first_look(head).first
-    if not isinstance(first, dict) or not any(name in first for name in _OF_A_SESSION):
-        return 0
+    first = object_of(first_look(head).first)
     items = first.get("history")
-    if not isinstance(items, list):
+    if not isinstance(items, list) or not any(name in first for name in _OF_A_SESSION):
         return 0
     if not items:
         return 80
@@ -73,7 +71,7 @@ class _Session(ChatReader):
         elif role == "tool":
             key = known_text(message.get("toolCallId"))
             if key not in self.results:
-                place = self.say(line, place, "", (ToolResultPart(key, None, text, False),))
+                place = self.result(line, place, key, text)
         else:
             lines.count(role, frozenset({"system"}))
         if known_text(line.value.get("conversationSummary")):
@@ -107,11 +105,9 @@ class _Session(ChatReader):
         answer.model = known_text(options.get("model")) or known_text(log.get("modelTitle")) or answer.model
         answer.cap = number_of(options.get("maxTokens"))
         at = answer.word_at
-        thought = known_text(object_of(line.value.get("reasoning")).get("text"))
-        thought_of = any(type(part) is ReasoningPart for part in answer.parts)
-        answer.parts += [ReasoningPart(thought)] if thought and not thought_of else []  # some releases write both
-        if text:
-            answer.parts.append(TextPart(text))
+        if not any(type(part) is ReasoningPart for part in answer.parts):  # some releases write both
+            answer.add_thought(object_of(line.value.get("reasoning")).get("text"))
+        answer.add_text(text)
         take_calls(answer, message.get("toolCalls"), line, at, "message", "toolCalls")
         answer.usage = _usage(message.get("usage"))
         answer.model = answer.model or known_text(object_of(message.get("usage")).get("model"))

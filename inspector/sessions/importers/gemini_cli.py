@@ -14,17 +14,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.records import Piece, elements, first_look, first_value, list_pieces, object_in
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options, Skipped
-from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
+from loop_core.values import ReasoningPart, Stop, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 from loop_core.wire.gemini_generate.table import API
 
@@ -170,13 +169,11 @@ class _Chat(ChatReader):
             answer.stop = recorder_reason(Stop.INTERRUPTED, None, pointer_at(at, "content"), text,
                                           "gemini_cli.interrupted")
             text = ""
-        answer.parts += [TextPart(text)] if text else []
+        answer.add_text(text)
         answer.usage = usage_of(value.get("tokens")) or answer.usage
         results = []
         for number, call in enumerate(objects_of(value.get("toolCalls"))):
-            answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("args"),
-                                        partial(slice_of, line.data, "toolCalls", number), "args",
-                                        pointer_at(at, "toolCalls", number)))
+            take_call(answer, call, line, at, "toolCalls", number, member="args")
             result = result_of(call)
             results += [result] if result is not None else []
         self.answered.update(result.call_id for result in results)
@@ -185,9 +182,7 @@ class _Chat(ChatReader):
         for path, part in parts_of(value):
             call = object_of(part.get("functionCall"))
             if call and known_text(call.get("id")) not in listed:
-                find = partial(slice_of, line.data, *path, "functionCall")
-                answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("args"), find, "args",
-                                            pointer_at(at, *path, "functionCall")))
+                take_call(answer, call, line, at, *path, "functionCall", member="args")
         answer.word_at = at
         if self.end_note is not None:
             self._end(answer, *self.end_note)

@@ -27,8 +27,8 @@ from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
-from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
+from inspector.sessions.transcripts.chat_messages import take_call
+from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of, text_or_none
 from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart
 from loop_core.wire import wire
@@ -243,9 +243,7 @@ class _Session(KimiReader):
         for number, part in enumerate(objects_of(content)):
             _content(answer, part, partial(slice_of, line.data, "message", "message", "content", number))
         for number, call in enumerate(objects_of(message.get("toolCalls"))):
-            where = ("message", "message", "toolCalls", number)
-            answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("arguments"),
-                                        partial(slice_of, line.data, *where), "arguments", pointer_at(at, *where)))
+            take_call(answer, call, line, at, "message", "message", "toolCalls", number)
         names, words = ("rawFinishReason", "finishReason"), object_of(meta.get("finish"))
         self._take_end(answer, meta, at, *((words.get(name), f"/message/meta/finish/{name}") for name in names))
         return TreePlace(answer)
@@ -297,7 +295,7 @@ class _Session(KimiReader):
             place = place.after(InterimRow(*self.prompt))
         self.prompt = None
         request = self.request_row
-        api = APIS.get(str(request.get("provider")), self.options.api or ASSUMED)
+        api = APIS.get(str(request.get("provider")), self.api)
         answer = self.begin(f"step:{line.number}", api, request.get("model"), place, line)
         answer.started = moment_text(request.get("time"))
         # The cap varies by request: Kimi Code mostly sends what is left of the context window.
@@ -307,14 +305,10 @@ class _Session(KimiReader):
         return answer
 
     def _part(self, answer: TranscriptAnswer, line: TranscriptLine, event: dict[str, Any], at: At) -> None:
-        slice_at = partial(slice_of, line.data, "event")
-        part = event.get("part")
         if event.get("type") == "tool.call":
-            call = call_of(event.get("toolCallId"), event.get("name"), event.get("args"), slice_at, "args",
-                           pointer_at(at, "event"))
-            answer.parts.append(call._replace(id=text_or_none(event.get("toolCallId"))))
+            take_call(answer, event, line, at, "event", key="toolCallId", member="args")
         else:
-            _content(answer, part, partial(slice_at, "part"))
+            _content(answer, event.get("part"), partial(slice_of, line.data, "event", "part"))
 
     def _end(self, answer: TranscriptAnswer, event: dict[str, Any], at: At) -> None:
         """Reads the three words for the end of a step: the provider's word, and the two words that Kimi Code makes of

@@ -22,13 +22,13 @@ from inspector.sessions.reasons import shortened_call_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads, written_status
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import pointer_at, text_of, usage_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.litellm_answers import take_litellm
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_provider_word
-from loop_core.values import At, Finding, Severity, TextPart, ToolResultPart, Usage
+from loop_core.values import At, Finding, Severity, ToolResultPart, Usage
 
 PACKED = ("messages", "response", "proxy_server_request")
 """The members that are JSON in a string in a row of the spend table; `{}` unless `store_prompts_in_spend_logs` is
@@ -187,7 +187,7 @@ class _Log(DialogueReader):
             if role == "tool":
                 self.results(line.number, ToolResultPart(known_text(message.get("tool_call_id")), None, message_text))
             elif role == "user":
-                self.say(InterimRow(line.number, message_text, unit=self.unit))
+                self.say(line.number, message_text)
         response, model = object_of(value.get("response")), known_text(value.get("model"))
         name = known_text(response.get("id")) or known_text(value.get("id")) or self.unit
         answer = self.answer_of(line, f"{name}:{line.number}", "openai_chat", model, value.get("startTime"))
@@ -206,8 +206,7 @@ class _Log(DialogueReader):
         else:
             # LiteLLM's name of a model: `provider/model`
             take_litellm(answer, response, f"{provider}/{model}" if provider else model, line, at, "response")
-            text = known_text(next(iter(objects_of(response.get("choices"))), {}).get("text"))
-            answer.parts += [TextPart(text)] if text else []
+            answer.add_text(next(iter(objects_of(response.get("choices"))), {}).get("text"))
         _mark_shortened(answer, at)
         if answer.usage is None:
             answer.usage = Usage(*counts_of(value, "prompt_tokens", "completion_tokens"))

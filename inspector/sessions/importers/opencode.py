@@ -24,7 +24,7 @@ from inspector.sessions.importers.opencode_records import (
 from inspector.sessions.importers.records import FileHead, first_look, number_records
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
 from inspector.sessions.transcripts.member_values import is_mask, object_of, text_or_none
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
@@ -287,12 +287,10 @@ class _Reader(DialogueReader):
         last = self.made[-1] if self.made else None
         # The last answer had already ended, so the error hit either its tools (an abort) or the next request.
         if error and last is not None and last.stop is not None and not last.is_dropped:
-            name = error.get("name")
-            if name == "MessageAbortedError":
-                self._end_step()
-                self.say(InterimRow(message.number, "", mark="interrupted", at_tool=True, unit=self.unit))
+            self._end_step()
+            if error.get("name") == "MessageAbortedError":
+                self.say(message.number, "", mark="interrupted", at_tool=True)
             else:
-                self._end_step()
                 self._error_answer(message, error)
             return
         answer = last if last is not None and not last.is_dropped else self._begin(message)
@@ -326,7 +324,7 @@ class _Reader(DialogueReader):
             outcome = value.get("outcome")
             mark = {"succeeded": "ended", "interrupted": "interrupted"}.get(str(outcome))
             if mark is not None and self.here.answer is not None:
-                self.say(InterimRow(number, "idle", mark=mark, unit=self.unit))
+                self.say(number, "idle", mark=mark)
         elif kind == "compaction":
             if value.get("status") not in ("running", "failed"):
                 self.compacted = f"{self.unit} {number}: the history was compacted before this answer"

@@ -31,7 +31,7 @@ from inspector.sessions.transcripts.member_values import (
     objects_of,
     text_or_none,
 )
-from loop_core.values import ArgsForm, At, CallKind, Evidence, Stop, ToolCall, ToolResultPart, Usage
+from loop_core.values import ArgsForm, At, Evidence, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import byte_span
 
@@ -260,16 +260,15 @@ def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) 
     # Such a call was never parsed: `raw` has the text received so far (`ToolStatePending`).
     if state.get("status") in ("pending", "streaming"):
         raw = call_input if isinstance(call_input, str) else state.get("raw")
-        return ToolCall(call_id, str(name or ""), raw if isinstance(raw, str) else "", False, CallKind.FUNCTION,
-                        ArgsForm.STRING, at=at)
+        return ToolCall(call_id, str(name or ""), raw if isinstance(raw, str) else "", False, at=at)
     if name == _TOOL and isinstance(call_input, dict):
         quoted = _BAD_JSON.search(str(call_input.get("error")))
         return ToolCall(call_id, str(call_input.get("tool") or name), quoted[1] if quoted is not None else None,
-                        quoted is None, CallKind.FUNCTION, ArgsForm.STRING, at=at)
+                        quoted is None, at=at)
     if _was_lost(block, state):
-        return ToolCall(call_id, str(name or ""), None, False, CallKind.FUNCTION, ArgsForm.STRING, at=at)
-    return ToolCall(call_id, str(name or ""), None if call_input is None else slice_at("state", "input"), True,
-                    CallKind.FUNCTION, ArgsForm.OBJECT, at=at)
+        return ToolCall(call_id, str(name or ""), None, False, at=at)
+    arguments = None if call_input is None else slice_at("state", "input")
+    return ToolCall(call_id, str(name or ""), arguments, True, form=ArgsForm.OBJECT, at=at)
 
 
 def _was_lost(block: dict[str, Any], state: dict[str, Any]) -> bool:

@@ -42,13 +42,14 @@ from inspector.sessions.transcripts.chat_messages import (
     call_of,
     command_call,
     pointer_at,
+    take_call,
     text_of,
     unanswered_call,
 )
 from inspector.sessions.transcripts.litellm_answers import take_litellm, take_litellm_end
 from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_provider_word
-from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
+from loop_core.values import At, TextPart
 
 FIELDS: Fields = {
     "": {
@@ -281,8 +282,7 @@ class _Events(ChatReader):
         """Reads an action whose answer was not recorded: its thought and its arguments, as OpenHands parsed them."""
         bare = is_bare(line.value)
         args, number = object_of(line.value if bare else line.value.get("args")), line.value.get("id")
-        thought = known_text(args.get("thought"))
-        answer.parts += [TextPart(thought)] if thought else []
+        answer.add_text(args.get("thought"))
         member = next((name for name in COMMANDS if known_text(args.get(name))), None)
         if bare and member is not None:
             answer.parts.append(command_call(args[member], kind, pointer_at(at, member)))
@@ -312,11 +312,11 @@ class _Events(ChatReader):
         key = known_text(meta.get("tool_call_id")) or (self.calls.get(cause) if type(cause) is int else None)
         text = first_text(value.get("content"), value.get("message"))
         if is_bare(value) and unanswered_call(place) is not None:
-            return self.say(line, place, "", (ToolResultPart(None, kind, text, kind == "error"),))
+            return self.result(line, place, None, text, kind == "error", kind)
         # An observation without a cause is OpenHands' own, such as a change of its state.
         if key is None:
             return self.say(line, place, text, own=True)
-        return self.say(line, place, "", (ToolResultPart(key, kind, text, kind in ("error", "user_rejected")),))
+        return self.result(line, place, key, text, kind in ("error", "user_rejected"), kind)
 
     # -- version 1 ---------------------------------------------------------------------------------------------------
 
@@ -332,15 +332,14 @@ class _Events(ChatReader):
             return self._sdk_answer(line, place, value)
         if kind == "ObservationEvent":
             observation = object_of(value.get("observation"))
-            part = ToolResultPart(key, known_text(value.get("tool_name")), sdk_text(observation),
-                                  observation.get("is_error") is True)
-            return self.say(line, place, "", (part,))
+            return self.result(line, place, key, sdk_text(observation), observation.get("is_error") is True,
+                               value.get("tool_name"))
         if kind in ("AgentErrorEvent", "UserRejectObservation"):
             refused = kind == "UserRejectObservation"
             why = known_text(value.get("rejection_reason" if refused else "error")) or ""
             # The words by which Claude Code marks a refusal: later rules recognise them in a result.
             text = f"The user doesn't want to proceed with this tool use. {why}" if refused else why
-            return self.say(line, place, "", (ToolResultPart(key, None, text, True),))
+            return self.result(line, place, key, text, True)
         if kind == "InterruptEvent":
             return self.say(line, place, "", mark="interrupted")
         if kind == "LLMCompletionLogEvent":
@@ -388,13 +387,12 @@ class _Events(ChatReader):
                 if name in self.logged:
                     self._end_logged(answer, name)
         at = answer.take(line)
-        thought = known_text(message.get("reasoning_content"))
-        answer.parts += [ReasoningPart(thought)] if thought and fresh else []
+        if fresh:
+            answer.add_thought(message.get("reasoning_content"))
         text = text_of(message.get("content") if "content" in message else value.get("thought"))
         answer.parts += [TextPart(text)] if text and (fresh or text != answer.text) else []
         call = object_of(value.get("tool_call"))
         if call:
-            answer.parts.append(call_of(call.get("id") or value.get("tool_call_id"), call.get("name"),
-                                        call.get("arguments"), partial(slice_of, line.data, "tool_call"), "arguments",
-                                        pointer_at(at, "tool_call")))
+            key = "id" if call.get("id") else "tool_call_id"
+            take_call(answer, {**value, **call}, line, at, "tool_call", key=key)
         return TreePlace(answer) if fresh else place

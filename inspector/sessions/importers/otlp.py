@@ -40,21 +40,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
-from loop_core.values import (
-    FINISHED,
-    WORDLESS,
-    ArgsForm,
-    At,
-    CallKind,
-    Finding,
-    ReasoningPart,
-    Severity,
-    Stop,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-    Usage,
-)
+from loop_core.values import FINISHED, WORDLESS, ArgsForm, At, Finding, Severity, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
 from loop_core.wire.cohere_chat.decode import STOP_REASONS as COHERE_WORDS
 from loop_core.wire.failures import StopRow
@@ -266,10 +252,10 @@ def take_output(answer: TranscriptAnswer, message: SpanMessage | None, at: At) -
     """Reads the parts of an answer. Arguments that are a string stay as received, and may be cut."""
     if message is None:
         return
-    answer.parts += [ReasoningPart(message.reasoning)] if message.reasoning else []
-    answer.parts += [TextPart(message.text)] if message.text else []
+    answer.add_thought(message.reasoning)
+    answer.add_text(message.text)
     for key, name, arguments in message.calls:
         text = arguments if isinstance(arguments, str) else (
             None if arguments is None else json.dumps(arguments, ensure_ascii=False))
         form = ArgsForm.STRING if isinstance(arguments, str) else ArgsForm.OBJECT
-        answer.parts.append(ToolCall(key, name, text, True, CallKind.FUNCTION, form, at=at))
+        answer.parts.append(ToolCall(key, name, text, True, form=form, at=at))

@@ -20,7 +20,7 @@ from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.traffic import written_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, store_result
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import pointer_at, take_call, text_of
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text
 from inspector.sessions.wordings import connection_lost
@@ -66,8 +66,7 @@ def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, a
         elif kind == "thinking" and isinstance(block.get("thinking"), str):
             answer.parts.append(ReasoningPart(block["thinking"], known_text(block.get("thinkingSignature"))))
         elif kind == "toolCall":
-            answer.parts.append(call_of(block.get("id"), block.get("name"), block.get("arguments"), slice_at,
-                                        "arguments", pointer_at(at, *path, number)))
+            take_call(answer, block, line, at, *path, number)
         else:
             answer.parts.append(OpaquePart(str(kind), slice_at() or "{}"))
 
@@ -161,8 +160,6 @@ APIS: Mapping[str, str] = {
     "ollama-chat": "ollama_chat",
 }
 """pi's name of a wire format -> the wire format."""
-ASSUMED = "openai_chat"
-"""The wire format of a message that names none; no fact of the transcript depends on it."""
 NO_EXCHANGE = frozenset({
     "session", "model_change", "thinking_level_change", "label", "session_info", "custom", "compaction",
     "branch_summary",
@@ -276,7 +273,7 @@ class _Session(TranscriptReader):
     def _assistant(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TreePlace:
         api = APIS.get(str(message.get("api")))
         if api is None:
-            api, self.assumed = self.options.api or ASSUMED, self.assumed + 1
+            api, self.assumed = self.api, self.assumed + 1
         key = line.value.get("id")
         name = f"{key if isinstance(key, str) else 'line'}:{line.number}"
         answer = self.begin(name, api, message.get("model"), where, line)
@@ -296,8 +293,7 @@ class _Session(TranscriptReader):
                 0, f"{which}stop reasons are pi's own words for the providers', which are not in the file")
         notices = self.reading.notices
         if self.assumed:
-            api = self.options.api or ASSUMED
-            notices.append(f"answers that do not name their API, taken for {api}: {self.assumed:,}")
+            notices.append(f"answers that do not name their API, taken for {self.api}: {self.assumed:,}")
         if self.labels:
             notices.append(f"labels: {', '.join(sorted(self.labels)[:20])}")
         if isinstance(self.header, str):

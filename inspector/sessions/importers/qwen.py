@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import IO, Any
 
 from inspector.sessions.importers.records import Piece, first_look
@@ -18,7 +17,7 @@ from inspector.sessions.recording import Options
 from inspector.sessions.traffic import http_status, written_status
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
+from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call
 from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
 from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
@@ -148,9 +147,7 @@ class _Transcript(ChatReader):
     ) -> None:
         call = part.get("functionCall")
         if isinstance(call, dict):
-            place = ("message", "parts", number, "functionCall")
-            answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("args"),
-                                        partial(slice_of, line.data, *place), "args", pointer_at(at, *place)))
+            take_call(answer, call, line, at, "message", "parts", number, "functionCall", member="args")
         elif isinstance(part.get("text"), str):
             kind = ReasoningPart if part.get("thought") is True else TextPart
             answer.parts.append(kind(part["text"]))

@@ -24,12 +24,11 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import blocks_of, results_of, take_blocks
 from inspector.sessions.transcripts.dialogue import DialogueReader
-from inspector.sessions.transcripts.member_values import number_of, object_of
+from inspector.sessions.transcripts.member_values import object_of, usage_in
 from loop_core.values import (
     ArgsForm,
     At,
     Finding,
-    ReasoningPart,
     Severity,
     Stop,
     StopReason,
@@ -229,7 +228,7 @@ class _Reader(DialogueReader):
         at = answer.take(line)
         answer.word_at = at
         if isinstance(value.get("reasoning_content"), str):
-            answer.parts.append(ReasoningPart(value["reasoning_content"], None))
+            answer.add_thought(value["reasoning_content"])
         take_blocks(answer, value.get("content"), line, at, "content")
         take_unread_calls(answer, value, at)
         metrics = object_of(value.get("metrics"))
@@ -291,10 +290,7 @@ class _Reader(DialogueReader):
 
 def _usage(metrics: dict[str, Any]) -> Usage | None:
     """The counts that newer releases of Cline's extension write into a message."""
-    tokens = object_of(metrics.get("tokens"))
-    input_tokens, output_tokens = number_of(tokens.get("prompt")), number_of(tokens.get("completion"))
-    return None if input_tokens is None and output_tokens is None else Usage(
-        input_tokens, output_tokens, None, number_of(tokens.get("cached")))
+    return usage_in(object_of(metrics.get("tokens")), "prompt", "completion", "", "cached")
 
 
 def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:

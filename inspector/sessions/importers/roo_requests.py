@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import compact_json, elements, partial
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, usage_in
 from loop_core.values import Usage
 
 
@@ -80,13 +80,10 @@ def _asks_if_done(row: dict[str, Any]) -> bool:
 def _request(row: dict[str, Any]) -> TaskRequest:
     text, at = row.get("text"), row.get("ts")
     members = object_of(partial(text.encode("utf-8", "replace")) if isinstance(text, str) else None)
-    output_tokens = number_of(members.get("tokensOut"))
-    input_tokens = number_of(members.get("tokensIn"))
-    usage = None if output_tokens is None and input_tokens is None else Usage(
-        input_tokens, output_tokens, None, number_of(members.get("cacheReads")))
-    return TaskRequest(at if isinstance(at, (int, float)) else 0, usage, known_text(members.get("apiProtocol")),
-                       known_text(members.get("cancelReason")), known_text(members.get("streamingFailedMessage")),
-                       members.get("cost") is not None)
+    return TaskRequest(
+        at if isinstance(at, (int, float)) else 0, usage_in(members, "tokensIn", "tokensOut", "", "cacheReads"),
+        known_text(members.get("apiProtocol")), known_text(members.get("cancelReason")),
+        known_text(members.get("streamingFailedMessage")), members.get("cost") is not None)
 
 
 def with_requests(messages: list[bytes], requests: list[TaskRequest]) -> tuple[list[bytes], int]:

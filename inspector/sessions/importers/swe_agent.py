@@ -28,7 +28,7 @@ from inspector.sessions.transcripts.chat_messages import (
     unanswered_call,
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import At, ExchangePart, Finding, Severity, Stop, TextPart, ToolResultPart
+from loop_core.values import At, ExchangePart, Finding, Severity, Stop, ToolResultPart
 from loop_core.wire.failures import StopRow
 
 LISTS = ("history", "trajectory")
@@ -206,7 +206,7 @@ class _Trajectory(ChatReader):
         text, ids = text_of(value.get("content")), value.get("tool_call_ids")
         key = known_text(ids[0]) if isinstance(ids, list) and ids else None
         if key is not None or unanswered_call(place) is not None:
-            return self.say(line, place, "", (ToolResultPart(key, None, text),))
+            return self.result(line, place, key, text)
         return self.say(line, place, text, own=place.answer is not None)
 
     def _step(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
@@ -218,8 +218,7 @@ class _Trajectory(ChatReader):
         answer = self.answer(line, place)
         at = answer.take(line)
         # `response` is the whole text, `thought` only the part of it that stands before the command.
-        text = known_text(value.get("response")) or known_text(value.get("thought"))
-        answer.parts += [TextPart(text)] if text else []
+        answer.add_text(known_text(value.get("response")) or value.get("thought"))
         take_command(answer, value, at)
         observation = value.get("observation")
         if not isinstance(observation, str):

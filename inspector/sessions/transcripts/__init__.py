@@ -228,6 +228,15 @@ class TranscriptReader:
     steered: ClassVar[bool] = False
     """Whether a text of the user beside tool results belongs to the current turn."""
 
+    assumed_api: ClassVar[str] = "openai_chat"
+    """The wire format of the file's answers if nothing in the file names one; no fact of the transcript depends on it.
+    Only the id, since importing the package of the format would slow down all transcripts."""
+
+    @property
+    def api(self) -> str:
+        """The wire format assumed for answers that name none."""
+        return self.options.api or self.assumed_api
+
     def __init__(self, path: str, options: Options) -> None:
         self.path, self.options = path, options
         self.writer = self.name
@@ -245,7 +254,7 @@ class TranscriptReader:
 
     @classmethod
     def of(cls, path: str, options: Options, head: bytes) -> TranscriptReader:
-        """The reader of a file; the head makes no difference (`inspector.sessions.recording.Importer.reader`)."""
+        """The reader of a file, whatever its head is (`inspector.sessions.recording.Importer.reader`)."""
         return cls(path, options)
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:

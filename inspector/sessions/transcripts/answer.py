@@ -22,6 +22,7 @@ from inspector.sessions.reasons import (
 )
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
 from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes, stored_body
+from inspector.sessions.transcripts.member_values import known_text
 from inspector.sessions.wordings import interruption, placeholder, refusal, stops, why_refused
 from loop_core.values import (
     EMPTY,
@@ -32,6 +33,7 @@ from loop_core.values import (
     Finding,
     Message,
     ProviderError,
+    ReasoningPart,
     Request,
     ResponsePart,
     Role,
@@ -179,6 +181,16 @@ class TranscriptAnswer:
         """Ends it with the error in a text of the recorder; `word`: its stop word for the error, if it has one."""
         self.status, self.error = status, error_in_text(text, status, kind)
         self.stop = message_reason(self.error, at, text) if word is None else error_reason(self.error, at, word)
+
+    def add_text(self, text: Any) -> None:
+        """Adds a visible text, unless there is none."""
+        if isinstance(text, str) and text:
+            self.parts.append(TextPart(text))
+
+    def add_thought(self, text: Any, signature: Any = None) -> None:
+        """Adds reasoning, unless there is none."""
+        if isinstance(text, str) and text:
+            self.parts.append(ReasoningPart(text, known_text(signature)))
 
     def follow(self, row: InterimRow) -> None:
         """Adds a row that follows it."""

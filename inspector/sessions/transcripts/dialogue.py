@@ -17,9 +17,6 @@ from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, 
 from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
 from loop_core.values import ToolResultPart
 
-ASSUMED = "openai_chat"
-"""The assumed wire format if the provider's is unknown; no fact of the transcript depends on it."""
-
 
 class DialogueReader(TranscriptReader):
     """Reads one file of sessions."""
@@ -59,24 +56,24 @@ class DialogueReader(TranscriptReader):
         super().keep(line, place)
         self.ends[self.session] = place
 
-    def say(self, row: InterimRow) -> TreePlace:
-        """Adds a row after the last record."""
-        place = self.ends[self.session] = self.here.after(row)
+    def say(self, number: int, text: str, results: tuple[ToolResultPart, ...] = (), **marks: Any) -> TreePlace:
+        """Adds a row after the last record; `marks` are further fields of an `InterimRow`."""
+        place = self.ends[self.session] = self.here.after(InterimRow(number, text, results, unit=self.unit, **marks))
         return place
 
     def results(self, number: int, *parts: ToolResultPart) -> TreePlace:
         """Adds tool results after the last record."""
-        return self.say(InterimRow(number, "", parts, unit=self.unit)) if parts else self.here
+        return self.say(number, "", parts) if parts else self.here
 
     def user(self, number: int, text: str, own: bool = False) -> TreePlace:
         """Adds a text of the user, or of the agent itself, after the last record."""
-        return self.say(InterimRow(number, text, own=own, unit=self.unit))
+        return self.say(number, text, own=own)
 
     def answer_of(
         self, line: TranscriptLine, name: str, api: str | None, model: Any, begin: Any = None
     ) -> TranscriptAnswer:
         """Adds an answer after the last record."""
-        answer = self.add(self.begin(name, api or self.options.api or ASSUMED, model, self.here, line))
+        answer = self.add(self.begin(name, api or self.api, model, self.here, line))
         answer.started = moment_text(begin) or answer.started
         answer.session = self.session
         self.ends[self.session] = TreePlace(answer)
