@@ -45,7 +45,6 @@ from loop_core.wire.servers import OLLAMA
 from loop_core.wire.serving import DATE, MADE
 
 MOST_BYTES = 64 * 1024 * 1024
-"""The largest size of a request in bytes."""
 CACHED_REPLIES = 64
 """The largest number of encoded replies that are cached for repeated requests."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -86,8 +85,7 @@ def application(
 
 @web.middleware
 async def _refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuses a request for another host. Otherwise a page whose name was rebound to this machine could read the
-    answers."""
+    """Refuses a request for another host, since a page of a name that was rebound could read the answers."""
     if is_own_host(request.headers.getall("host", ())):
         return await handler(request)
     status, why = UNKNOWN_HOST
@@ -119,8 +117,6 @@ METHODS = "GET, POST, OPTIONS"
 
 
 class _Handlers:
-    """The handlers of all paths, and the data that they share."""
-
     def __init__(
         self, stories: tuple[Story, ...], profile: str | None, pace: float, observer: Callable[[AnsweredRequest], None]
     ) -> None:
@@ -133,20 +129,16 @@ class _Handlers:
     # -- lists -------------------------------------------------------------------------------------------------------
 
     async def greet(self, http: web.Request) -> web.StreamResponse:
-        """Answers with the list of served scenarios."""
         names = "\n".join(f"{story.name}: {story.story}" for story in self.stories)
         return web.Response(text=f"The scripted provider of Loop Inspector.\n\n{names}\n")
 
     async def tags(self, http: web.Request) -> web.StreamResponse:
-        """The scenarios as Ollama's models."""
         return web.json_response(ollama_tags(self.stories))
 
     async def version(self, http: web.Request) -> web.StreamResponse:
-        """The version of Ollama's server."""
         return web.json_response({"version": OLLAMA_VERSION})
 
     async def show(self, http: web.Request) -> web.StreamResponse:
-        """One scenario as Ollama's model."""
         try:
             body = read_body(await http.read())
             name = body.get("model") or body.get("name")
@@ -158,11 +150,9 @@ class _Handlers:
         return web.json_response(ollama_model(story))
 
     async def models(self, http: web.Request) -> web.StreamResponse:
-        """The scenarios as models."""
         return await self._document(http, format_of(http.raw_path, http.headers), models_document(self.stories))
 
     async def model(self, http: web.Request) -> web.StreamResponse:
-        """One scenario as a model."""
         name, api = http.match_info["name"], format_of(http.raw_path, http.headers)
         story = next((story for story in self.stories if story.name == name), None)
         if story is None:
@@ -288,7 +278,6 @@ class _Handlers:
 
 
 def _error(api: str, why: CallerError) -> Reply:
-    """The reply for an error."""
     error = why if isinstance(why, RequestError) else RequestError(str(why))
     return refusal(api, error.status, str(error), code=error.code, param=error.param)
 

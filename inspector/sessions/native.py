@@ -196,8 +196,7 @@ class _Reader:
         """The ids of requests whose answers lost a piece. The bytes after the gap are not joined to those before it."""
         self.unknown: Counter[str] = Counter()
         self.given_up: set[int | None] = set()
-        """The entries of the exchanges that an operator gave up, whose answers are therefore not cut by the
-        recording."""
+        """The entries of the exchanges that an operator gave up: the recording did not cut their answers."""
         self.cut = False
         self.live = header.get("producer") == PRODUCER and BY_US in self.about.get("provenance", "")
         """Whether the file is a recording of this program's live run, whose last record states the end of the turn."""

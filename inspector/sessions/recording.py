@@ -212,7 +212,6 @@ class Link:
     """An exchange's place in its turn, and the evidence for it."""
 
     index: int
-    """The index of the exchange in `Recording.exchanges`."""
     place: TurnPlace
     ordinal: int
     """The number of the link among the turn's links with the same place, from 1."""
@@ -318,7 +317,6 @@ class RawExchange:
     duration_ms: float | None = None
     first_byte_ms: float | None = None
     api: str | None = None
-    """The API, if the file names it."""
     profile: str | None = None
     end: TransportEnd = TransportEnd.EOF
     problem: str = ""
@@ -359,7 +357,6 @@ class FileReading:
     acts: list[Act] = field(default_factory=list)
     answers: list[ToolAnswer] = field(default_factory=list)
     masked: Counter[str] = field(default_factory=Counter)
-    """Kind of credential -> the number that the importer masked."""
 
     def add(self, entry: int, found: RawExchange | str) -> None:
         """Adds the exchange of an entry, or the reason why it has none."""

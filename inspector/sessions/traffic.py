@@ -98,8 +98,7 @@ def header(pairs: Iterable[tuple[str, str]], name: str) -> str:
 
 
 BEFORE = ("blocked", "dns", "connect", "send", "wait")
-"""The phases of a HAR entry before the first byte of the answer. The phase `ssl` is left out, because it is part of
-`connect`."""
+"""The phases of a HAR entry before the first byte of the answer; `ssl` is part of `connect`."""
 
 
 def before_first_byte(timings: Any) -> float | None:
@@ -155,12 +154,10 @@ UNREAD: tuple[Unread, ...] = (
     Unread("text recognition (OCR)", r"/v1/ocr$"),
     Unread("xAI gRPC", r"^grpc:.*xai|/xai_api\."),
 )
-"""The known LLM traffic that cannot be read. The first row that matches counts, and only for a path that no format
-knows (`PATHS`)."""
+"""LLM traffic that cannot be read; the first row that matches, for a path that no format knows."""
 
 EMBEDDINGS = re.compile(rb'\s*\{\s*"embeddings?(?:ByType)?"\s*:')
-"""Matches the beginning of a body of embeddings. If the URL names no model (a Bedrock profile), only the body shows
-this."""
+"""Matches the beginning of a body of embeddings, where the URL names no model (a Bedrock profile)."""
 _CONTENT_MARKS = tuple(mark for row in FORMATS.values() for mark in row.body_pieces)
 _MOST_FRAMES = 24  # frames at the beginning of a body; a format shows in one of the first
 

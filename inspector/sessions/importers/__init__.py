@@ -74,8 +74,7 @@ class FileFormat(NamedTuple):
     lines: bool = False
     """Whether a file of the format may be JSON Lines whose first lines are a session of their own."""
     members: tuple[frozenset[str], ...] = ()
-    """Sets of member names, for a format whose marks are common: one of the first objects of a text file has all
-    members of one set."""
+    """Sets of member names, for common marks: one of the first objects has all members of one set."""
     most: int = CERTAIN
     """The highest score of the format's `sniff`. A file that another format recognises with this score is not tried."""
 
@@ -83,8 +82,7 @@ class FileFormat(NamedTuple):
 _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
 SQLITE = b"SQLite format 3\0"
-"""The first bytes of an SQLite file. Importers get only the head of such a file, and read the file by its path
-(`database.snapshot`)."""
+"""The first bytes of an SQLite file, which importers read by its path (`database.snapshot`)."""
 _USERS = (*(f"{root}/{editor}/User" for root in (".config", "Library/Application Support")
             for editor in ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")),
           ".vscode-server/data/User", "AppData/Roaming/Code/User")
@@ -390,8 +388,7 @@ def _has_members(head: bytes, sets: Iterable[frozenset[str]]) -> bool:
 
 
 def sibling(path: str, name: str) -> bytes | None:
-    """The bytes of another file, given its path relative to the folder of `path`; None if there is none that may be
-    read."""
+    """The bytes of another file, given its path relative to that of `path`; None if it cannot be read."""
     beside = os.path.join(os.path.dirname(path), name)
     try:
         bounds.check_bounds(beside)

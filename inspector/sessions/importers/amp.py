@@ -54,7 +54,6 @@ FIELDS: Fields = {
     "state": {"type": (str,), "stopReason": (str,)},
 }
 NO_EXCHANGE = frozenset({"thread", "system", "info"})
-"""The types of records that hold no part of an exchange."""
 
 
 def sniff(head: bytes, path: str) -> int:

@@ -52,7 +52,6 @@ NO_EXCHANGE = frozenset({
     "relocated", "result", "speculation-accept", "stream_event", "summary", "system", "tag", "task-summary",
     "worktree-state",
 })
-"""The types of records that hold no part of an exchange."""
 TITLES = ("customTitle", "aiTitle", "summary")
 _HOOK: Kinds = {"hookEvent": (str,), "hookName": (str,)}
 FIELDS: Fields = {
@@ -90,8 +89,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def _path_of_rows(data: bytes) -> tuple[str, ...] | None:
-    """The path of the list of rows: a list as the GitHub action stores it, or an object as the web version does. None
-    if the file is one of lines."""
+    """The path of the list of rows in a file that is one list or object; None for a file of lines."""
     first = first_value(data)
     if isinstance(first, list):
         return ()
@@ -135,8 +133,7 @@ class _Session(TranscriptReader):
         self.caps: set[int] = set()
         self.titles: dict[str, str] = {}
         self.last: dict[Any, TreePlace] = {}
-        """Call that started a subagent (None: the main agent) -> the place after the agent's last row that names no
-        parent."""
+        """Call that started a subagent (None: main) -> the place after its last row without a parent."""
         self.agents: set[str] = set()
         self.session = ""
         """The name of the session to which the rows of a subagent belong."""
@@ -163,8 +160,7 @@ class _Session(TranscriptReader):
             held.clear()
 
     def settle(self) -> None:
-        """Sets the stop reasons, by the provider's word if a row has it, else by inference; then marks the turns that
-        the user ended."""
+        """Sets the stop reasons, by the provider's word if a row has it, else by inference."""
         caps = frozenset(self.caps)
         for answer in self.answers:
             early_usage(answer)
@@ -284,8 +280,7 @@ class _Session(TranscriptReader):
         return TreePlace(answer)
 
     def _group(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TranscriptAnswer:
-        """The answer to which a row belongs: the one with the row's message id, or for a row without an id the one
-        right above."""
+        """The answer with the message id of a row; for a row without an id the one right above."""
         value = line.value
         agent, name, request = value.get("agentId"), message.get("id"), value.get("requestId")
         key = (text_or_none(agent), value.get("isSidechain") is True, text_or_none(name), text_or_none(request))
@@ -324,8 +319,7 @@ class _Session(TranscriptReader):
                 answer.parts += parts  # some recorders repeat the whole answer so far in each row
 
     def _failure(self, line: TranscriptLine, message: dict[str, Any], text: str, where: TreePlace) -> TreePlace:
-        """Reads a row about a failure: how the answer right above the row ended, or an answer that left no other
-        row."""
+        """Reads a row about a failure: how the answer above ended, or an answer without other rows."""
         exceeded = CAP_EXCEEDED.search(text)
         cap = int(exceeded[1].replace(",", "").replace("_", "")) if exceeded is not None and exceeded[1] else None
         cut = exceeded is not None or line.value.get("apiError") == "max_output_tokens"
@@ -382,8 +376,7 @@ def _caller(value: dict[str, Any]) -> str | None:
 
 
 def _strip_signatures(part: ResponsePart) -> ResponsePart:
-    """A part with its signature replaced by a short value that is equal for equal signatures, because a signature is a
-    third as long as its text."""
+    """A part with its signature, a third as long as its text, replaced by a short value."""
     if type(part) is not ReasoningPart or not (part.signature or part.data):
         return part
     return part._replace(signature=part.signature and f"{hash(part.signature)}",
@@ -391,8 +384,7 @@ def _strip_signatures(part: ResponsePart) -> ResponsePart:
 
 
 def _contains(parts: list[ResponsePart], part: ResponsePart) -> bool:
-    """Whether a part is equal to one of earlier rows; the place of a call, which differs from row to row, is
-    ignored."""
+    """Whether a part equals one of earlier rows; the place of a call differs from row to row."""
     if type(part) is not ToolCall:
         return part in parts
     return any(type(other) is ToolCall and other._replace(at=part.at) == part for other in parts)

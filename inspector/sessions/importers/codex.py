@@ -136,8 +136,7 @@ class _Rollout(ChatReader):
         return place
 
     def _header(self, payload: dict[str, Any]) -> None:
-        """Reads a header. The first header is that of this thread; a fork copies the headers of its parents after
-        it."""
+        """Reads a header. After that of this thread a fork has copies of its parents' headers."""
         key = payload.get("id")
         self.threads += 1
         if self.threads > 1:
@@ -252,8 +251,7 @@ class _Rollout(ChatReader):
         return place
 
     def _event_text(self, line: TranscriptLine, text: str, place: TreePlace, *path: str | int) -> TreePlace:
-        """Reads a text of the model in an event, unless an item has the same text. Some versions write only the
-        event."""
+        """Reads a text of the model in an event (all that some versions write), unless an item has it."""
         json_text = slice_of(line.data, *path)
         there = place.answer is not None and any(type(part) is TextPart and part.text == text
                                                  for part in place.answer.parts)
@@ -267,8 +265,7 @@ class _Rollout(ChatReader):
         return self._add_event_text(line, text, place)
 
     def _add_awaited(self, place: TreePlace) -> TreePlace:
-        """At the end of a turn adds the texts of events whose items did not follow (other turns had items with the same
-        text)."""
+        """At the end of a turn adds the texts of events whose items did not follow."""
         for line, text in self.awaited:
             place = self._add_event_text(line, text, place)
         self.awaited = []
@@ -372,7 +369,6 @@ class _Rollout(ChatReader):
     def settle(self) -> None:
         self._add_awaited(self.last)
         super().settle()
-
 
 
 reader = _Rollout.of

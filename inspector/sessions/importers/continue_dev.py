@@ -56,8 +56,7 @@ class _Session(ChatReader):
         self.title = redact.text(known_text(session.get("title")) or "")
         self.model = known_text(session.get("chatModelTitle")) or known_text(session.get("selectedModel"))
         self.results: set[str] = set()
-        """The ids of calls whose result was in the item of their answer. A tool message that repeats such a result is
-        skipped."""
+        """The ids of calls whose result was in the item of their answer; a message may repeat it."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         message = object_of(line.value.get("message"))

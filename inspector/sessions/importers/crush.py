@@ -42,13 +42,11 @@ APIS: Mapping[str, str] = {
 """Beginning of a provider's name -> the wire format that Crush uses with the provider."""
 FIELDS: Fields = {"": {"role": (str,), "parts": (list,), "model": (str,), "provider": (str,)}}
 _STATUS = re.compile(r'": ([45]\d\d) |\bError ([45]\d\d), Message')
-"""Matches the HTTP status in the details of an error, as the clients of OpenAI and Anthropic, and that of Gemini, write
-it."""
+"""Matches the HTTP status in the details of an error, as the clients of three providers write it."""
 UNPARSED = "Tool call failed: arguments were not valid JSON."
 """The beginning of the result of a call whose arguments were cut or no JSON: Crush stores `{}` in their place
 (`agent.go`, `sanitizeToolInput`)."""
 NO_EXCHANGE = frozenset({"system"})
-"""The roles of messages that hold no part of an exchange."""
 
 
 def sniff(head: bytes, path: str) -> int:

@@ -31,9 +31,7 @@ from loop_core.values import ReasoningPart
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 """Matches the text that Droid puts before a message of the user."""
 NO_EXCHANGE = frozenset({"session_start", "session_end", "todo_state", "compaction_state", "system"})
-"""The types of records that hold no part of an exchange."""
 FOLDER = ".factory"
-"""The name of Droid's folder."""
 THOUGHT = "chatCompletionReasoningContent"
 """The member with the reasoning of a Chat Completions model. The reasoning may also be a block of the content."""
 COUNTS = ("inputTokens", "outputTokens", "thinkingTokens", "cacheReadTokens")

@@ -55,16 +55,14 @@ NOTES = frozenset({"info", "error", "warning"})
 OWN = ("<session_context>", "<hook_context>", "<state_snapshot>")
 """Beginnings of texts that Gemini CLI puts into the history in the user's name (`sessionUtils.ts`)."""
 ACKNOWLEDGED = "Got it. Thanks for the additional context!"
-"""The answer that Gemini CLI writes for the model after the summary of a compressed history
-(`chatCompressionService.ts`)."""
+"""The answer that Gemini CLI writes for the model after a summary (`chatCompressionService.ts`)."""
 INTERRUPTED = "[The previous response was interrupted before it completed.]"
 """The answer that Gemini CLI writes for the model if a stream failed after the results of calls (`geminiChat.ts`)."""
 RECEIVED = "Binary content received. Proceeding with analysis."
 """The thought that Gemini CLI writes for the model between the result of a call and the image or file that the call
 returned, which it sends in a message of its own (`geminiChat.ts`)."""
 PATCH = "$patch"
-"""The name of a record that shortens stored results or leaves messages out of the model's history. What it changes was
-read before."""
+"""The name of a record that shortens stored results or drops messages, which were read before."""
 OPEN = frozenset({"validating", "scheduled", "awaiting_approval", "executing"})
 """The states of a call that has no result so far."""
 Order = list[tuple[bytes, bool]]

@@ -36,8 +36,7 @@ UNREAD = re.compile(r"Could not interpret tool use parameters")
 ENDED_EARLY = re.compile(r"EOF while parsing")
 """Matches the message of the JSON parser (serde_json) if the arguments ended in the middle."""
 EMPTY = re.compile(r"EOF while parsing a value at line 1 column 0\b")
-"""Matches the parser's message if there were no arguments. Many models send no text for a tool without parameters
-(goose #1068, #1108)."""
+"""Matches the parser's message if there were no arguments, as for a tool without any (goose #1068)."""
 _RAW = re.compile(r"Raw (?:JSON|arguments): '?(.*?)'?$", re.DOTALL)
 """Matches the arguments, which some releases quote after the error."""
 TAGS: Mapping[str, str] = {
@@ -67,8 +66,7 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its tables, or a first line with the session's working directory and messages after it.
-    """
+    """Recognises the columns of its tables, or a first line with the working directory, or messages."""
     if head.startswith(SQLITE):
         found = schema(path)
         own = has(found, "messages", "session_id", "role", "content_json", "created_timestamp")

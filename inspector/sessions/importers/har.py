@@ -60,8 +60,7 @@ class SocketAnswer:
 
 
 def socket_exchanges(base: RawExchange, messages: Sequence[Any], cut: bool) -> tuple[list[RawExchange], list[Skipped]]:
-    """The answers of one connection, each as an exchange of the entry `base`; with `cut` the recording ends in the last
-    one."""
+    """The answers of one connection, as exchanges of the entry `base`; `cut`: the recording ends in one."""
     answers = collect_answers(messages)
     if not answers:
         return [], [Skipped(base.entry, "a WebSocket on which no response was asked for")]

@@ -61,7 +61,6 @@ META = "session_meta"
 OWN = frozenset({"finish_reason", "reasoning", "reasoning_details"})
 """Members that only answers have, in a file of lines. Not every answer has a stop word."""
 NO_EXCHANGE = frozenset({"system", META, "session"})
-"""The roles of messages that hold no part of an exchange."""
 OBJECTS = (frozenset({"session_id", "platform"}), frozenset({"session_id", "session_start"}),
            frozenset({"id", "source", "user_id", "model_config"}), frozenset({"session_id", "reason", "request"}))
 """The members of a snapshot, of an exported session, and of a request that failed (`request_dump_….json`)."""
@@ -84,8 +83,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def _is_row(value: dict[str, Any]) -> bool:
-    """Whether a value is a message of an older release, which wrote one per line, and has members that only Hermes
-    writes."""
+    """Whether a value is a message of an older release, with members that only Hermes writes."""
     if "timestamp" not in value and "tools" not in value:
         return False
     calls = objects_of(value.get("tool_calls"))

@@ -147,7 +147,6 @@ class _Session(KimiReader):
         super().__init__(path, options)
         self.steps: dict[str, TranscriptAnswer] = {}
         self.request_row: dict[str, Any] = {}
-        """The record of the last request."""
         self.prompt: tuple[int, str] | None = None
         """The line and text of a prompt whose message has not come so far."""
         self.raw = 0
@@ -155,10 +154,8 @@ class _Session(KimiReader):
         self.begun: tuple[TranscriptLine, str, TreePlace] | None = None
         """The last step that began, until it is known whether the step has output."""
         self.looped = False
-        """Whether the file has events of the loop. From protocol 1.5 on, messages repeat the events at the end of a
-        turn."""
+        """Whether the file has events of the loop, which messages repeat from protocol 1.5 on."""
         self.typed = ""
-        """The last message of the user."""
         self.asked: list[TreePlace] = []
         """The places before the messages of the user that begin turns."""
 
@@ -311,8 +308,7 @@ class _Session(KimiReader):
             _content(answer, event.get("part"), partial(slice_of, line.data, "event", "part"))
 
     def _end(self, answer: TranscriptAnswer, event: dict[str, Any], at: At) -> None:
-        """Reads the three words for the end of a step: the provider's word, and the two words that Kimi Code makes of
-        it."""
+        """Reads the provider's word for the end of a step, and the two that Kimi Code makes of it."""
         # From the provider's own word to the most derived one.
         names = ("rawFinishReason", "providerFinishReason", "finishReason")
         self._take_end(answer, event, at, *((event.get(name), f"/event/{name}") for name in names))

@@ -108,8 +108,7 @@ def _attempt(error_type: str | None, status: int | None) -> str:
 
 
 class WireEvent(NamedTuple):
-    """An event of the CLI's wire; `agent` is the id of the subagent that sent the event, else of the call that started
-    the subagent."""
+    """An event of the CLI's wire; `agent` is the subagent that sent it, or the call that started it."""
 
     kind: Any
     payload: dict[str, Any]
@@ -238,8 +237,7 @@ class KimiCliSession(KimiReader):
         return place.after(InterimRow(line.number, "TurnEnd", mark="ended"))
 
     def _retry(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """Reads a request that failed and is sent again. What had come of its answer is an answer that failed: the next
-        attempt begins anew."""
+        """Reads a request that failed and is sent again: what had come of its answer failed."""
         self.remarks["note a request that failed and was sent again"] += 1
         self.failures[self.sender] = payload
         answer = self.open.pop(self.sender, None)

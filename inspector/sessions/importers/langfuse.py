@@ -220,8 +220,7 @@ class _Trace(ChatReader):
         return known_text(_with_first_names(value).get("traceId")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads a generation. Other observations are counted; they give the results of tools and LangChain's stop
-        words."""
+        """Reads a generation; other observations give the results of tools and LangChain's stop words."""
         value = line.value
         value.update(_with_first_names(value))
         self.trace = self.lane(value)

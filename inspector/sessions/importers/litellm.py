@@ -31,8 +31,7 @@ from inspector.sessions.transcripts.provider_answers import take_provider_word
 from loop_core.values import At, Finding, Severity, ToolResultPart, Usage
 
 PACKED = ("messages", "response", "proxy_server_request")
-"""The members that are JSON in a string in a row of the spend table; `{}` unless `store_prompts_in_spend_logs` is
-set."""
+"""The members that are JSON in a string in a row of the spend table; `{}` by default."""
 _ANSWERS = re.compile("^$|completion|responses|messages|generate_content|pass_?through|interaction")
 """Matches the `call_type` of calls that a model answers; other calls embed, rerank, transcribe or list. The type is
 empty if the call failed before it was known."""

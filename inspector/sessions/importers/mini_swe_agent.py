@@ -37,8 +37,7 @@ NAMES = (b"mswea", b"COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", b"MICRO_SWE_AGENT_F
 BY_USER = re.compile(r"(?:Commands? not executed|Interrupted by user)\b")
 """Matches the beginning of an older version's message about a rejected command or an interruption."""
 NEW_TASK = "UserNewTask"
-"""The kind of the message with which the user continues after the agent has submitted its work
-(`agents/interactive.py`)."""
+"""The kind of the message with which the user continues after the work was submitted."""
 SUBMITTED = "Submitted"
 FIELDS: Fields = {
     "": {
@@ -119,8 +118,7 @@ class _Trajectory(ChatReader):
         return self._user(line, place, extra)
 
     def summarise(self) -> None:
-        """Reports how many answers the file lacks: it may hold only the complaint about an answer without a usable
-        command."""
+        """Reports how many answers the file lacks, of which it may hold only a complaint."""
         super().summarise()
         if self.requests > len(self.answers):
             self.reading.notices.append(f"the run made {self.requests:,} requests, and the file has the answers to "

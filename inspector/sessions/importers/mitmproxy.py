@@ -168,7 +168,6 @@ def _message(message: list[Any]) -> dict[str, Any]:
 
 
 def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | str:
-    """One exchange, or the reason why there is none."""
     request, response = flow["request"], flow.get("response")
     request_headers = _headers(request.get("headers"))
     sent = _body(request.get("content"), request_headers, room)

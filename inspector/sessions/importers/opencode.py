@@ -41,7 +41,6 @@ NO_EXCHANGE = frozenset({
     "session", "step-start", "snapshot", "patch", "file", "agent", "agent-switched", "model-switched",
     "location-switched",
 })
-"""The types of records that hold no part of an exchange."""
 PARTS = frozenset({"text", "reasoning", "tool"})
 """The types of parts that are recognised without ids. In the folder store only the folder has the id of the message."""
 OWN = frozenset({"synthetic", "system", "skill", "shell"})
@@ -106,9 +105,7 @@ class _Reader(DialogueReader):
         self.made: list[TranscriptAnswer] = []
         """The answers of the current message so far."""
         self.open: TranscriptAnswer | None = None
-        """The answer to which parts are added."""
         self.done: list[ToolResultPart] = []
-        """The results of the open answer."""
         self.reverts: dict[str, str] = {}
         self.hidden = False
         self.alone: list[str] = []
@@ -201,7 +198,6 @@ class _Reader(DialogueReader):
             lines.count(line.value.get("type"), NO_EXCHANGE)
 
     def _user_part(self, line: TranscriptLine, lines: TranscriptRows) -> None:
-        """Reads a part of a message of the user."""
         value = line.value
         kind = value.get("type")
         if kind == "text" and isinstance(value.get("text"), str):
@@ -215,7 +211,6 @@ class _Reader(DialogueReader):
 
     def _block(self, answer: TranscriptAnswer, block: dict[str, Any], at: At, path: str,
                slice_at: Callable[..., str | None]) -> None:
-        """Adds a block to an answer: text, reasoning, or a call with its result."""
         here = at._replace(pointer=path)
         kind, text = block.get("type"), block.get("text")
         if kind == "text" and isinstance(text, str):
@@ -256,7 +251,6 @@ class _Reader(DialogueReader):
         return answer
 
     def _error_answer(self, line: TranscriptLine, error: Any) -> TranscriptAnswer:
-        """Adds an answer that is only an error."""
         answer = self._begin(line)
         end_by_error(answer, object_of(error), answer.take(line))
         self._end_step()

@@ -46,8 +46,7 @@ def is_database(schema: Schema) -> bool:
 
 
 def rows_of(path: str, schema: Schema) -> Iterator[bytes | UnbuiltRecord]:
-    """The sessions of a database, each with its messages and their parts; the sessions that a session started come
-    after it."""
+    """The sessions of a database with their messages and parts, each before those that it started."""
     with snapshot(path) as database:
         every = sorted(map(dict, database.execute("SELECT * FROM session")), key=in_order)
         for row in in_tree(every, "parent_id"):
@@ -242,13 +241,11 @@ ERRORS: Mapping[str, StopRow] = {
     "provider.context-overflow": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "opencode 2 to-session-error.ts"),
     UNPARSED: StopRow(Stop.MALFORMED_TOOL_CALL, None, "opencode 2 runner/publish-llm-event.ts: a call, not an answer"),
 }
-"""Name of an error, in the second version its type -> how the answer ended; other errors are classified by their
-message."""
+"""Name of an error, in the second version its type -> how the answer ended; for others the message says."""
 _BAD_JSON = re.compile(r"JSON parsing failed: Text: (.*)\.\nError message: ", re.DOTALL)
 """Matches the AI SDK's `JSONParseError`, which quotes the arguments that could not be parsed."""
 _TOOL = "invalid"
-"""The name of the tool that opencode substitutes for the tool of a call with unreadable arguments, or for an unknown
-tool."""
+"""The name of the tool that stands for an unknown one, or for that of a call with unreadable arguments."""
 
 
 def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) -> ToolCall:

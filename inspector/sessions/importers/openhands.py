@@ -123,7 +123,6 @@ def _events(data: bytes, name: str) -> Iterator[Piece]:
 
 
 def _text_at(line: bytes, name: str) -> str | None:
-    """A text in the object of a run."""
     found = slice_of(line, name)
     return known_text(loads(found.encode())) if found else None
 
@@ -142,7 +141,6 @@ def _event_files(data: bytes, path: str) -> Iterator[Piece]:
 
 
 def _files(path: str, names: list[str]) -> Iterator[Piece]:
-    """The events of a conversation, a file each."""
     folder = os.path.dirname(os.path.abspath(path))
     for number, name in enumerate(names, 1):
         data = sibling(path, os.path.relpath(name, folder))
@@ -163,19 +161,16 @@ class _Events(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.open: dict[str, TranscriptAnswer] = {}
-        """Id of a response -> its answer."""
         self.calls: dict[int, str] = {}
         """In version 0: id of an event -> the id of the call that the event's action carries out."""
         self.usages: dict[str, dict[str, Any]] = {}
         self.logged: dict[str, tuple[TranscriptLine, dict[str, Any]]] = {}
         """Id of a response -> the response as the client library returned it, with its row; only if it was logged."""
         self.errors: list[str] = []
-        """The errors of an evaluation's runs that have not been read so far; an empty text stands for a run without an
-        error."""
+        """The errors of an evaluation's runs that were not read so far; empty: a run without one."""
         self.error = self.failure = ""
         """The error of the current run, and a failure that no later action of the agent has superseded."""
         self.at = 0
-        """The number of the last event."""
 
     def runs_of(self, lines: list[bytes], name: str) -> Iterator[tuple[str, Iterator[Piece]]]:
         """The runs of an evaluation, named by their tasks or lines; the error of each that has events is noted."""

@@ -86,8 +86,7 @@ class _Traces(ChatReader):
         self.by_id: dict[str, TraceSpan] = {}
         self.lasts: dict[tuple[str, str], TreePlace] = {}
         self.tools: dict[str | None, dict[str, ToolResultPart]] = {}
-        """Id of a call -> trace -> the result. Servers number the calls of each answer anew, so that calls of two
-        traces may have one id."""
+        """Id of a call -> trace -> the result. Servers number the calls of each answer anew."""
         self.masked: Counter[str] = Counter()
 
     def order(self, records: Sequence[RecordPiece]) -> Iterator[Piece]:
@@ -135,8 +134,7 @@ class _Traces(ChatReader):
             self.tools.setdefault(key, {})[span.trace] = part
 
     def _results(self, answer: TranscriptAnswer) -> tuple[ToolResultPart, ...]:
-        """The results of the calls of an answer in the spans of tools, of its own trace or of the only one that has a
-        result of this id."""
+        """The results of an answer's calls in the spans of tools, of its own trace or the only one."""
         trace = self.spans[answer.line].trace
         held = [self.tools.get(call.id, {}) for call in answer.calls]
         found = (each.get(trace, next(iter(each.values())) if len(each) == 1 else None) for each in held)

@@ -17,7 +17,6 @@ from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 
 CHOICE = "gen_ai.choice"
-"""The name of the event that holds an answer."""
 DETAILS = "gen_ai.client.inference.operation.details"
 """The name of the event whose attributes are those of the span of an answer, with the messages (conventions 1.37)."""
 _CONTEXTS = ("context", "_spanContext", "spanContext")

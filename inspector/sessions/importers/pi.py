@@ -164,7 +164,6 @@ NO_EXCHANGE = frozenset({
     "session", "model_change", "thinking_level_change", "label", "session_info", "custom", "compaction",
     "branch_summary",
 })
-"""The types of entries that hold no part of an exchange."""
 FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentId": (str,), "message": (dict,)},
     "message": {
@@ -190,8 +189,7 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 OPENCLAW_FOLDER = ".openclaw"
-"""The name of the folder of OpenClaw, which writes pi's format. In other folders the entries show which agent wrote
-them."""
+"""The name of the folder of OpenClaw, which writes pi's format; elsewhere the entries show it."""
 
 
 class _Session(TranscriptReader):
@@ -221,8 +219,7 @@ class _Session(TranscriptReader):
         return place
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Also stores the last place, since OpenClaw's first entries name the header as their parent, and version 1 has
-        no parents."""
+        """Also stores the last place: version 1 has no parents, and OpenClaw's header is one."""
         super().keep(line, place)
         if line.value.get("type") != "label":
             self.last = place

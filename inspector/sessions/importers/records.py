@@ -220,8 +220,7 @@ def object_in(text: str | bytes) -> dict[str, Any]:
 
 
 def object_beside(path: str, name: str) -> dict[str, Any]:
-    """The object in another file, given its path relative to the folder of `path`, with credentials masked; an empty
-    object if there is none."""
+    """The object in another file, by its path relative to that of `path`, masked; empty without one."""
     data = sibling(path, name)
     return {} if data is None else object_in(redact.body(data))
 

@@ -66,8 +66,7 @@ UNKNOWN if the paragraph does not say it."""
 REJECTED = re.compile(
     r"Invalid tool call for '[^']*': missing nativeArgs|"
     r"\A(?:\{\"error\":\s*\")?Tool call \S+ (?:emitted invalid JSON arguments|was rejected before execution):")
-"""Matches the beginning of the result of a call with unparsable arguments. Such a call did not run, and its arguments
-are stored as `{}` or a stub."""
+"""Matches the result of a call with unparsable arguments, which are stored as `{}` or a stub."""
 TYPED = re.compile(r"<(?:task|feedback|user_message|answer)>")
 """Matches the tag before a text of the user, anywhere in a message."""
 COMPLETION = "attempt_completion"
@@ -76,8 +75,7 @@ OWN = re.compile(r"\s*(?:[\[#]|Tool result:\n)")
 """Matches the beginning of the agent's own messages in the role of the user: `[ERROR]`, `[TASK RESUMPTION]`,
 `[read_file for 'a'] Result:`, and what Roo writes in place of a result whose call a summary removed."""
 RESULT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
-"""Matches the beginning of a tool's result as text: that of an XML call within an answer, and in some releases that of
-a native call."""
+"""Matches the beginning of a tool's result as text: of an XML call, in some releases of a native one."""
 DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", re.DOTALL)
 MODEL = re.compile(r"<model>([^<\s]{1,200})</model>")
 """Matches the name of the model in Roo's prompt."""
@@ -131,7 +129,6 @@ class _Reader(DialogueReader):
         self.request: TaskRequest | None = None
         """The last request, until its answer is read."""
         self.number = 0
-        """The number of the last record."""
         self.model: str | None = None
         self.sent_back = False
         """Whether the last message of the user holds the result of a tool as text."""
@@ -202,8 +199,7 @@ class _Reader(DialogueReader):
             self.user(line.number, message, own=own)
 
     def _text_results(self, content: Any) -> Iterator[ToolResultPart]:
-        """The results in the form of text. Each belongs to the first call with the result's tool name and no result so
-        far, else to the only call."""
+        """The results in the form of text, each of the first open call of its tool, or the only call."""
         answer = self.here.answer
         waiting = [call for call in answer.calls if call.id not in answer.results] if answer is not None else []
         for block in blocks_of(content):
@@ -256,8 +252,7 @@ class _Reader(DialogueReader):
         return None
 
     def _add_empty_answer(self, number: int) -> None:
-        """Adds the answer of a request without a message: it failed, was cancelled, or was interrupted by the agent's
-        end."""
+        """Adds the answer of a request without a message: it failed, was cancelled, or the agent died."""
         request, self.request = self.request, None
         if request is None:
             return

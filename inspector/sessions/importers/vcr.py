@@ -156,8 +156,7 @@ class _Document:
         self.anchors: dict[str, Any] = {}
         self.line = 0
         self._open: list[tuple[Any, list[str]]] = []
-        """The open lists and mappings, each with a list that holds the key of a mapping whose value is expected
-        next."""
+        """The open lists and mappings, each with the key of a mapping whose value comes next."""
 
     def add(self, value: Any, anchor: str | None) -> None:
         if anchor is not None:
@@ -188,7 +187,6 @@ class _Document:
 
 
 def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange | str:
-    """One exchange, or the reason why there is none."""
     request, response = value["request"], value["response"]
     raw = RawExchange(entry, str(request.get("uri") or request.get("url") or ""))
     raw.method = str(request.get("method") or "POST").lstrip(":").upper()  # Ruby's symbols: `:post`

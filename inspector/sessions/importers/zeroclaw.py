@@ -128,7 +128,6 @@ def _editor_rows(database: sqlite3.Connection) -> Iterator[UnbuiltRecord]:
 
 
 def _record(row: sqlite3.Row, key: Any, table: str, columns: tuple[str, ...]) -> UnbuiltRecord:
-    """A row with those of the columns that it has."""
     names = tuple(name for name in columns if name in row.keys())  # noqa: SIM118 - `in row` tests the values
     return UnbuiltRecord(record_of, (("session_key", *names), (key, *(row[name] for name in names)), table))
 
@@ -171,7 +170,6 @@ class _Reader(DialogueReader):
         return self.here
 
     def _take_call(self, line: TranscriptLine, lines: TranscriptRows) -> None:
-        """Reads a call of the message before it, or the result of one."""
         value, answer = line.value, self.here.answer
         kind, key, payload = value.get("event_kind"), known_text(value.get("tool_call_id")), value.get("payload")
         if kind == "in" and answer is not None:

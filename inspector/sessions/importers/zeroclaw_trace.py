@@ -33,8 +33,7 @@ FIELDS: Fields = {
     "": {"event_type": (str,), "event": (dict,), "attributes": (dict,), "payload": (dict,), "zeroclaw": (dict,)},
 }
 CHANNEL = frozenset({"channel_message_inbound", "channel_message_outbound", "channel_message_error"})
-"""The types of events about messages on a channel. Such events name no turn and contain only the beginning of a
-text."""
+"""The types of events about messages on a channel, which name no turn and hold no whole text."""
 STOPPED: Mapping[str, str] = {
     "tool_loop_exhausted": "the turn had used up its iterations",
     "loop_detector_circuit_breaker": "ZeroClaw found a loop",

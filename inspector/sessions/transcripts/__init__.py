@@ -30,16 +30,13 @@ from loop_core.wire.profiles import Profile, ProfileChoice, choose, profile_name
 
 _BOM = b"\xef\xbb\xbf"
 _MOST_NAMED = 5
-"""The largest number of damaged lines that a notice names."""
 _PIECE = 1 << 17
-"""The number of bytes of a file of lines that are read and searched at once. With 1 MB a large file would take 2 MB
-more memory."""
+"""The bytes of a file of lines that are read and searched at once. 1 MB would take 2 MB more memory."""
 
 Kinds = Mapping[str, tuple[type, ...]]
 """Name of a member -> the types that its value can have."""
 Fields = Mapping[str, Kinds]
-"""Name of a row's member that is an object, or "" for the row itself -> the members of the object that are read, with
-their types."""
+"""A row's member that is an object ("": the row itself) -> its members that are read, with their types."""
 _WORDS: Mapping[type, str] = {
     str: "text", dict: "an object", list: "a list", bool: "true or false", int: "a number", float: "a number",
     type(None): "null",
@@ -66,8 +63,7 @@ class TranscriptRows:
         self.unit = unit
         self._damaged: list[str] = []
         self._expected: set[tuple[object, ...]] = set()
-        """The combinations of member types that were checked and are as expected. Nearly all rows have one of a few
-        combinations."""
+        """The combinations of member types that are as expected; nearly all rows have one of a few."""
         self._odd = 0
         self.passed: Counter[str] = Counter()
         """Known type of records that hold no part of an exchange -> the number of such records."""
@@ -89,7 +85,6 @@ class TranscriptRows:
         return detection.suspicious(piece)
 
     def __iter__(self) -> Iterator[TranscriptLine]:
-        """Every record that is a JSON object."""
         for number, record, last in self._pieces:
             piece = record.make(*record.values) if isinstance(record, UnbuiltRecord) else record
             if not piece or piece.isspace():
@@ -207,13 +202,10 @@ class TranscriptReader:
     """Reads one file: its tree of rows and its answers. A subclass for each format interprets the rows."""
 
     name: ClassVar[str]
-    """The name of the format in the registry."""
     agent: ClassVar[str]
     """The name of the agent that writes such files, for people."""
     fields: ClassVar[Fields]
-    """The members of rows that are read, with their types."""
     key: ClassVar[str] = "id"
-    """The name of the member with a row's id."""
     row_word: ClassVar[tuple[str, str]] = ("an entry", "entries")
     """The agent's word for a row, in singular and plural."""
     several_apis: ClassVar[bool] = False

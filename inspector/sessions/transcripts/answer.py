@@ -49,8 +49,7 @@ from loop_core.values import (
 from loop_core.wire.profiles import Profile
 
 STOP_STRING = "stop_sequence"
-"""Anthropic's word for an answer that a stop sequence ended, and the detail of an answer for which the recorder reports
-this."""
+"""Anthropic's word for an answer that a stop sequence ended; as a detail, the recorder reports it."""
 
 
 class TranscriptLine(NamedTuple):
@@ -197,8 +196,7 @@ class TranscriptAnswer:
         self.after.append(row)
 
     def forget(self) -> None:
-        """Frees the data that only its own exchange needs. Answers form cycles, and the collector is paused while a
-        recording is read."""
+        """Frees what only its own exchange needs, since answers form cycles and the collector is paused."""
         self.rows.clear()
         self.next.clear()
         if not self.is_dropped:  # the request after a failed attempt is that before it (`_request`)
@@ -206,8 +204,7 @@ class TranscriptAnswer:
 
     @property
     def results(self) -> dict[str, ToolResultPart]:
-        """The results that follow it, by the ids of their calls: of several the first that is no error, else the first
-        of all."""
+        """The results that follow it, by the ids of their calls: the first that is no error, else the first."""
         found: dict[str, ToolResultPart] = {}
         for row in self.after:
             for part in row.results:
@@ -240,8 +237,7 @@ class TranscriptAnswer:
     def exchange(
         self, path: str, recorder: str, profile: Profile, evidence: tuple[Evidence, ...], steered: bool = False
     ) -> Exchange:
-        """The decoded exchange; `stop` must be known by now. With `steered`, a user's text beside results belongs to
-        the same turn."""
+        """The decoded exchange, once `stop` is known. `steered`: text beside results opens no turn."""
         stop = self.stop or unrecorded_reason(self.word_at)
         if recorder_word(stop) == STOP_STRING:
             stop = stop._replace(detail=STOP_STRING)

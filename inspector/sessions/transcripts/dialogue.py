@@ -30,7 +30,6 @@ class DialogueReader(TranscriptReader):
         self.session = ""
         """The session of the current record."""
         self.ends: dict[str, TreePlace] = {}
-        """Session -> the place of the session's last record."""
         self.titles: dict[str, str] = {}
         self.parents: dict[str, str] = {}
         """Session -> the session that started it."""
