@@ -6,7 +6,7 @@ formats.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from importlib import import_module
 from typing import IO, NamedTuple, cast
@@ -362,13 +362,15 @@ def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) 
 
 def choose(head: bytes, path: str) -> str | None:
     """The format that recognises a file beginning with `head` with the most certainty; None if none knows it."""
+    from inspector.sessions.importers.records import first_look
+
     best, best_score = None, 0
     marked = head + os.fsencode(path).lower()
     for name, row in IMPORTERS.items():
         if row.most <= best_score or (row.marks and not any(mark in marked for mark in row.marks)):
             continue
         try:
-            if row.members and not (head.startswith(SQLITE) or _has_members(head, row.members)):
+            if row.members and not (head.startswith(SQLITE) or any(map(first_look(head).has, row.members))):
                 continue
             score = importer(name).sniff(head, path)
         except ODD:
@@ -378,13 +380,6 @@ def choose(head: bytes, path: str) -> str | None:
         if score > best_score:
             best, best_score = name, score
     return best
-
-
-def _has_members(head: bytes, sets: Iterable[frozenset[str]]) -> bool:
-    """Whether one of the first objects of a text file has all members of one of these sets."""
-    from inspector.sessions.importers.records import first_look
-
-    return any(map(first_look(head).has, sets))
 
 
 def sibling(path: str, name: str) -> bytes | None:

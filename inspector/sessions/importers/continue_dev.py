@@ -16,7 +16,6 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, take_calls, text_of, usage_of
-from inspector.sessions.transcripts.ending_rules import call_unfinished
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import ReasoningPart, ToolCall, ToolResultPart, Usage
 
@@ -125,11 +124,6 @@ class _Session(ChatReader):
         if len(results) == len(ended):
             return place
         return place.after(InterimRow(line.number, "a call was canceled", mark="interrupted", unit=self.unit))
-
-    def settle(self) -> None:
-        for answer in self.answers:
-            answer.stop = answer.stop or call_unfinished(answer)
-        super().settle()
 
 
 def _result(state: dict[str, Any]) -> ToolResultPart:

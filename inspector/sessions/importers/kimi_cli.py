@@ -20,7 +20,6 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at
 from inspector.sessions.transcripts.dialogue import moment_text
-from inspector.sessions.transcripts.ending_rules import call_unfinished
 from inspector.sessions.transcripts.member_values import (
     first_count,
     first_text,
@@ -333,7 +332,6 @@ class KimiCliSession(KimiReader):
             cut = type(last) is ToolCall and parse(last.arguments).shape is ArgumentShape.CUT
             if type(last) is ToolCall and cut and answer.usage is None and last.id not in answer.results:
                 answer.parts[-1] = last._replace(closed=False)
-                answer.stop = answer.stop or call_unfinished(answer)
         super().settle()
 
     def summarise(self) -> None:

@@ -19,7 +19,7 @@ from inspector.sessions.importers.otlp import take_output
 from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import load_json, message_of
 from inspector.sessions.reasons import shortened_call_reason
-from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.recording import FileReading, Options, common_beginning
 from inspector.sessions.traffic import loads, written_status
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -142,9 +142,7 @@ def _pieces(data: bytes, repeated: frozenset[int]) -> Iterator[Piece]:
             continue
         messages = objects_of(value["messages"])
         history = before.get(str(value.get("trace_id")), [])
-        same = 0
-        while same < min(len(messages), len(history)) and messages[same].get("content") == history[same].get("content"):
-            same += 1
+        same = common_beginning(history, messages, lambda one, other: one.get("content") == other.get("content"))
         before[str(value.get("trace_id"))] = messages
         yield number, json.dumps({**value, "messages": messages[same:]}).encode(), last
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 from inspector.sessions import traffic
-from inspector.sessions.importers.har import socket_exchanges
+from inspector.sessions.importers.har import moment, since, socket_exchanges
 from inspector.sessions.intake import Room, unpack
 from inspector.sessions.recording import (
     ODD,
@@ -175,7 +174,7 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
     raw = RawExchange(
         number, _url(request, request_headers), _text(request.get("method", "POST")).upper(), request_headers,
         sent.decode("utf-8", "replace") if isinstance(sent, bytes) and sent else None,
-        started=_moment(began),
+        started=moment(began),
     )
     failure = flow.get("error")
     if isinstance(failure, dict):
@@ -186,8 +185,8 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
     # `code` before version 0.14 (`convert_013_014`)
     raw.status = traffic.http_status(response.get("status_code", response.get("code")))
     raw.headers = _headers(response.get("headers"))
-    raw.first_byte_ms = _since(began, response.get("timestamp_start"))
-    raw.duration_ms = _since(began, response.get("timestamp_end"))
+    raw.first_byte_ms = since(began, traffic.number(response.get("timestamp_start")))
+    raw.duration_ms = since(began, traffic.number(response.get("timestamp_end")))
     body = _body(response.get("content"), raw.headers, room)
     if isinstance(body, str):
         return raw.after_failed_unpack(body)
@@ -221,12 +220,3 @@ def _headers(value: Any) -> Headers:
     return [(_text(pair[0]), _text(pair[1])) for pair in value or () if len(pair) == 2]
 
 
-def _since(start: float | None, value: Any) -> float | None:
-    when = traffic.number(value)
-    return None if start is None or when is None or when < start else (when - start) * 1000
-
-
-def _moment(when: float | None) -> str | None:
-    if when is None or not 0 < when < 1e11:
-        return None
-    return datetime.fromtimestamp(when, UTC).isoformat().replace("+00:00", "Z")

@@ -21,7 +21,6 @@ from inspector.sessions.traffic import written_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, store_result
 from inspector.sessions.transcripts.chat_messages import pointer_at, take_call, text_of
-from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
@@ -223,12 +222,6 @@ class _Session(TranscriptReader):
         super().keep(line, place)
         if line.value.get("type") != "label":
             self.last = place
-
-    def settle(self) -> None:
-        """Infers the stop reasons of entries without a word; then marks turns that the operator ended."""
-        for answer in self.answers:
-            answer.stop = answer.stop or infer(answer, frozenset())
-        super().settle()
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The place of the entry that an entry names as its parent."""

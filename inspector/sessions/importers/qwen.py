@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from inspector.sessions.importers.records import Piece, first_look
+from inspector.sessions.importers.records import Piece, first_look, values_in
 from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.traffic import http_status, written_status
@@ -45,7 +45,6 @@ FIELDS: Fields = {
          "model": (str,), "message": (dict,), "usageMetadata": (dict,), "systemPayload": (dict,)},
     "message": {"role": (str,), "parts": (list,)},
 }
-_DECODER = json.JSONDecoder(strict=False)
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -67,14 +66,10 @@ class _Records(TranscriptLines):
                 yield at_line, piece, last
                 continue
             # Invalid UTF-8 is kept byte for byte, since offsets of records count these bytes.
-            text, at = piece.decode("utf-8", "surrogateescape").strip(), 0
-            while at < len(text):
-                try:
-                    end = _DECODER.raw_decode(text, at)[1]
-                except (ValueError, RecursionError):
-                    end = len(text)
-                yield at_line, text[at:end].encode("utf-8", "surrogateescape"), last and end == len(text)
-                at = end
+            text = piece.decode("utf-8", "surrogateescape").strip()
+            for start, end in values_in(text, 0):
+                yield (at_line, text[start:end].encode("utf-8", "surrogateescape"),
+                       last and end in (None, len(text)))
 
 
 class _Transcript(ChatReader):

@@ -16,7 +16,14 @@ from typing import Any
 from inspector.sessions import redact
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.cline_store import count_turns, is_own, state_of, take_unread_calls
-from inspector.sessions.importers.records import compact_json, elements, first_look, first_value, number_records
+from inspector.sessions.importers.records import (
+    compact_json,
+    elements,
+    first_look,
+    first_value,
+    number_records,
+    object_beside,
+)
 from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
 from inspector.sessions.reasons import inferred_reason, recorder_reason, table_reason, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
@@ -140,12 +147,12 @@ class _Reader(DialogueReader):
 
     def read_task(self, rows: list[bytes], screen: bytes | None) -> FileReading:
         """Reads the messages, each answer with its request if the screen's rows have it."""
-        self.models = models_of(sibling(self.path, "task_metadata.json"))
+        self.models = models_of(object_beside(self.path, "task_metadata.json"))
         merged, unmatched = with_requests(rows, requests_of(screen))
         if unmatched:
             self.reading.notices.append(
                 f"{SCREEN}: its {unmatched:,} requests cannot be matched with its answers; their usage is left out")
-        item = object_of(_object(sibling(self.path, "history_item.json")))
+        item = object_beside(self.path, "history_item.json")
         if isinstance(item.get("task"), str):
             self.titles[self.session] = redact.text(item["task"])[:120]
         if isinstance(item.get("parentTaskId"), str):
@@ -155,7 +162,7 @@ class _Reader(DialogueReader):
     def read_store(self, rows: list[bytes]) -> FileReading:
         """Reads the messages of a session of Cline's SDK."""
         name = os.path.basename(self.path)
-        state = state_of(object_of(_object(sibling(self.path, f"{name.removesuffix(STORE)}.json"))))
+        state = state_of(object_beside(self.path, f"{name.removesuffix(STORE)}.json"))
         if state and name.endswith(STORE):
             self.reading.notices.append(f"the session was left in the state {state[:40]!r}")
         return self.read_records(number_records(rows, cut=True))
@@ -333,10 +340,6 @@ def _model_at(models: list[tuple[float, str]], at: Any) -> str | None:
     if type(at) not in (int, float):
         return None
     return next((model for since, model in reversed(models) if since <= at), None)
-
-
-def _object(data: bytes | None) -> Any:
-    return first_look(data).first if data else None
 
 
 def _screen_messages(screen: bytes) -> Iterator[bytes]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import compact_json, elements, partial
+from inspector.sessions.importers.records import compact_json, elements
+from inspector.sessions.traffic import parse_prefix
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, usage_in
 from loop_core.values import Usage
 
@@ -55,7 +56,7 @@ def requests_of(screen: bytes | None) -> list[TaskRequest]:
     """The requests in the rows of the screen."""
     found: list[TaskRequest] = []
     for piece in elements(screen) if screen else ():
-        row = object_of(partial(redact.body(piece)))
+        row = object_of(parse_prefix(redact.body(piece)))
         kind = row.get("say") or row.get("ask")
         if kind == "api_req_started":
             found.append(_request(row))
@@ -74,12 +75,12 @@ def _asks_if_done(row: dict[str, Any]) -> bool:
     kind, text = row.get("ask"), row.get("text")
     if kind != "tool" or not isinstance(text, str):
         return kind == "completion_result"
-    return object_of(partial(text.encode("utf-8", "replace"))).get("tool") == "finishTask"
+    return object_of(parse_prefix(text.encode("utf-8", "replace"))).get("tool") == "finishTask"
 
 
 def _request(row: dict[str, Any]) -> TaskRequest:
     text, at = row.get("text"), row.get("ts")
-    members = object_of(partial(text.encode("utf-8", "replace")) if isinstance(text, str) else None)
+    members = object_of(parse_prefix(text.encode("utf-8", "replace")) if isinstance(text, str) else None)
     return TaskRequest(
         at if isinstance(at, (int, float)) else 0, usage_in(members, "tokensIn", "tokensOut", "", "cacheReads"),
         known_text(members.get("apiProtocol")), known_text(members.get("cancelReason")),
@@ -90,7 +91,7 @@ def with_requests(messages: list[bytes], requests: list[TaskRequest]) -> tuple[l
     """The messages with each request before its answer, and the number of requests without an answer."""
     if not requests:
         return messages, 0
-    values = [object_of(partial(piece)) for piece in messages]
+    values = [object_of(parse_prefix(piece)) for piece in messages]
     answers = [value for value in values if value.get("role") == "assistant"]
     timed = all(type(value.get("ts")) in (int, float) for value in answers)
     if not timed and len(answers) != len(requests):
@@ -107,10 +108,9 @@ def with_requests(messages: list[bytes], requests: list[TaskRequest]) -> tuple[l
     return merged + [compact_json(request.record()) for request in waiting], 0
 
 
-def models_of(metadata: bytes | None) -> list[tuple[float, str]]:
+def models_of(metadata: dict[str, Any]) -> list[tuple[float, str]]:
     """The models in Cline's `task_metadata.json`, each with the time of its first use."""
-    value = object_of(partial(redact.body(metadata))) if metadata else {}
-    rows = value.get("model_usage")
+    rows = metadata.get("model_usage")
     return sorted((float(row["ts"]), row["model_id"]) for row in (rows if isinstance(rows, list) else ())
                   if isinstance(row, dict) and type(row.get("ts")) in (int, float)
                   and isinstance(row.get("model_id"), str))

@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from inspector.sessions import traffic
-from inspector.sessions.importers.pairs import headers, moment
+from inspector.sessions.importers.pairs import moment
 from inspector.sessions.intake import Room, too_large, unpack
 from inspector.sessions.recording import (
     ODD,
@@ -191,13 +191,13 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
     raw = RawExchange(entry, str(request.get("uri") or request.get("url") or ""))
     raw.method = str(request.get("method") or "POST").lstrip(":").upper()  # Ruby's symbols: `:post`
     raw.started = moment(value)
-    raw.request_headers = headers(request.get("headers"))
+    raw.request_headers = traffic.headers(request.get("headers"))
     sent = _stored_body(request, "body", raw.request_headers, room, visited)
     raw.request_text = sent.decode("utf-8", "replace") if isinstance(sent, bytes) else None
     status = response.get("status")
     code = status.get("code") if isinstance(status, dict) else response.get("status_code") or status
     raw.status = traffic.written_status(code)
-    raw.headers = headers(response.get("headers"))
+    raw.headers = traffic.headers(response.get("headers"))
     body = _stored_body(response, "body" if "body" in response else "content", raw.headers, room, visited)
     if isinstance(body, str):
         return raw.after_failed_unpack(body)

@@ -20,11 +20,11 @@ from inspector.sessions import detection, intake, redact, traffic
 from inspector.sessions.recording import ODD, Exchange, FileReading, Options, unusable
 from inspector.sessions.stored_rows import RecordPiece, UnbuiltRecord
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.ending_rules import unanswered_calls, without_lost_call
+from inspector.sessions.transcripts.ending_rules import call_unfinished, infer, unanswered_calls, without_lost_call
 from inspector.sessions.transcripts.member_values import is_mask, text_or_none
 from loop_core.errors import CallerError
 from loop_core.json_parser import from_json_rows
-from loop_core.values import At, Evidence, Finding, Severity
+from loop_core.values import At, Evidence, Finding, Severity, StopReason
 from loop_core.wire.json_values import byte_span
 from loop_core.wire.profiles import Profile, ProfileChoice, choose, profile_named
 
@@ -333,9 +333,14 @@ class TranscriptReader:
         """Reads one row; returns the place for the rows below it."""
         raise NotImplementedError
 
+    def infer_end(self, answer: TranscriptAnswer) -> StopReason:
+        """How an answer without a stop word ended, by the other rows and the caps that the file states."""
+        return call_unfinished(answer) or infer(answer, frozenset())
+
     def settle(self) -> None:
         """Decides how each answer ended, after all rows are read; then marks the turns that the user ended."""
         for answer in self.answers:
+            answer.stop = answer.stop or self.infer_end(answer)
             answer.stop = without_lost_call(answer)
         ends = [answer.end() for answer in self.answers]
         self.reading.acts += [end for end in ends if end is not None]

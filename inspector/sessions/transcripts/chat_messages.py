@@ -17,7 +17,7 @@ from inspector.sessions.reasons import is_recorders
 from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
-from inspector.sessions.transcripts.ending_rules import infer
+from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
 from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
 from loop_core.values import (
     ArgsForm,
@@ -25,6 +25,7 @@ from loop_core.values import (
     CallKind,
     OpaquePart,
     ReasoningPart,
+    StopReason,
     TextPart,
     ToolCall,
     ToolResultPart,
@@ -220,12 +221,10 @@ class ChatReader(TranscriptReader):
         """The cap that the file states for all its requests."""
         return self.cap
 
-    def settle(self) -> None:
-        """Infers ends without a stop word from the other messages; then marks turns that the operator ended."""
-        for answer in self.answers:
-            caps = frozenset(cap for cap in (self.cap, answer.cap) if cap is not None)
-            answer.stop = answer.stop or infer(answer, caps)
-        super().settle()
+    def infer_end(self, answer: TranscriptAnswer) -> StopReason:
+        """How an answer without a stop word ended, also by the caps of the file and of its request."""
+        caps = frozenset(cap for cap in (self.cap, answer.cap) if cap is not None)
+        return call_unfinished(answer) or infer(answer, caps)
 
     def summarise(self) -> None:
         """Also stores the session's title and, if `words` is empty, reports the number of missing stop words."""

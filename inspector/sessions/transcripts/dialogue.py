@@ -14,7 +14,6 @@ from typing import Any
 from inspector.sessions.recording import BELOW, Options, SessionAbout
 from inspector.sessions.transcripts import TranscriptReader
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
 from loop_core.values import ToolResultPart
 
 
@@ -79,10 +78,9 @@ class DialogueReader(TranscriptReader):
         return answer
 
     def settle(self) -> None:
-        """Infers ends without a stop word from the other records; then marks turns that the operator ended."""
+        """Also names the session of each answer by its title."""
         self.same_titles.update(self.titles.values())
         for answer in self.answers:
-            answer.stop = answer.stop or call_unfinished(answer) or infer(answer, frozenset())
             answer.session = self.title_of(answer.session)
         super().settle()
 
