@@ -27,7 +27,6 @@ from inspector.sessions.recording import (
     ToolAnswer,
     TurnPlace,
     UnreadableError,
-    cut_behind,
 )
 from inspector.sessions.thread import response_number
 from loop_core.errors import CallerError
@@ -210,7 +209,7 @@ class _Reader:
         for key, raw in self.raws.items():
             self._finish(key, raw)
         if self.cut or (self.live and "end_state" not in self.about):
-            cut_behind(self.reading.raws)
+            self.reading.mark_cut()
         if self.unknown:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(self.unknown.items()))
             self.notices.append(f"records of unknown type were passed over: {kinds}")

@@ -17,17 +17,7 @@ from typing import Any
 from inspector.sessions import detection, traffic
 from inspector.sessions.importers.records import complete, object_in, values_in
 from inspector.sessions.intake import Room, unpack
-from inspector.sessions.recording import (
-    ODD,
-    Chunk,
-    FileReading,
-    Options,
-    RawExchange,
-    Skipped,
-    UnreadableError,
-    cut_behind,
-    unusable,
-)
+from inspector.sessions.recording import Chunk, FileReading, Options, RawExchange, Skipped, UnreadableError
 from loop_core.json_parser import from_json
 from loop_core.values import TransportEnd
 from loop_core.wire.body import word
@@ -192,13 +182,11 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     entries, rest = _entries(data, reading)
     clean, room = not detection.suspicious(data), options.room
     for number, entry in enumerate(entries):
-        try:
+        with reading.skipping(number, "an entry"):
             _take(reading, number, _raw(number, entry, clean, room), entry)
-        except ODD as why:
-            reading.skipped.append(Skipped(number, f"an entry that {unusable(why)}"))
     if rest is not None:
         _take_cut(reading, len(entries), rest, room)
-        cut_behind(reading.raws)
+        reading.mark_cut()
     return reading
 
 

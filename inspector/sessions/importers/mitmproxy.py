@@ -14,17 +14,7 @@ from typing import Any
 from inspector.sessions import traffic
 from inspector.sessions.importers.har import moment, since, socket_exchanges
 from inspector.sessions.intake import Room, unpack
-from inspector.sessions.recording import (
-    ODD,
-    FileReading,
-    Headers,
-    Options,
-    RawExchange,
-    Skipped,
-    UnreadableError,
-    cut_behind,
-    unusable,
-)
+from inspector.sessions.recording import FileReading, Headers, Options, RawExchange, Skipped, UnreadableError
 from loop_core.values import TransportEnd
 
 _FIRST = re.compile(
@@ -37,7 +27,7 @@ _DEPTH = 40
 _DIGITS = 12
 
 
-class _CutError(Exception):
+class _CutError(ValueError):
     """The file ends inside a value."""
 
 
@@ -52,15 +42,13 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     shaken: dict[str, dict[str, Any]] = {}
     try:
         for number, (start, stop) in enumerate(_flows(data)):
-            try:
+            with reading.skipping(number, "a flow"):
                 _take(reading, number, _value(data, start, stop, 0)[0], shaken, options.room)
-            except (*ODD, _CutError) as why:
-                reading.skipped.append(Skipped(number, f"a flow that {unusable(why)}"))
-    except (ValueError, _CutError) as why:
+    except ValueError as why:
         what = "cut inside" if isinstance(why, _CutError) else "damaged before"
         count = len(reading.raws) + len(reading.skipped)
         reading.notices.append(f"the file is {what} a flow ({why}); the part before it was read")
-        cut_behind(reading.raws)
+        reading.mark_cut()
         if not count:
             raise UnreadableError(f"mitmproxy flows, {what} the first one ({why}): expected a whole flow") from why
     return reading

@@ -16,16 +16,7 @@ from typing import Any
 from inspector.sessions import redact, traffic
 from inspector.sessions.importers.records import DUMP, complete, first_look, join_stream, texts_of_dumps, values_in
 from inspector.sessions.intake import unpack
-from inspector.sessions.recording import (
-    ODD,
-    FileReading,
-    Options,
-    RawExchange,
-    Skipped,
-    UnreadableError,
-    cut_behind,
-    unusable,
-)
+from inspector.sessions.recording import FileReading, Options, RawExchange, Skipped, UnreadableError
 from loop_core.values import TransportEnd
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.framing import Whole
@@ -142,11 +133,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
             begun = _cut_pair(entry, piece, options, reading) if where.endswith(_LAST) else None
             broken += _note_broken(reading, entry, where, begun)
             continue
-        try:
-            raw = _pair(entry, value, piece, options, reading)
-        except ODD as why:
-            raw = f"a pair that {unusable(why)}"
-        reading.add(entry, raw)
+        with reading.skipping(entry, "a pair"):
+            reading.add(entry, _pair(entry, value, piece, options, reading))
     if not reading.raws and (broken == len(reading.skipped)):
         where = (
             f"not valid JSON ({reading.skipped[0].why.partition('(')[2]}"
@@ -179,7 +167,7 @@ def _note_broken(reading: FileReading, entry: int, where: str, unfinished: RawEx
         read = "the part before it was read" if unfinished is None else "what there is was read"
         reading.notices.append(f"{place} is cut: expected a complete JSON object; {read}")
         reading.raws.extend([] if unfinished is None else [unfinished])
-        cut_behind(reading.raws)
+        reading.mark_cut()
     if unfinished is None:
         reading.skipped.append(Skipped(entry, f"not valid JSON ({place})"))
     return int(unfinished is None)

@@ -17,16 +17,7 @@ from typing import Any
 from inspector.sessions import traffic
 from inspector.sessions.importers.pairs import moment
 from inspector.sessions.intake import Room, too_large, unpack
-from inspector.sessions.recording import (
-    ODD,
-    FileReading,
-    Options,
-    RawExchange,
-    Skipped,
-    UnreadableError,
-    cut_behind,
-    unusable,
-)
+from inspector.sessions.recording import FileReading, Options, RawExchange, Skipped, UnreadableError
 from loop_core.values import TransportEnd
 
 _LISTS = ("interactions", "http_interactions")
@@ -60,15 +51,12 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         if not isinstance(value, dict) or not all(isinstance(value.get(name), dict) for name in _SIDES):
             reading.skipped.append(Skipped(entry, "an interaction without a request and a response"))
             continue
-        try:
+        with reading.skipping(entry, "an interaction"):
             if any(_PARSED in side for side in value.values()) and _REWRITTEN not in reading.notices:
                 reading.notices.append(_REWRITTEN)
-            raw = _raw(entry, value, room, visited_ids)
-        except ODD as why:
-            raw = f"an interaction that {unusable(why)}"
-        reading.add(entry, raw)
+            reading.add(entry, _raw(entry, value, room, visited_ids))
     if reading.error is not None:
-        cut_behind(reading.raws)
+        reading.mark_cut()
     return reading
 
 
