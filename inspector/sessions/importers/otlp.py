@@ -16,11 +16,9 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import otlp_files
-from inspector.sessions.importers.logfire_spans import whole_spans
-from inspector.sessions.importers.nested_spans import each_answer_once
 from inspector.sessions.importers.otlp_files import LOGS, SPANS, RecordPiece, records_in
 from inspector.sessions.importers.otlp_logs import answers_of, record_of, with_logs
-from inspector.sessions.importers.otlp_spans import attributes_of, span_of
+from inspector.sessions.importers.otlp_spans import attributes_of, each_answer_once, span_of, whole_spans
 from inspector.sessions.importers.records import Piece
 from inspector.sessions.importers.span_names import (
     SpanMessage,

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from inspector.sessions.importers.logfire_spans import INPUT, OUTPUT
 from inspector.sessions.importers.otlp_spans import (
     CHOICE,
     DETAILS,
+    INPUT,
+    OUTPUT,
     attributes_of,
     choice_message,
     content_of,
