@@ -235,7 +235,6 @@ NAMES_A_FORMAT: dict[str, str] = {
         "transcripts/__init__", "transcripts/provider_answers", "importers/codex", "importers/crush", "importers/roo",
         "importers/kimi", "importers/amp", "importers/pi", "importers/litellm",
         "importers/opencode", "transcripts/ending_rules", "importers/qwen",
-        "transcripts/litellm_answers",
         "importers/claude_code", "importers/claude_rows", "importers/gemini_cli", "importers/gemini_stream",
         "importers/har", "importers/otlp")},
 }

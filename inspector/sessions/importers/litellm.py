@@ -25,9 +25,8 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import pointer_at, text_of, usage_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
-from inspector.sessions.transcripts.litellm_answers import take_litellm
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
-from inspector.sessions.transcripts.provider_answers import take_provider_word
+from inspector.sessions.transcripts.provider_answers import take_litellm, take_provider_word
 from loop_core.values import At, Finding, Severity, ToolResultPart, Usage
 
 PACKED = ("messages", "response", "proxy_server_request")

@@ -25,9 +25,8 @@ from inspector.sessions.transcripts.chat_messages import (
     text_of,
     unanswered_call,
 )
-from inspector.sessions.transcripts.litellm_answers import take_litellm, take_litellm_end
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.provider_answers import take_provider_word
+from inspector.sessions.transcripts.provider_answers import take_litellm, take_litellm_end, take_provider_word
 from loop_core.values import At, ReasoningPart, TextPart, Usage
 
 COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)

@@ -33,9 +33,8 @@ from inspector.sessions.transcripts.chat_messages import (
     text_of,
     unanswered_call,
 )
-from inspector.sessions.transcripts.litellm_answers import take_litellm, take_litellm_end
 from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.provider_answers import take_provider_word
+from inspector.sessions.transcripts.provider_answers import take_litellm, take_litellm_end, take_provider_word
 from loop_core.values import At, TextPart
 
 FIELDS: Fields = {
