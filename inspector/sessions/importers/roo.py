@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import sibling
-from inspector.sessions.importers.cline_store import count_turns, is_own, state_of, take_unread_calls
+from inspector.sessions.importers import roo_store, sibling
 from inspector.sessions.importers.records import (
     compact_json,
     elements,
@@ -24,7 +23,6 @@ from inspector.sessions.importers.records import (
     number_records,
     object_beside,
 )
-from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
 from inspector.sessions.reasons import inferred_reason, recorder_reason, table_reason, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows
@@ -133,7 +131,7 @@ class _Reader(DialogueReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.session = os.path.basename(os.path.dirname(os.path.abspath(path)))
-        self.request: TaskRequest | None = None
+        self.request: roo_store.TaskRequest | None = None
         """The last request, until its answer is read."""
         self.number = 0
         self.model: str | None = None
@@ -147,8 +145,8 @@ class _Reader(DialogueReader):
 
     def read_task(self, rows: list[bytes], screen: bytes | None) -> FileReading:
         """Reads the messages, each answer with its request if the screen's rows have it."""
-        self.models = models_of(object_beside(self.path, "task_metadata.json"))
-        merged, unmatched = with_requests(rows, requests_of(screen))
+        self.models = roo_store.models_of(object_beside(self.path, "task_metadata.json"))
+        merged, unmatched = roo_store.with_requests(rows, roo_store.requests_of(screen))
         if unmatched:
             self.reading.notices.append(
                 f"{SCREEN}: its {unmatched:,} requests cannot be matched with its answers; their usage is left out")
@@ -162,7 +160,7 @@ class _Reader(DialogueReader):
     def read_store(self, rows: list[bytes]) -> FileReading:
         """Reads the messages of a session of Cline's SDK."""
         name = os.path.basename(self.path)
-        state = state_of(object_beside(self.path, f"{name.removesuffix(STORE)}.json"))
+        state = roo_store.state_of(object_beside(self.path, f"{name.removesuffix(STORE)}.json"))
         if state and name.endswith(STORE):
             self.reading.notices.append(f"the session was left in the state {state[:40]!r}")
         return self.read_records(number_records(rows, cut=True))
@@ -174,7 +172,7 @@ class _Reader(DialogueReader):
         value, role, self.number = line.value, line.value.get("role"), line.number
         if role == "request":
             self._add_empty_answer(line.number)
-            self.request = TaskRequest.of(value)
+            self.request = roo_store.TaskRequest.of(value)
             return self.here
         # Roo keeps such messages in the file but no longer sends them; the model had seen them when it answered.
         if "condenseParent" in value or "truncationParent" in value:
@@ -201,7 +199,7 @@ class _Reader(DialogueReader):
         self.model = found[1] if found is not None else self.model  # only messages with environment details name it
         message = DETAILS.sub("", text).strip()
         if message:
-            own = is_own(line.value) or (OWN.match(message) is not None and not TYPED.search(message))
+            own = roo_store.is_own(line.value) or (OWN.match(message) is not None and not TYPED.search(message))
             self.turns += [] if own else [[]]
             self.user(line.number, message, own=own)
 
@@ -233,7 +231,7 @@ class _Reader(DialogueReader):
         if isinstance(value.get("reasoning_content"), str):
             answer.add_thought(value["reasoning_content"])
         take_blocks(answer, value.get("content"), line, at, "content")
-        take_unread_calls(answer, value, at)
+        roo_store.take_unread_calls(answer, value, at)
         metrics = object_of(value.get("metrics"))
         answer.usage = _usage(metrics)
         self.turns[-1].append((answer, metrics))
@@ -246,7 +244,7 @@ class _Reader(DialogueReader):
         if note is not None:
             _take_note(answer, note, at)
 
-    def _stop_reason(self, answer: TranscriptAnswer, request: TaskRequest, at: At) -> StopReason | None:
+    def _stop_reason(self, answer: TranscriptAnswer, request: roo_store.TaskRequest, at: At) -> StopReason | None:
         """The stop reason by the agent's word for an early end of the request; None if there is none."""
         if request.failure:
             answer.findings.append(Finding("transcript.stream_failed", Severity.INFO,
@@ -282,7 +280,7 @@ class _Reader(DialogueReader):
     def settle(self) -> None:
         """Marks calls that the agent could not parse as malformed and not run; then infers other ends."""
         self._add_empty_answer(self.number + 1)
-        count_turns(self.turns)
+        roo_store.count_turns(self.turns)
         for answer in self.answers:
             _reject(answer)
         for answer in self.completed:
@@ -349,7 +347,7 @@ def _screen_messages(screen: bytes) -> Iterator[bytes]:
     """
     blocks: list[dict[str, str]] = []
     first = True
-    requests = {request.ts: request for request in requests_of(screen)}
+    requests = {request.ts: request for request in roo_store.requests_of(screen)}
     for piece in elements(screen):
         value = object_of(first_look(piece).first)
         kind, text, at = value.get("say") or value.get("ask"), value.get("text"), value.get("ts")
