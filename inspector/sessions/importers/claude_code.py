@@ -21,7 +21,7 @@ from inspector.sessions.importers.records import first_look, first_value, list_p
 from inspector.sessions.reasons import INFERRED, RECORDER
 from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError, below_file
 from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, early_usage
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.ending_rules import provider_stop
 from inspector.sessions.transcripts.member_values import object_of, objects_of, text_or_none
 from loop_core.values import At, Evidence, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall
@@ -148,7 +148,7 @@ class _Session(TranscriptReader):
         """Sets the stop reasons, by the provider's word if a row has it, else by inference."""
         caps = frozenset(self.caps)
         for answer in self.answers:
-            early_usage(answer)
+            claude_rows.early_usage(answer)
             answer.stop = answer.stop or provider_stop(answer, caps, STOP_REASONS)
         super().settle()
 

@@ -14,12 +14,11 @@ from inspector.sessions.transcripts.answer import (
     TranscriptAnswer,
     TranscriptLine,
     content_text,
-    early_usage,
     store_result,
 )
 from inspector.sessions.transcripts.member_values import number_of, object_of, text_or_none
 from inspector.sessions.wordings import interruption, interruption_in
-from loop_core.values import At, ToolCall, ToolResultPart, Usage
+from loop_core.values import At, Finding, Severity, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS
 from loop_core.wire.failures import PASSING
 
@@ -52,6 +51,9 @@ ABORTED = re.compile(r"API Error:? *\(?Request was aborted")
 """Matches Claude Code's row if the user stopped a request before any output."""
 _LASTING = frozenset(word for word, row in STOP_REASONS.items() if row.stop not in PASSING)
 """The stop words for a cut or a filter, which a later row does not replace."""
+_CHARS_A_TOKEN = 8
+"""The largest believable number of characters per token, twice the usual number. A token count that gives more was
+written before the answer ended."""
 _STATUS = re.compile(r"API Error:?\s*(?:\(?([1-5][0-9]{2})\b)?")
 
 
@@ -204,3 +206,19 @@ def retry_note(row: dict[str, Any]) -> str:
     reason = " ".join(str(word) for word in words if isinstance(word, (str, int))) or "no reason given"
     attempt = row.get("retryAttempt")
     return f"{reason[:200]} (attempt {attempt})" if type(attempt) is int else reason[:200]
+
+
+def early_usage(answer: TranscriptAnswer) -> None:
+    """Removes an output token count that was written before the answer was complete, and reports that."""
+    usage = answer.usage
+    if usage is None or usage.output_tokens is None or answer.word is not None:
+        return
+    size = sum(len((part.arguments if type(part) is ToolCall else getattr(part, "text", "")) or "")
+               for part in answer.parts)
+    # Claude Code writes a row per block while the answer streams; the count in an early row is the one of
+    # `message_start`.
+    if size > _CHARS_A_TOKEN * usage.output_tokens:
+        message = (f"the count of {usage.output_tokens:,} output tokens was recorded before the answer was whole "
+                   f"({size:,} characters): it is left out")
+        answer.findings.append(Finding("transcript.early_usage", Severity.INFO, message, answer.word_at))
+        answer.usage = usage._replace(output_tokens=None)

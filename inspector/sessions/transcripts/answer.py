@@ -383,24 +383,3 @@ def content_text(content: Any) -> str:
         return ""
     return "\n".join(block["text"] if isinstance(block.get("text"), str) else f"[{block.get('type')}]"
                      for block in content if isinstance(block, dict))
-
-
-def early_usage(answer: TranscriptAnswer) -> None:
-    """Removes an output token count that was written before the answer was complete, and reports that."""
-    usage = answer.usage
-    if usage is None or usage.output_tokens is None or answer.word is not None:
-        return
-    size = sum(len((part.arguments if type(part) is ToolCall else getattr(part, "text", "")) or "")
-               for part in answer.parts)
-    # Claude Code writes a row per block while the answer streams; the count in an early row is the one of
-    # `message_start`.
-    if size > _CHARS_A_TOKEN * usage.output_tokens:
-        message = (f"the count of {usage.output_tokens:,} output tokens was recorded before the answer was whole "
-                   f"({size:,} characters): it is left out")
-        answer.findings.append(Finding("transcript.early_usage", Severity.INFO, message, answer.word_at))
-        answer.usage = usage._replace(output_tokens=None)
-
-
-_CHARS_A_TOKEN = 8
-"""The largest believable number of characters per token, twice the usual number. A token count that gives more was
-written before the answer ended."""
