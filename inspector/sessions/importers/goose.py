@@ -125,7 +125,6 @@ class _Reader(ChatTableReader):
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
-        self.model: str | None = None
         self.written: Any = None
         """The time at which the last row of an answer was written."""
 

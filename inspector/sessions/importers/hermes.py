@@ -137,10 +137,6 @@ class _Reader(ChatTableReader):
     created = "timestamp"
     json_columns = frozenset({"tool_calls"})
 
-    def __init__(self, path: str, options: Options) -> None:
-        super().__init__(path, options)
-        self.model: str | None = None
-
     def open_session(self, value: dict[str, Any]) -> None:
         self.model = text_or_none(value.get("model"))
 

@@ -134,7 +134,6 @@ class _Reader(DialogueReader):
         self.request: roo_store.TaskRequest | None = None
         """The last request, until its answer is read."""
         self.number = 0
-        self.model: str | None = None
         self.sent_back = False
         """Whether the last message of the user holds the result of a tool as text."""
         self.models: list[tuple[float, str]] = []

@@ -1,9 +1,8 @@
 """Transcripts of agents: their own rows in place of the provider's bytes.
 
-This package is shared by the importers of such files (`inspector.sessions.importers`). It has the records of a file
-(`TranscriptRows`, or `TranscriptLines` for lines) and the reader that makes exchanges of them (`TranscriptReader`).
-`answer` has an answer with the rows before it, `ending_rules` the rules for an end without a stop word. An exchange
-that was made here names its `recorder`. A record that is cut, broken, repeated or unknown is counted and reported.
+This package has what the importers of such files share: a file's records (`TranscriptRows`, `TranscriptLines`) and the
+reader that makes exchanges of them (`TranscriptReader`). An exchange that was made here names its `recorder`. A record
+that is cut, broken, repeated or unknown is counted and reported.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class TranscriptRows:
     that are not lines have another `unit`, such as the row of a database or the element of a list.
     """
 
-    unit = "line"
+    unit: str
     """The word for a record, before its number."""
     path: str | None = None
     """The path of the file, if its records can be read again from the file; else None."""
@@ -58,9 +57,7 @@ class TranscriptRows:
     """The offset of the current record in the file."""
 
     def __init__(self, pieces: Iterable[RecordPiece], fields: Fields, unit: str = "line") -> None:
-        self._pieces = pieces
-        self._fields = fields
-        self.unit = unit
+        self._pieces, self._fields, self.unit = pieces, fields, unit
         self._damaged: list[str] = []
         self._expected: set[tuple[object, ...]] = set()
         """The combinations of member types that are as expected; nearly all rows have one of a few."""
@@ -211,15 +208,13 @@ class TranscriptReader:
     several_apis: ClassVar[bool] = False
     """Whether one file may hold answers of several wire formats."""
     unit: str = "line"
-    """The word for a record before its number: `line`, or `message` in a file that is a list, `row` in a database. It
-    is passed to `TranscriptRows` and to each `InterimRow`."""
+    """The word for a record before its number: `line`, or `message` in a file that is a list, `row` in a database."""
     reread: ClassVar[int] = 0
     """The number of last rows of a growing file that are read again, because later rows decide their meaning."""
     words: ClassVar[str] = ""
     """The notice about the origin of the format's stop reasons; empty for no notice."""
     steered: ClassVar[bool] = False
     """Whether a text of the user beside tool results belongs to the current turn."""
-
     assumed_api: ClassVar[str] = "openai_chat"
     """The wire format of the file's answers if nothing in the file names one; no fact of the transcript depends on it.
     Only the id, since importing the package of the format would slow down all transcripts."""
@@ -235,6 +230,7 @@ class TranscriptReader:
         """The name of the agent that wrote the file; most formats have one writer and the same name."""
         self.reading = FileReading()
         self.answers: list[TranscriptAnswer] = []
+        self.model: str | None = None
         self.places: dict[str, TreePlace] = {}
         """Id of a row -> the place after the row, at which the rows below it begin."""
         self.remarks: Counter[str] = Counter()
@@ -260,9 +256,7 @@ class TranscriptReader:
     def read_records(self, pieces: Iterable[RecordPiece]) -> FileReading:
         """Reads every answer among records that are not lines: elements of a list, rows of a database."""
         rows = TranscriptRows(pieces, self.fields, self.unit)
-        if self.options.growth is not None:
-            return self.options.growth(self, rows)
-        return self.read_rows(rows)
+        return self.read_rows(rows) if self.options.growth is None else self.options.growth(self, rows)
 
     def read_rows(self, lines: TranscriptRows) -> FileReading:
         """Reads every answer in the records of a file."""

@@ -131,7 +131,6 @@ class ChatReader(TranscriptReader):
         self.last = TreePlace(None)
         self.lanes: dict[str, TreePlace] = {}
         """Lane (a session or an agent) -> the lane's last place."""
-        self.model: str | None = None
         self.cap: int | None = None
         """The output cap that the file states for all its requests."""
         self.title = self.session_id = self.parent_id = ""
