@@ -13,25 +13,8 @@ from typing import Any
 
 from aiohttp import web
 
-from inspector.provider import frames
+from inspector.provider import connection, frames
 from inspector.provider.checks import check, match_json, members_in_path, stop_strings
-from inspector.provider.connection import (
-    ANY,
-    DOUBLE_VERSION,
-    AnsweredRequest,
-    api_of,
-    count_request,
-    counting_format,
-    format_of,
-    is_array_path,
-    polled_response,
-    public_headers,
-    public_path,
-    read_body,
-    send,
-    story_for,
-    with_previous,
-)
 from inspector.provider.hosts import UNKNOWN_HOST, is_own_host
 from inspector.provider.place import locate, read_mark
 from inspector.provider.reply import Reply, refusal, reply_at, request_tokens, stored_reply, with_request_id
@@ -45,7 +28,6 @@ from loop_core.wire.servers import OLLAMA
 from loop_core.wire.serving import DATE, MADE
 
 MOST_BYTES = 64 * 1024 * 1024
-"""The largest size of a request in bytes."""
 CACHED_REPLIES = 64
 """The largest number of encoded replies that are cached for repeated requests."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -58,7 +40,7 @@ def application(
     *,
     profile: str | None = None,
     pace: float = 1.0,
-    observer: Callable[[AnsweredRequest], None],
+    observer: Callable[[connection.AnsweredRequest], None],
     cors: str | None = None,
 ) -> web.Application:
     """An application that serves these scenarios.
@@ -86,8 +68,7 @@ def application(
 
 @web.middleware
 async def _refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuses a request for another host. Otherwise a page whose name was rebound to this machine could read the
-    answers."""
+    """Refuses a request for another host, since a page of a name that was rebound could read the answers."""
     if is_own_host(request.headers.getall("host", ())):
         return await handler(request)
     status, why = UNKNOWN_HOST
@@ -119,10 +100,9 @@ METHODS = "GET, POST, OPTIONS"
 
 
 class _Handlers:
-    """The handlers of all paths, and the data that they share."""
-
     def __init__(
-        self, stories: tuple[Story, ...], profile: str | None, pace: float, observer: Callable[[AnsweredRequest], None]
+        self, stories: tuple[Story, ...], profile: str | None, pace: float,
+        observer: Callable[[connection.AnsweredRequest], None],
     ) -> None:
         self.stories, self.profile, self.pace = stories, profile, pace
         self._seeds = [story.seed for story in stories]
@@ -133,37 +113,32 @@ class _Handlers:
     # -- lists -------------------------------------------------------------------------------------------------------
 
     async def greet(self, http: web.Request) -> web.StreamResponse:
-        """Answers with the list of served scenarios."""
         names = "\n".join(f"{story.name}: {story.story}" for story in self.stories)
         return web.Response(text=f"The scripted provider of Loop Inspector.\n\n{names}\n")
 
     async def tags(self, http: web.Request) -> web.StreamResponse:
-        """The scenarios as Ollama's models."""
         return web.json_response(ollama_tags(self.stories))
 
     async def version(self, http: web.Request) -> web.StreamResponse:
-        """The version of Ollama's server."""
         return web.json_response({"version": OLLAMA_VERSION})
 
     async def show(self, http: web.Request) -> web.StreamResponse:
-        """One scenario as Ollama's model."""
         try:
-            body = read_body(await http.read())
+            body = connection.read_body(await http.read())
             name = body.get("model") or body.get("name")
             if not isinstance(name, str):
                 raise RequestError("model: expected string, and it is missing")
-            story = story_for(self.stories, Request(OLLAMA, model=name))
+            story = connection.story_for(self.stories, Request(OLLAMA, model=name))
         except CallerError as why:
             return await self._send(http, OLLAMA, _error(OLLAMA, why))
         return web.json_response(ollama_model(story))
 
     async def models(self, http: web.Request) -> web.StreamResponse:
-        """The scenarios as models."""
-        return await self._document(http, format_of(http.raw_path, http.headers), models_document(self.stories))
+        api = connection.format_of(http.raw_path, http.headers)
+        return await self._document(http, api, models_document(self.stories))
 
     async def model(self, http: web.Request) -> web.StreamResponse:
-        """One scenario as a model."""
-        name, api = http.match_info["name"], format_of(http.raw_path, http.headers)
+        name, api = http.match_info["name"], connection.format_of(http.raw_path, http.headers)
         story = next((story for story in self.stories if story.name == name), None)
         if story is None:
             why = RequestError(f"no scenario is called {name[:80]!r}", 404, code="model_not_found")
@@ -176,8 +151,8 @@ class _Handlers:
 
     async def refuse_path(self, http: web.Request) -> web.StreamResponse:
         """Answers requests to unknown paths, with any method."""
-        path, api = http.raw_path, format_of(http.raw_path, http.headers)
-        masked_path, doubled = public_path(path), DOUBLE_VERSION.search(path)
+        path, api = http.raw_path, connection.format_of(http.raw_path, http.headers)
+        masked_path, doubled = connection.public_path(path), connection.DOUBLE_VERSION.search(path)
         why = f"nothing is served under {masked_path}"
         if doubled:
             why += f": /{doubled[1]} stands twice, so the base URL has one too many"
@@ -190,22 +165,22 @@ class _Handlers:
     async def answer(self, http: web.Request) -> web.StreamResponse:
         """The answer to one request of any format."""
         path = http.raw_path
-        counting_api = None if DOUBLE_VERSION.search(path) else counting_format(path)
+        counting_api = None if connection.DOUBLE_VERSION.search(path) else connection.counting_format(path)
         # A request that counts tokens does not advance the scenario.
         if counting_api is not None:
             return await self._count_tokens(http, counting_api)
-        api = api_of(path)
-        if api is None or polled_response(path) is not None or DOUBLE_VERSION.search(path):
+        api = connection.api_of(path)
+        if api is None or connection.polled_response(path) is not None or connection.DOUBLE_VERSION.search(path):
             return await self.refuse_path(http)
         request, story, body = Request(api), "", None
         sent = await http.read()
         try:
-            body = read_body(sent)
+            body = connection.read_body(sent)
             check(api, body, optional=members_in_path(path), path=path)
-            request = with_previous(wire(api).read_request(body, path), body)
-            found = story_for(self.stories, request)
+            request = connection.with_previous(wire(api).read_request(body, path), body)
+            found = connection.story_for(self.stories, request)
             story = found.name
-            reply = self._reply(found, request, request.stream and is_array_path(api, path))
+            reply = self._reply(found, request, request.stream and connection.is_array_path(api, path))
         except CallerError as why:
             reply = _error(api, why)
             self._note(http, api, body, request, story, reply, str(why))
@@ -219,17 +194,17 @@ class _Handlers:
     async def _count_tokens(self, http: web.Request, api: str) -> web.StreamResponse:
         sent = await http.read()
         try:
-            request, document = count_request(api, read_body(sent), http.raw_path)
+            request, document = connection.count_request(api, connection.read_body(sent), http.raw_path)
             if request.model is not None:
-                story_for(self.stories, request)
+                connection.story_for(self.stories, request)
         except CallerError as why:
             return await self._send(http, api, _error(api, why), sent)
         return await self._document(http, api, document(request_tokens(request)), sent)
 
     async def poll(self, http: web.Request) -> web.StreamResponse:
         """Answers with a stored response that was made before, in the background or not, always complete."""
-        api, ident = polled_response(http.path) or (ANY, "")
-        mark = None if DOUBLE_VERSION.search(http.raw_path) else read_mark(ident)
+        api, ident = connection.polled_response(http.path) or (connection.ANY, "")
+        mark = None if connection.DOUBLE_VERSION.search(http.raw_path) else read_mark(ident)
         story = next((story for story in self.stories if mark is not None and story.name == mark.story), None)
         if mark is None or story is None or mark.place.answer >= len(story.answers):
             return await self.refuse_path(http)
@@ -245,10 +220,10 @@ class _Handlers:
         return await self._send(http, api, reply, body)
 
     async def _send(self, http: web.Request, api: str, reply: Reply, body: bytes = b"") -> web.StreamResponse:
-        if reply.status >= 400 and is_array_path(api, http.raw_path):
+        if reply.status >= 400 and connection.is_array_path(api, http.raw_path):
             reply = replace(reply, frames=(b"[" + b"".join(reply.frames) + b"]",))  # as where streams are arrays
-        named = with_request_id(api, reply, *self._seeds, http.method, public_path(http.raw_path), body)
-        return await send(http, named, self.pace)
+        named = with_request_id(api, reply, *self._seeds, http.method, connection.public_path(http.raw_path), body)
+        return await connection.send(http, named, self.pace)
 
     def _reply(self, story: Story, request: Request, array: bool) -> Reply:
         """The reply to a request; equal replies are encoded once and cached."""
@@ -282,13 +257,12 @@ class _Handlers:
     def _note(
         self, http: web.Request, api: str, body: Any, request: Request, story: str, reply: Reply, error: str = ""
     ) -> None:
-        self._observer(AnsweredRequest(
-            api, public_path(http.raw_path), public_headers(http.headers), body, request, story, reply.status,
-            reply.place, reply.segment, reply.tokens, reply.end, reply.faults, error))
+        self._observer(connection.AnsweredRequest(
+            api, connection.public_path(http.raw_path), connection.public_headers(http.headers), body, request, story,
+            reply.status, reply.place, reply.segment, reply.tokens, reply.end, reply.faults, error))
 
 
 def _error(api: str, why: CallerError) -> Reply:
-    """The reply for an error."""
     error = why if isinstance(why, RequestError) else RequestError(str(why))
     return refusal(api, error.status, str(error), code=error.code, param=error.param)
 

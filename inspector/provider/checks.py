@@ -57,18 +57,13 @@ class Flaw(StrEnum):
     MISSING = "missing"
     TYPE = "type"
     VALUE = "value"
-    """The value is not one of the possible values."""
     LOW = "low"
     HIGH = "high"
     EMPTY = "empty"
-    """The list has too few elements."""
     LONG = "long"
-    """The list has too many elements."""
     UNKNOWN = "unknown"
-    """The format has no member of this name."""
     UNSERVED = "unserved"
-    """The member asks for something that a scripted answer cannot give. The request is refused, and never partly
-    ignored."""
+    """The member asks for something that a scripted answer cannot give, so the request is refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,6 @@ class AnsweredRequest:
     headers: Mapping[str, str]
     """Lower-case name of a header -> its value, without secret headers."""
     body: Any
-    """The JSON body of the request."""
     request: Request
     """The request in the form that all wire formats share."""
     scenario: str = ""
@@ -189,8 +188,7 @@ def count_request(api: str, body: Mapping[str, Any], path: str) -> tuple[Request
 
 
 ARRIVAL = 0.02
-"""The number of seconds to wait before a connection is reset. A reset discards bytes that are still on their way, so
-these need time to arrive."""
+"""Seconds before a connection is reset. A reset discards bytes that are still on their way."""
 _LINGER = struct.pack("ii", 1, 0)  # on, 0 s: closing sends a reset at once in place of a FIN (socket(7), SO_LINGER)
 
 

@@ -169,7 +169,6 @@ def _by_api(entries: Sequence[TableEntry], width: int) -> list[Line]:
 
 
 def _stack_row(row: Sequence[Line], beneath: Sequence[Line], width: int) -> list[Line]:
-    """One row below its name and raw word."""
     name, raw, way, call, decision = row
     below = [join_groups([way, call, decision])] if way else []
     return [*wrap_line((*name, Span("  "), *raw), width), *_lines_below([*below, *beneath], width)]
@@ -184,12 +183,10 @@ def reason(row: TableRow) -> Line:
 
 
 def _blind_line(row: TableRow) -> Line:
-    """The reason why nothing shows that the answer was cut."""
     return (Span("blind: ", Tone.ERROR), Span(row.blind)) if isinstance(row, DialectRow) and row.blind else ()
 
 
 def _sign_line(row: TableRow, line: Line, differ: Line) -> Line:
-    """The signs beside the stop word, and the libraries that differ."""
     if not isinstance(row, DialectRow):
         return ()
     plain_word = deciding_rules(row) in ("stop reasons", "absent")
@@ -274,7 +271,6 @@ LIST_COLUMNS: tuple[tuple[Column[TableRow], range], ...] = (
 RANKS = (3, 2, 1, 0)
 """The ranks of the lists, the widest first."""
 LEAST = 8
-"""The least width of a column, in columns of the screen."""
 
 
 class ColumnLayout(NamedTuple):

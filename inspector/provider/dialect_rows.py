@@ -111,7 +111,6 @@ class DialectRow:
     play: PlayedScenario
     run: Replay
     pieces: tuple[bytes, ...]
-    """The body in the pieces in which it was sent."""
     call: CallState
     losses: tuple[str, ...]
     """The model's output that the bytes do not contain, in words."""
@@ -172,8 +171,7 @@ def rows(
     dialects: Sequence[Dialect] = DIALECTS,
     settings: Settings | None = None,
 ) -> tuple[TableRow, ...]:
-    """One row per dialect, in the order of the table. None stands for the scenario's own budget and for the default
-    settings."""
+    """One row per dialect, in the order of the table; by default with the scenario's own budget."""
     settings = settings or Settings()
     return tuple(_table_row(dialect, play(scenario, budget, dialect.free_thinking), settings) for dialect in dialects)
 
@@ -268,7 +266,6 @@ RUN_HELD = "run held call"
 
 
 def _decision(run: Replay, play: PlayedScenario) -> tuple[str, bool]:
-    """The decision about the response, and whether a call that the strict gate holds is run."""
     steps = run.trace.steps
     # The first decision counts, since later ones concern answers that this row does not have.
     at = next(index for index, step in enumerate(steps) if step.state is State.EVALUATE_STOP)

@@ -47,7 +47,6 @@ class Dialect:
     title: str = ""
     """The difference between the dialect and its format, in words."""
     source: str = ""
-    """The source of the difference."""
     says: Says = field(default_factory=dict)
     """Way in which an answer ends -> its spelling, if the dialect differs from its format."""
     call_form: CutCallForm | None = None
@@ -207,8 +206,7 @@ OTHERS: tuple[Dialect, ...] = (
 
 
 def _rows(api: str) -> Iterator[Dialect]:
-    """The rows of a format: its own server as the format describes it, what its whole bodies do to a cut call, and the
-    other servers."""
+    """The rows of a format: its own server, what its whole bodies do to a cut call, and the other servers."""
     own = wire(api).serving.own
     yield Dialect(api, own.profile, title=own.title, source=own.source, model=own.model)
     yield from (row for row in OTHERS if row.api == api)
@@ -283,8 +281,7 @@ PEER_WORDS: Mapping[tuple[str, str], PeerWords] = {
     ("vllm", "error"): ("stop", "other", "none", "error"),
     ("openrouter", "error"): ("stop", "error", "error", "error"),
 }
-"""Profile and native word -> the word of each library. The words for a whole format are in the format's package
-(`Serving.peers`)."""
+"""Profile and native word -> the word of each library. Those of a whole format are in `Serving.peers`."""
 
 
 class Peer(NamedTuple):
@@ -296,8 +293,7 @@ class Peer(NamedTuple):
     agrees: bool
     """Whether the library's word means the same as our effective reason."""
     looser: bool
-    """Whether the library takes an answer for finished that we do not. A loop that trusts the library then continues,
-    or runs a cut call."""
+    """Whether the library takes an answer for finished that we do not, so that a loop may run a cut call."""
 
 
 def peers(api: str, profile: str, raw: str | None, failed: bool, calls: bool, ours: Stop) -> tuple[Peer, ...]:

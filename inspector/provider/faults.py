@@ -29,7 +29,6 @@ class Layer(StrEnum):
     WORDS = "words"
     """The words about the end of the answer."""
     FRAMES = "frames"
-    """The bytes of the frames."""
     SENDING = "sending"
     """Whether and when the frames are sent."""
 
@@ -70,11 +69,9 @@ class Fault:
     does: str
     change: Change
     example: Any = True
-    """A value of the fault's argument, as an example."""
     base: str = "text"
     """The answer of the example: `text`, or one with a call."""
     cap: int | None = 400
-    """The cap of the example's request."""
     when: Kind | None = Kind.FIRST
     """The kind of request at which the example applies the fault; None: at every request."""
     ends: str = "completed"
@@ -317,7 +314,6 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
           lambda draft, value: replace(draft, refusal=value), {"times": 2, "retry_after": 0.0, "status": 429},
           stop_word=_TRUE),
 )}
-"""Name of a fault -> the fault."""
 
 
 def stop_word_of(story: Story) -> StopWord:

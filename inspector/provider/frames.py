@@ -23,7 +23,6 @@ JSON = "application/json"
 
 
 def _by_lines(api: str) -> bool:
-    """Whether each value of a stream is a line."""
     return wire(api).decoder.object_framing is not Whole
 
 
@@ -94,7 +93,6 @@ def without_text(api: str, frame: bytes) -> bytes | None:
 
 
 def _text_holder(api: str, name: str | None, value: Event) -> tuple[Event, str] | None:
-    """The object that holds a delta's text, and the key of the text."""
     try:
         holder, key = wire(api).serving.text(name, value)
     except (KeyError, IndexError, TypeError):

@@ -45,8 +45,7 @@ LOG_PERIOD = 60.0
 """The number of seconds between two lines of the same kind."""
 NO_ROOM_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 MALFORMED, FAILED, CROWDED = "malformed", "failed", "crowded"
-"""The kinds of messages: a malformed request, a request that could not be answered, and no room for a further
-connection."""
+"""The kinds of messages: a malformed request, one without an answer, no room for a further connection."""
 
 
 class ProblemLog:

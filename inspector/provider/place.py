@@ -46,7 +46,6 @@ class StoryPlace:
     """The indices of the answer's calls that the history has whole."""
     kind: Kind = Kind.FIRST
     anchor: str = ""
-    """The words that the client asks to repeat first."""
     prefill: str = ""
     """The text at the end of the request that the answer is to continue."""
     asks: int = 0
@@ -178,8 +177,7 @@ def _is_silent(story: Story, place: StoryPlace, message: Message) -> bool:
 
 
 def _is_engine_message(message: Message) -> bool:
-    """Whether a message of our engine asks for more. In formats whose roles alternate it is the last text of the user's
-    message."""
+    """Whether a message of our engine asks for more; it may be the last text of the user's message."""
     last = message._replace(parts=tuple([part for part in message.parts if type(part) is TextPart][-1:]))
     return any(is_hint(each) or is_repair(each) or is_nudge(each) for each in (message, last))
 
@@ -226,8 +224,7 @@ def _is_whole(call: ToolCall, intended: ToolCall, was_run: bool) -> bool:
 
 
 def _is_rest(part: Any, whole: Any) -> bool:
-    """Whether a value may be the rest of another one after a cut: nothing, or fewer characters, digits, elements or
-    members."""
+    """Whether a value may be the rest of another one after a cut: nothing, or the beginning of it."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(name in whole and _is_rest(value, whole[name]) for name, value in part.items())
     if isinstance(part, list) and isinstance(whole, list):
@@ -325,8 +322,7 @@ class Sending:
     slow: float = 0.0
     """The number of seconds before every frame."""
     stall: tuple[int, float] | None = None
-    """The frame before which the server is silent, and the seconds after which it closes the connection; None: no
-    silence."""
+    """The frame before which the server is silent, and the seconds until it closes the connection."""
     reset: int | None = None
     """The frame within which the connection is reset; None: no reset."""
     drop: int | None = None
@@ -347,7 +343,6 @@ class Draft:
     parts: tuple[ResponsePart, ...]
     """The parts that are still to be sent."""
     prefix: str = ""
-    """The text that the answer repeats before it continues."""
     cap: int | None = None
     """The largest number of tokens of the answer; None: no cap."""
     ident: str = ""
@@ -358,7 +353,6 @@ class Draft:
     play: PlayedScenario | None = None
     """The part of the answer that is sent; None until it is computed."""
     spelling: Spelling | None = None
-    """The spelling of the answer's end."""
     manner: Manner = field(default_factory=Manner)
     frames: tuple[bytes, ...] = ()
     status: int = 200

@@ -186,7 +186,6 @@ class _Lines:
         self.of: dict[Place, int] = {}
 
     def error(self, place: Place, why: str) -> CallerError:
-        """The error about a place, with the line of the nearest place that is in the file."""
         nearest = place
         while nearest and nearest not in self.of:
             nearest = nearest[:-1]
@@ -287,7 +286,6 @@ def _refuse_wild(text: str, name: str) -> None:
 
 
 def _value(node: Any, place: Place, lines: _Lines) -> Any:
-    """The value of a node; records the lines of all values in it."""
     lines.of.setdefault(place, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         mapping: dict[str, Any] = {}
@@ -347,7 +345,6 @@ def check_story(value: Mapping[str, Any], lines: _Lines) -> Story:
 
 
 def _first(failure: ValidationError, value: Mapping[str, Any], lines: _Lines) -> CallerError:
-    """The first validation error of pydantic, in our words."""
     # messages have no links, and no content of the file
     errors = failure.errors(include_url=False, include_input=False)
     # the first one in the file, as an editor shows errors

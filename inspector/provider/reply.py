@@ -41,8 +41,7 @@ from loop_core.wire.serving import Moment, RequestRefusal
 UNLIMITED = 1_000_000_000
 """A budget that is so large that it cuts no answer."""
 SMALLEST, SIZES = 4, 21
-"""The least number of characters in a piece of a stream, and the number of possible sizes. The scenario's seed chooses
-a size from 4 to 24."""
+"""The least number of characters in a piece, and the number of sizes, of which the seed chooses one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -162,7 +161,6 @@ def dialect_for(api: str, stream: bool, name: str | None) -> Dialect:
 
 
 def _parts_left(answer: Intent, place: StoryPlace, request: Request) -> tuple[ResponsePart, ...]:
-    """The parts of the answer that are still to be sent."""
     open_calls = _calls(answer, place, request)
     choice = request.tool_choice
     only_calls = place.kind is Kind.REPAIR or choice == "any" or forced_tool(choice) is not None
@@ -183,7 +181,6 @@ def _calls(answer: Intent, place: StoryPlace, request: Request) -> tuple[ToolCal
 
 
 def _prefix_text(draft: Draft) -> tuple[ResponsePart, ...]:
-    """The parts with repeated text put before their text."""
     for at, part in enumerate(draft.parts):
         if draft.prefix and type(part) is TextPart:
             return (*draft.parts[:at], TextPart(draft.prefix + part.text), *draft.parts[at + 1 :])
@@ -228,7 +225,6 @@ def _play_answer(draft: Draft, story: Story, request: Request, number: int) -> D
 
 
 def _mark(story: Story, draft: Draft, play: PlayedScenario, number: int) -> PlaceMark:
-    """The mark for the place after this answer."""
     text = "".join(part.text for part in play.parts if type(part) is TextPart)
     begun = 0 if draft.parts == draft.answer.parts else draft.place.text_length
     text_length = min(len(draft.answer.text), begun + max(0, len(text) - len(draft.prefix)))

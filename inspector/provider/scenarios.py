@@ -116,10 +116,8 @@ class CutAnswer:
 
     parts: tuple[ResponsePart, ...]
     whole: bool
-    """Whether no part of the answer was left out."""
     cut_call: ToolCall | None
-    """The intended call whose arguments are cut; the last of `parts` is the call's beginning. None if no call is
-    cut."""
+    """The intended call whose arguments are cut, of which the last of `parts` is the beginning."""
     tokens: int
     thinking: int
     """The number of `tokens` that are thinking."""

@@ -155,7 +155,6 @@ class Provider:
     """The server's URL without a path."""
     stories: tuple[Story, ...]
     seen: list[AnsweredRequest]
-    """The requests, in the order in which they were answered."""
 
     @property
     def bases(self) -> Mapping[str, str]:

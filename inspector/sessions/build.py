@@ -142,13 +142,11 @@ def _mask_seam(exchanges: list[Exchange], before: int, after: int, counts: redac
 
 
 def _mask_in_text(exchange: Exchange, span: detection.CredentialSpan) -> Exchange:
-    """The exchange with a span of its response's text masked."""
     pieces = fact_pieces(exchange.body, exchange.api, exchange.response).get("text", [])
     return with_body(exchange, redact.mask_spans(exchange.body, sorted(piece_spans(pieces, span))))
 
 
 def _mask_in_request(exchange: Exchange, pieces: re.Pattern[str], names: Mapping[str, str]) -> Exchange:
-    """The exchange with the pieces of credentials masked in its request."""
 
     def clean(value: Any) -> Any:
         if isinstance(value, dict):

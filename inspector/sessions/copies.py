@@ -26,8 +26,7 @@ COPYING = frozenset({"claude-code", "atif", "qwen"})
 
 
 def is_spread(one: OpenedFile) -> bool:
-    """Whether a logger wrote one pair of request and response per file, so that a conversation extends over the files
-    of its folder."""
+    """Whether a logger wrote one pair per file, so that a conversation extends over the files of its folder."""
     source, found = one
     return source.format == "pairs" and len(found) == 1
 
@@ -160,7 +159,6 @@ def _time(key: str) -> str:
 
 
 def _shared_keys(files: Iterable[Iterable[str]]) -> set[str]:
-    """The keys of answers that are in more than one file."""
     firsts: dict[str, int] = {}
     return {key for at, keys in enumerate(files) for key in keys if firsts.setdefault(key, at) != at} - {""}
 
@@ -197,7 +195,6 @@ def _without_equal(opened: list[OpenedFile]) -> list[OpenedFile]:
 
 
 def _with_notice(one: OpenedFile, origins: Sequence[str]) -> OpenedFile:
-    """The file with a notice that other files have all of its answers."""
     source, found = one
     notice = f"{source.path}: every answer of this file is in {' and '.join(origins)} too, so its turns count twice"
     return replace(source, notices=(*source.notices, notice)), found

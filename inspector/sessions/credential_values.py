@@ -1,5 +1,4 @@
-"""Decides whether a value in the place of a credential is a credential: a random string or a password, not a
-placeholder or code."""
+"""Decides whether a value in the place of a credential is one, and not a placeholder or code."""
 
 from __future__ import annotations
 
@@ -77,8 +76,7 @@ def _case_changes(word: str) -> int:
 
 
 _STRUCTURE = r"\s*[,:\]}](?:[\s,:\[\]{}0-9.eE+-]|true|false|null|\\[nrt])*"
-"""Matches the JSON structure after a string that ends in `password=`. A mask in its place would make the JSON
-invalid."""
+"""Matches the structure after a string that ends in `password=`; a mask there would break the JSON."""
 
 NUMERAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
@@ -124,7 +122,6 @@ _PASSWORD = rf"(?i)(?:{any_of((*PASSWORDS, 'pass'))})$"
 
 
 def _is_credential(name: str, value: str, quoted: bool, after: int) -> bool:
-    """Whether a value is a credential, judged by the name before it."""
     return is_password(value, quoted, after) if re.search(_PASSWORD, name) else random_looking(value)
 
 

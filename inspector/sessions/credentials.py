@@ -22,8 +22,7 @@ ALPHABETS: Mapping[str, str] = {
     "p": "A-Za-z0-9%/+=_-",
     "U": "A-Z0-9",
 }
-"""Letter of a template -> the characters for which the letter stands, as in a character class of a regular
-expression."""
+"""Letter of a template -> the characters that it stands for, as in a class of a regular expression."""
 
 
 class Secret(NamedTuple):

@@ -67,8 +67,7 @@ OWN_SHAPES: tuple[tuple[str, str], ...] = (
     ("private key", r"Private-Lines: [0-9]{1,3}(?:\\+r)?(?:\\+n|\s)(?:[A-Za-z0-9+/=\s]|\\+[nr/])*"),
     ("API key", r"sk-[A-Za-z0-9_-]*[A-Za-z0-9]{20}[A-Za-z0-9_-]*"),
 )
-"""Name and pattern of each form that needs more than a template. Line ends may be escaped repeatedly, as for JSON in
-JSON."""
+"""Name and pattern of forms that need more than a template. Line ends may be escaped repeatedly."""
 
 _PREFIX = r"(?:[A-Za-z0-9]+[_.-]){0,6}"
 
@@ -82,8 +81,7 @@ _LOOSE = r"([^\s\"'\\,;<>(){}\[\]&]+)"
 _QUOTED = r"([^\"'\\\r\n]+)"
 
 VARIABLES: tuple[str, ...] = ("token", "key", "pat")
-"""Last words of an environment variable in capitals (`SLACK_TOKEN=…`) whose value is a credential if it looks
-random."""
+"""Last words of a variable in capitals (`SLACK_TOKEN=…`) whose value is a credential if it looks random."""
 
 
 CONTEXTS: tuple[tuple[str, str], ...] = (
@@ -119,8 +117,7 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
     ("parameter", r"(?i)[?&;]([\w.-]*(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt))"
                   r"()=([^&\s\"'\\#<>;]+)"),
 )
-"""Credentials that the text before them reveals: a kind of `TESTS`, and a pattern with the groups name, quote and
-value."""
+"""Credentials that the text before them reveals: a kind of `TESTS`, a pattern of name, quote and value."""
 
 
 def _compile(pattern: str, captures: bool = True, megabytes: int = 256) -> Any:
@@ -153,8 +150,7 @@ def _context_pattern() -> Any:
 
 @cache
 def _hint_pattern() -> Any:
-    """The pattern of the hints for forms and for contexts. Most texts contain no hint, and then the full patterns are
-    never compiled."""
+    """The pattern of the hints. Most texts contain none, and then the full patterns are never compiled."""
     tails: dict[str, list[str]] = {}  # forms with the same continuation share it, which saves 4 ms
     for form in FORMS:
         if _PIECE.match(form.template) is None:
@@ -197,15 +193,13 @@ def _hint(template: str) -> tuple[str, str]:
 
 
 def suspicious(data: str | bytes) -> bool:
-    """Whether a text may contain credentials; one search for a whole file, after which `redact.body` may be left
-    out."""
+    """Whether a text may contain credentials; if not, `redact.body` may be left out."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     return _hint_pattern().search(raw) is not None or ESCAPES.search(raw) is not None or any(_of_this_machine(raw))
 
 
 ESCAPES = re2.compile(rb"\\/|\\u00[2-7]")
-"""Matches JSON escapes of plain characters. A credential with such an escape is visible only in the unescaped
-string."""
+"""Matches JSON escapes of plain characters, which hide a credential from a search of the raw text."""
 
 
 def spans(data: bytes) -> list[CredentialSpan]:
@@ -292,7 +286,6 @@ VARIABLE = re.compile(r"(?:^|_)(?:(?:API)?KEY(?:_ID)?|TOKEN(?:_[A-Z]+)?|SECRET|P
 
 @cache
 def _environment() -> tuple[str, ...]:
-    """The values of this machine's own credential variables."""
     return tuple(sorted({value for name, value in os.environ.items()
                          if len(value) >= SHORTEST and VARIABLE.search(name) and not value.isdigit()}, key=len,
                          reverse=True))

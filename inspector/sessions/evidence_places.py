@@ -30,8 +30,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "judge.context_full": ("native.truncated", "usage.input_tokens"),
     "usage.reasoning": ("usage.reasoning_tokens",),
 }
-"""Rule of the judge -> the facts that the rule uses, by their names in provenance. Each format lists the rules of its
-decoder."""
+"""Rule of the judge -> the facts that it uses, by their names in provenance. Formats list their own."""
 
 
 @lru_cache(maxsize=8)  # several successive rules may concern one response
@@ -100,8 +99,7 @@ def _member(name: str) -> re.Pattern[bytes]:
 
 _SEARCHED_BYTES = 2_000
 _OPEN_OBJECT = re.compile(rb'(?<!\\)"(\w+)"\s*:\s*\{[^{}]*\Z')
-"""Matches the name of the innermost object that is still open at the end of a text, if no other member of that object
-is an object."""
+"""Matches the name of the innermost object that is still open at the end of a text."""
 
 
 def _value(raw: bytes) -> str | None:
@@ -113,7 +111,6 @@ def _value(raw: bytes) -> str | None:
 
 
 def _place_of_quote(exchange: Exchange, quote: FactQuote) -> At | None:
-    """The bytes of quoted characters, found in the pieces that form the text."""
     read, at = _readings(exchange), 0
     found: list[tuple[int, int, str]] = []
     for piece in read.of(quote.fact) if read is not None else ():

@@ -28,8 +28,7 @@ _SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "__pycache__", "node_module
 
 
 def files_of(paths: Sequence[str]) -> tuple[list[tuple[str, bool]], list[str]]:
-    """The files of paths and folders, each once, with whether it came from a folder; and why a folder could not be
-    listed."""
+    """The files of paths and folders, each once and with whether a folder has it; and the errors of folders."""
     shut: list[Skipped] = []
     found: dict[str, tuple[str, bool]] = {}
     for path in paths:
@@ -54,8 +53,7 @@ def is_session(path: str) -> bool:
 
 
 def files_below(path: str, skips: list[Skipped]) -> Iterator[str]:
-    """Every file below a folder, except version control and installed packages; `skips` receives what cannot be
-    opened."""
+    """Every file below a folder, except version control and packages; `skips` gets what cannot be opened."""
     def add_skip(why: OSError) -> None:
         skips.append(Skipped(len(skips), f"{why.filename}: cannot be read: {why.strerror}"))
 

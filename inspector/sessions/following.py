@@ -40,8 +40,7 @@ from inspector.sessions.transcripts import TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 
 _BLOCK = 4 << 20
-"""The size in bytes of a block with its own digest. Comparing one block takes 5 ms, comparing all of 100 MB takes 100
-ms."""
+"""The bytes of a block with its own digest. Comparing one takes 5 ms, comparing all of 100 MB 100 ms."""
 
 _RAW = attrgetter(*(field.name for field in fields(RawExchange)))
 
@@ -78,7 +77,6 @@ class FollowedFile:
         self._size = 0
         self._inode = 0
         self._digests: list[Any] = []
-        """The digest of each block that was read."""
         self._polls = 0
         self._records = RecordGrowth()
         self._exchanges_by_entry: dict[int, tuple[object, Exchange | UnbuiltExchange, redact.Counts]] = {}
@@ -237,8 +235,7 @@ REACH = 1 << 18
 LAST = 64
 """The number of records at the end of a database or list that may still be rewritten. Reading them again takes 2 ms."""
 LOOKS = 4
-"""The number of last polls whose changed records are read again each time, since a session may grow between records of
-other sessions."""
+"""The number of last polls whose changed records are read again, as a session may grow among others."""
 _SLOTS = tuple(field.name for field in fields(TranscriptAnswer))
 _ROWS = attrgetter("lines", "parts", "after", "next")
 """Gets the fields of an answer that grow with every row about the answer."""
@@ -336,18 +333,15 @@ class TranscriptGrowth:
 
 
 class RecordGrowth:
-    """A growing file of records, such as a database. All records are looked up each time, and changed ones are read
-    again."""
+    """A growing file of records, such as a database. All are looked up each time, changed ones read again."""
 
     def __init__(self) -> None:
         self._growth: TranscriptGrowth | None = None
         self._initial_state: object = None
         """The state of the reader before its first record, which depends on the file's content outside the records."""
         self._hashes: list[int] = []
-        """The hash of each record of the last poll."""
         self._same: deque[int] = deque(maxlen=LOOKS)
-        """For each of the last polls the number of records at the beginning that had not changed since the poll
-        before."""
+        """For each of the last polls the number of records at the beginning that had not changed."""
 
     def read(self, reader: TranscriptReader, rows: TranscriptRows) -> FileReading:
         """Reads every answer in records that are not lines, for `TranscriptReader.read_records`."""

@@ -56,8 +56,7 @@ class HistoryItem(NamedTuple):
 
 
 class History(NamedTuple):
-    """A request's history: its items after the leading system messages, and the nodes before each item and at the end.
-    """
+    """A request's history: the items after the leading system messages, and the nodes around each item."""
 
     items: tuple[HistoryItem, ...]
     nodes: tuple[int, ...]
@@ -70,8 +69,7 @@ class History(NamedTuple):
 
 
 def size_of(request: Request) -> tuple[int, int]:
-    """The size of a history that grows from one exchange to the next: the number of items, or the length of a prefilled
-    text."""
+    """The size of a history that grows with each exchange: its items, and the length of a prefilled text."""
     runs = [*_runs(request.messages[_leading(request.messages) :])]
     kind, last = runs[-1] if runs else (None, ())
     return len(runs), sum(len(message.text) for message in last) if kind is ItemKind.ASSISTANT else 0
@@ -93,8 +91,7 @@ class HistoryTree:
         self._keys: dict[Hashable, int] = {}
         self._seen: dict[tuple[Message, ...], int] = {}
         self._edges: dict[int, int] = {}
-        """Node and, in the lower 32 bits, number of an item -> the next node. One integer takes half of the memory of a
-        pair."""
+        """Node and, in the lower 32 bits, number of an item -> the next node. A pair takes twice the memory."""
         self._parsed: dict[str, str] = {}
 
     def history(self, request: Request, start: int = 0) -> History:
@@ -163,7 +160,6 @@ def _leading(messages: tuple[Message, ...]) -> int:
 
 
 def _runs(messages: tuple[Message, ...]) -> Iterator[tuple[ItemKind, tuple[Message, ...]]]:
-    """The messages of each item, and its kind."""
     for kind, run in groupby(messages, key=_kind):
         # Clients split an answer, or join results, as they like; two messages of a user are never one.
         if kind in (ItemKind.ASSISTANT, ItemKind.RESULTS):
@@ -204,7 +200,6 @@ class SeatedExchange:
     node: int
     """The node of the exchange's whole history."""
     length: int
-    """The number of items of the exchange's history."""
     when: float
     text: str
     calls: tuple[ToolCall, ...]
@@ -271,8 +266,7 @@ def _is_unparseable(call: ToolCall) -> bool:
 
 
 def times_of(exchanges: Sequence[Exchange], group: Sequence[int]) -> tuple[dict[int, float], bool]:
-    """The start of each exchange, and whether this order is reliable. Without any times the order of the file is
-    used."""
+    """The start of each exchange (without times its place in the file), and whether that is reliable."""
     stated = {exchanges[index].started for index in group}
     if stated == {None}:
         return {}, True

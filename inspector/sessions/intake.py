@@ -19,7 +19,6 @@ from contextvars import ContextVar
 from typing import IO
 
 STDIN = "-"
-"""The path that means standard input."""
 MOST = 256 << 20
 """The default maximum size in bytes, a thousand times the size of an agent's long session."""
 PIECE = 1 << 20
@@ -155,8 +154,7 @@ def _drain(file: IO[bytes], start: bytes) -> bytes:
 
 
 def _fifo(path: str) -> bytes:
-    """Reads a FIFO. It is opened non-blocking, since `open` waits for a writer without end; a slow writer is waited
-    for."""
+    """Reads a FIFO, opened non-blocking, since `open` waits for a writer without end."""
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(number, "rb", buffering=0) as file:
         start, ends = b"", time.monotonic() + WAIT
@@ -182,8 +180,7 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 PACKED = (b"\x1f\x8b", _ZSTD)
 """The first bytes of gzip and zstd data, which are unpacked whatever the file's name is."""
 _PLAIN = (b"{", b"[", b"d", b"e", b"")
-"""The first byte of a body that is not compressed, whatever its header says: JSON, a line of an event stream, or no
-byte."""
+"""The first byte of a body that is not compressed, whatever its header says: JSON or an event stream."""
 # RFC 8878, section 3.1.1.1.2, recommends a decoder to support at least 8 MB, and lets it refuse more.
 _WINDOW = 1 << 27
 """The largest window in bytes that a zstd stream may need: the default of `zstd --long`."""
@@ -223,8 +220,7 @@ def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | s
 
 
 def unpacked_head(data: bytes, size: int) -> bytes | None:
-    """The first unpacked bytes of gzip or zstd data; None if the data is of neither form, or is damaged from the
-    start."""
+    """The first unpacked bytes of gzip or zstd data; None for other data, or if it is damaged."""
     plain = b""
     with suppress(ValueError):
         for piece in _unpack(data) if data.startswith(PACKED) else ():

@@ -27,7 +27,6 @@ from inspector.sessions.recording import (
     ToolAnswer,
     TurnPlace,
     UnreadableError,
-    cut_behind,
 )
 from inspector.sessions.thread import response_number
 from loop_core.errors import CallerError
@@ -196,8 +195,7 @@ class _Reader:
         """The ids of requests whose answers lost a piece. The bytes after the gap are not joined to those before it."""
         self.unknown: Counter[str] = Counter()
         self.given_up: set[int | None] = set()
-        """The entries of the exchanges that an operator gave up, whose answers are therefore not cut by the
-        recording."""
+        """The entries of the exchanges that an operator gave up: the recording did not cut their answers."""
         self.cut = False
         self.live = header.get("producer") == PRODUCER and BY_US in self.about.get("provenance", "")
         """Whether the file is a recording of this program's live run, whose last record states the end of the turn."""
@@ -211,7 +209,7 @@ class _Reader:
         for key, raw in self.raws.items():
             self._finish(key, raw)
         if self.cut or (self.live and "end_state" not in self.about):
-            cut_behind(self.reading.raws)
+            self.reading.mark_cut()
         if self.unknown:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(self.unknown.items()))
             self.notices.append(f"records of unknown type were passed over: {kinds}")

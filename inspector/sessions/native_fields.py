@@ -13,8 +13,7 @@ from inspector.sessions import traffic
 _KIND = re.compile(rb'"type"\s*:\s*"(\w+)"')
 _OF = re.compile(rb'"request"\s*:\s*("(?:[^"\\]|\\.)*")')
 _HEAD = 200
-"""The number of bytes at the beginning of a line that are searched for its type and its request. Later bytes may be the
-text of a piece."""
+"""The bytes at the beginning of a line that are searched for its type and request, before any text."""
 
 
 def lost_piece(line: bytes) -> str | None:

@@ -219,7 +219,6 @@ def clean(record: BaseModel | Mapping[str, Any]) -> str:
 
 
 def _marks(model: BaseModel) -> dict[str, Any]:
-    """The fields that identify the record and are written even if they equal a default."""
     names = ("loop_inspector_session", "type", "end", "values")
     return {name: getattr(model, name) for name in names if hasattr(model, name)}
 

@@ -35,8 +35,7 @@ from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 
 _LONGEST_NAME = 24
-"""The largest length of a file name that is shown whole. Longer ones, which are mostly ids, are shown by their
-beginning."""
+"""The largest length of a file name that is shown whole; of longer ones, mostly ids, the beginning is."""
 
 
 class FileGroup(NamedTuple):
@@ -253,8 +252,7 @@ def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
 
 
 def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, list[OpenedFile]]:
-    """The reason why a file of a folder is not a session; or its exchanges, and those of the files that belong to
-    it."""
+    """Why a file of a folder is not a session; or its exchanges, with those of the files that belong to it."""
     from inspector.sessions.folders import plain_head
 
     try:

@@ -23,8 +23,7 @@ _LETTERS = re.compile(r"[A-Za-z]+")
 _TURN = re.compile(r"[a-z][A-Z]")
 _IDENTIFYING = 16  # the number of characters without white space that identify an answer
 _END = 128
-"""The number of characters without white space that are compared at each end of a long text whose middle was left
-out."""
+"""The number of characters compared at each end of a long text whose middle was left out."""
 
 
 Key = TypeVar("Key")
@@ -206,8 +205,7 @@ class Index:
         return (found, why) if found else None
 
     def _find_related(self, item: HistoryItem, node: int) -> tuple[list[SeatedExchange], str] | None:
-        """Exchanges with the same request whose answer the history contains continued or shortened, or whose answer was
-        not recorded."""
+        """Exchanges with the same request whose answer the history has continued or shortened, if any."""
         if node in self._unrecorded:
             return self._unrecorded[node], "the history continues its request; what it answered was not recorded"
         item_text = squeeze(item.text)
@@ -242,8 +240,7 @@ def _put(table: dict[Key, list[Value]], key: Key, value: Value) -> None:
 
 
 def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:
-    """Whether the ids of equal calls are compatible: a client may drop or wrap ids, but two distinctive ones must
-    agree."""
+    """Whether the ids of equal calls are compatible: a client may drop or wrap ids."""
     return all(
         not (_are_distinctive((one.id,)) and _are_distinctive((other.id,))) or str(one.id) in str(other.id)
         or str(other.id) in str(one.id)

@@ -1,11 +1,9 @@
-"""The content of recordings: exchanges, their conversations and turns, and the parts that could not be read.
-
-These values do not depend on our machine: a `TurnPlace` says what the recorded agent did. The module opens no file.
-"""
+"""The content of recordings: exchanges, their conversations and turns, and the parts that could not be read."""
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
@@ -212,7 +210,6 @@ class Link:
     """An exchange's place in its turn, and the evidence for it."""
 
     index: int
-    """The index of the exchange in `Recording.exchanges`."""
     place: TurnPlace
     ordinal: int
     """The number of the link among the turn's links with the same place, from 1."""
@@ -272,13 +269,11 @@ def common_beginning(before: Sequence[Any], after: Sequence[Any], same: Callable
 
 
 # -- The result of an importer ---------------------------------------------------------------------------------------
-# Exchanges as bytes and text, before anything is decoded, and the interface itself. An importer knows one file format
-# and no wire format. What it cannot read is a `Skipped`, a notice, or the one `error`.
+# An importer knows one file format and no wire format. What it cannot read is a `Skipped`, a notice, or the `error`.
 
 Headers = list[tuple[str, str]]
 ODD = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
-"""The errors that a value of an unexpected type can raise. Importers catch them around each row or entry, so that only
-this one is lost, with a notice."""
+"""The errors that a value of an unexpected type can raise; caught around each row or entry, so that only it is lost."""
 
 
 def unusable(why: Exception) -> str:
@@ -318,7 +313,6 @@ class RawExchange:
     duration_ms: float | None = None
     first_byte_ms: float | None = None
     api: str | None = None
-    """The API, if the file names it."""
     profile: str | None = None
     end: TransportEnd = TransportEnd.EOF
     problem: str = ""
@@ -359,7 +353,6 @@ class FileReading:
     acts: list[Act] = field(default_factory=list)
     answers: list[ToolAnswer] = field(default_factory=list)
     masked: Counter[str] = field(default_factory=Counter)
-    """Kind of credential -> the number that the importer masked."""
 
     def add(self, entry: int, found: RawExchange | str) -> None:
         """Adds the exchange of an entry, or the reason why it has none."""
@@ -368,11 +361,18 @@ class FileReading:
         else:
             self.raws.append(found)
 
+    @contextmanager
+    def skipping(self, entry: int, what: str) -> Iterator[None]:
+        """A block that reads one entry, which is skipped if it holds a value of an unexpected type."""
+        try:
+            yield
+        except ODD as why:
+            self.skipped.append(Skipped(entry, f"{what} that {unusable(why)}"))
 
-def cut_behind(raws: Sequence[RawExchange]) -> None:
-    """Marks the last exchange of a cut recording, if the cut is not within the exchange itself."""
-    if raws and raws[-1].end is not TransportEnd.CUT:
-        raws[-1].cut_after = True
+    def mark_cut(self) -> None:
+        """Marks the last exchange of a cut recording, if the cut is not within the exchange itself."""
+        if self.raws and self.raws[-1].end is not TransportEnd.CUT:
+            self.raws[-1].cut_after = True
 
 
 class UnreadableError(Exception):

@@ -24,7 +24,6 @@ from inspector.sessions.credentials import NAMES, PASSWORDS
 from inspector.sessions.detection import ESCAPES, NUMBER, SHORT, CredentialSpan, spans
 
 Counts = MutableMapping[str, int]
-"""Name of a form -> the number of masks."""
 
 
 # -- masks -----------------------------------------------------------------------------------------------------------
@@ -142,8 +141,7 @@ def _parameter(match: re.Match[str]) -> str:
 
 
 _REQUEST_NAME = rf"(?:[\w-]*[_-])?(?:{any_of((*NAMES, *PASSWORDS))})"
-"""Matches names in a request's JSON whose text is always a credential, as in the settings of MCP servers; messages are
-not searched for these names."""
+"""Matches names in a request's JSON whose text is always a credential; messages are not searched."""
 
 
 @cache
@@ -203,8 +201,7 @@ def _clean(value: Any, is_secret: Callable[[str, str], bool], counts: Counts | N
 # -- credentials that JSON escapes spell ------------------------------------------------------------------------------
 
 _STRINGS = r"\"(?:[^\"\\]|\\.)*(?:\\/|\\u00[2-7][0-9A-Fa-f])(?:[^\"\\]|\\.)*\""
-"""Matches a JSON string with an escape of a plain character. JSON has backslashes only in strings, so no escape is
-missed."""
+"""Matches a JSON string with an escape of a plain character. JSON has backslashes only in strings."""
 
 
 @cache
@@ -237,8 +234,7 @@ def spelled_spans(data: bytes, start: int, end: int) -> list[CredentialSpan]:
 
 
 def unescape(inside: bytes) -> tuple[bytes, list[int]]:
-    """The bytes that the inside of a JSON string stands for, with the offset of each (and of the end) in the escaped
-    text."""
+    """The bytes that the inside of a JSON string stands for, each with its offset in the escaped text."""
     if b"\\" not in inside:
         return inside, list(range(len(inside) + 1))
     out = bytearray()
@@ -290,7 +286,6 @@ def masked_places(arguments: str) -> tuple[tuple[str | int, ...], ...]:
 
 
 def _places_of(part: str, value: Any, place: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    """The places of the texts that hold this part."""
     if isinstance(value, str):
         if part in value:
             yield place

@@ -86,8 +86,7 @@ class StoredBody(NamedTuple):
 
     path: str
     rows: bytes
-    """The places of the rows, packed (`_ROW`). A `RowPlace` for each row would take four times as much
-    memory."""
+    """The places of the rows, packed (`_ROW`), which takes a quarter of the memory of `RowPlace`s."""
 
     @property
     def size(self) -> int:

@@ -113,8 +113,7 @@ class _Threader:
         self.times, self.ordered = times_of(exchanges, group)
 
     def run(self) -> list[_Turn]:
-        """Assigns every exchange to a turn; one that names its parent by id comes after it, one without a request
-        last."""
+        """Assigns every exchange to a turn: one that names its parent after it, one without a request last."""
         waiting: list[int] = []
         free: list[tuple[int, int, float, int, Request]] = []
         answers = {self.exchanges[index].response.id for index in self.group} - {""}
@@ -243,8 +242,7 @@ class _Threader:
         return None
 
     def _after_failure(self, one: SeatedExchange, history: History) -> _Step | None:
-        """The step for a history that leaves out the cut answer and adds a hint to its request; None for any other
-        history."""
+        """The step for a history that adds a hint to the request of a cut answer, without the answer."""
         items, nodes = history.items, history.nodes
         start = len(items)
         while start > 0 and items[start - 1].kind in (ItemKind.USER, ItemKind.SYSTEM):

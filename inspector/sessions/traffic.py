@@ -97,9 +97,18 @@ def header(pairs: Iterable[tuple[str, str]], name: str) -> str:
     return next((str(value).strip().lower() for key, value in pairs if str(key).lower() == name), "")
 
 
+def headers(value: Any) -> list[tuple[str, str]]:
+    """The headers of an HTTP message in any of the forms in which recorders write them."""
+    if isinstance(value, dict):
+        # cassettes hold a list of values for each header
+        return [(str(name), str(item[0] if isinstance(item, list) and item else item)) for name, item in value.items()]
+    pairs = [(item.get("name"), item.get("value", "")) if isinstance(item, dict) else item
+             for item in value] if isinstance(value, list) else []
+    return [(str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, (list, tuple)) and len(pair) == 2]
+
+
 BEFORE = ("blocked", "dns", "connect", "send", "wait")
-"""The phases of a HAR entry before the first byte of the answer. The phase `ssl` is left out, because it is part of
-`connect`."""
+"""The phases of a HAR entry before the first byte of the answer; `ssl` is part of `connect`."""
 
 
 def before_first_byte(timings: Any) -> float | None:
@@ -155,12 +164,10 @@ UNREAD: tuple[Unread, ...] = (
     Unread("text recognition (OCR)", r"/v1/ocr$"),
     Unread("xAI gRPC", r"^grpc:.*xai|/xai_api\."),
 )
-"""The known LLM traffic that cannot be read. The first row that matches counts, and only for a path that no format
-knows (`PATHS`)."""
+"""LLM traffic that cannot be read; the first row that matches, for a path that no format knows."""
 
 EMBEDDINGS = re.compile(rb'\s*\{\s*"embeddings?(?:ByType)?"\s*:')
-"""Matches the beginning of a body of embeddings. If the URL names no model (a Bedrock profile), only the body shows
-this."""
+"""Matches the beginning of a body of embeddings, where the URL names no model (a Bedrock profile)."""
 _CONTENT_MARKS = tuple(mark for row in FORMATS.values() for mark in row.body_pieces)
 _MOST_FRAMES = 24  # frames at the beginning of a body; a format shows in one of the first
 
@@ -251,7 +258,7 @@ def samples(body: bytes) -> Iterator[tuple[dict[str, Any], str | None]]:
                 if value is not None:
                     yield value, None
     elif text[:1] == b"[":
-        values = _partial(text)
+        values = parse_prefix(text)
         for value in values[:_MOST_FRAMES] if isinstance(values, list) else ():
             if isinstance(value, dict):
                 yield value, None
@@ -264,11 +271,12 @@ def samples(body: bytes) -> Iterator[tuple[dict[str, Any], str | None]]:
 
 
 def _object(text: bytes) -> dict[str, Any] | None:
-    value = _partial(text)
+    value = parse_prefix(text)
     return value if isinstance(value, dict) and value else None
 
 
-def _partial(text: bytes) -> Any:
+def parse_prefix(text: bytes) -> Any:
+    """The JSON value at the beginning of `text`, even if it is cut; None if it is not JSON."""
     try:
         return from_json_prefix(text)
     except ValueError:

@@ -72,8 +72,7 @@ RESULTS: tuple[HintWording, ...] = (
 _SEARCHED_CHARACTERS = 600
 """The number of characters at the beginning of a message that are searched, since a hint is short or comes first."""
 _QUOTE = 24
-"""The number of characters without white space at the end of a cut text that a message must repeat to count as a
-continuation."""
+"""The characters at the end of a cut text, without white space, that a continuation must repeat."""
 
 
 def known_hint(text: str, call: bool = True) -> str | None:
@@ -106,8 +105,7 @@ class NotRun(NamedTuple):
 
     name: str
     pattern: str
-    """The pattern at the beginning of the result, after error marks. It ignores case, and a space matches any white
-    space."""
+    """The pattern at the beginning of the result. It ignores case; a space matches any white space."""
     why: str
     source: str
 

@@ -11,7 +11,7 @@ from inspector.sessions.importers.claude_rows import take_end
 from inspector.sessions.importers.codex_items import usage_of as codex_usage
 from inspector.sessions.importers.kimi_cli import usage_of as kimi_usage
 from inspector.sessions.importers.pi import usage_of as pi_usage
-from inspector.sessions.importers.roo_requests import TaskRequest
+from inspector.sessions.importers.roo_store import TaskRequest
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TreePlace
 from loop_core.values import At, ChatResponse, Message, Request, Role, Stop, StopReason, TextPart, Usage
 from loop_core.wire import FORMATS, wire

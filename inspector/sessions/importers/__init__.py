@@ -6,7 +6,7 @@ formats.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from importlib import import_module
 from typing import IO, NamedTuple, cast
@@ -74,8 +74,7 @@ class FileFormat(NamedTuple):
     lines: bool = False
     """Whether a file of the format may be JSON Lines whose first lines are a session of their own."""
     members: tuple[frozenset[str], ...] = ()
-    """Sets of member names, for a format whose marks are common: one of the first objects of a text file has all
-    members of one set."""
+    """Sets of member names, for common marks: one of the first objects has all members of one set."""
     most: int = CERTAIN
     """The highest score of the format's `sniff`. A file that another format recognises with this score is not tried."""
 
@@ -83,8 +82,7 @@ class FileFormat(NamedTuple):
 _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
 SQLITE = b"SQLite format 3\0"
-"""The first bytes of an SQLite file. Importers get only the head of such a file, and read the file by its path
-(`database.snapshot`)."""
+"""The first bytes of an SQLite file, which importers read by its path (`database.snapshot`)."""
 _USERS = (*(f"{root}/{editor}/User" for root in (".config", "Library/Application Support")
             for editor in ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")),
           ".vscode-server/data/User", "AppData/Roaming/Code/User")
@@ -364,13 +362,15 @@ def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) 
 
 def choose(head: bytes, path: str) -> str | None:
     """The format that recognises a file beginning with `head` with the most certainty; None if none knows it."""
+    from inspector.sessions.importers.records import first_look
+
     best, best_score = None, 0
     marked = head + os.fsencode(path).lower()
     for name, row in IMPORTERS.items():
         if row.most <= best_score or (row.marks and not any(mark in marked for mark in row.marks)):
             continue
         try:
-            if row.members and not (head.startswith(SQLITE) or _has_members(head, row.members)):
+            if row.members and not (head.startswith(SQLITE) or any(map(first_look(head).has, row.members))):
                 continue
             score = importer(name).sniff(head, path)
         except ODD:
@@ -382,16 +382,8 @@ def choose(head: bytes, path: str) -> str | None:
     return best
 
 
-def _has_members(head: bytes, sets: Iterable[frozenset[str]]) -> bool:
-    """Whether one of the first objects of a text file has all members of one of these sets."""
-    from inspector.sessions.importers.records import first_look
-
-    return any(map(first_look(head).has, sets))
-
-
 def sibling(path: str, name: str) -> bytes | None:
-    """The bytes of another file, given its path relative to the folder of `path`; None if there is none that may be
-    read."""
+    """The bytes of another file, given its path relative to that of `path`; None if it cannot be read."""
     beside = os.path.join(os.path.dirname(path), name)
     try:
         bounds.check_bounds(beside)

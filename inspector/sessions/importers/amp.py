@@ -16,8 +16,8 @@ from inspector.sessions.importers.records import compact_json, elements, first_l
 from inspector.sessions.reasons import recorder_reason, table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import arguments_of, pointer_at
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
 from inspector.sessions.transcripts.member_values import (
     counts_of,
@@ -27,7 +27,7 @@ from inspector.sessions.transcripts.member_values import (
     object_of,
     text_or_none,
 )
-from loop_core.values import At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart, Usage
+from loop_core.values import At, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
 STOPS: Mapping[str, StopRow] = {
@@ -54,15 +54,13 @@ FIELDS: Fields = {
     "state": {"type": (str,), "stopReason": (str,)},
 }
 NO_EXCHANGE = frozenset({"thread", "system", "info"})
-"""The types of records that hold no part of an exchange."""
 
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises the id of a thread, and its messages."""
-    first = first_look(head).first
-    if not isinstance(first, dict) or not str(first.get("id", "")).startswith("T-"):
-        return 0
-    return 95 if "messages" in first or {"v", "created", "env"} & first.keys() else 0
+    first = object_of(first_look(head).first)
+    own = "messages" in first or {"v", "created", "env"} & first.keys()
+    return 95 if own and str(first.get("id", "")).startswith("T-") else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -101,7 +99,7 @@ class _Reader(DialogueReader):
         for _, block in blocks:
             if block.get("type") == "tool_result":
                 denied = object_of(block.get("run")).get("status") == DENIED
-                self.say(InterimRow(line.number, "", (_result(block),), denied=denied, unit=self.unit))
+                self.say(line.number, "", (_result(block),), denied=denied)
         for _, block in blocks:
             if block.get("type") == "text" and isinstance(block.get("text"), str):
                 self.user(line.number, block["text"], own=block.get("hidden") is True)
@@ -118,11 +116,10 @@ class _Reader(DialogueReader):
         for number, block in _blocks(value.get("content")):
             here = pointer_at(at, "content", number)
             kind = block.get("type")
-            if kind == "text" and isinstance(block.get("text"), str):
-                answer.parts.append(TextPart(block["text"]))
+            if kind == "text":
+                answer.add_text(block.get("text"))
             elif kind == "thinking":
-                # the signature is not exported
-                answer.parts.append(ReasoningPart(str(block.get("thinking") or ""), None))
+                answer.add_thought(block.get("thinking"))  # the signature is not exported
             elif kind == "tool_use":
                 answer.parts.append(_call(block, here, partial(slice_of, line.data, "content", number)))
         if usage:
@@ -160,9 +157,8 @@ def _call(block: dict[str, Any], at: At, find: partial[str | None]) -> ToolCall:
     # Older threads lack the member: only an explicit False marks a call that was still streaming.
     whole, call_input = block.get("complete") is not False, block.get("input")
     streamed = known_text(object_of(block.get("inputPartialJSON")).get("json"))
-    arguments, form = arguments_of(streamed if streamed and not (whole and call_input) else call_input, find, "input")
-    return ToolCall(text_or_none(block.get("id")), str(block.get("name") or ""), arguments, whole, CallKind.FUNCTION,
-                    form, at=at)
+    read = streamed if streamed and not (whole and call_input) else call_input
+    return call_of(block.get("id"), block.get("name"), read, find, "input", at)._replace(closed=whole)
 
 
 def _result(block: dict[str, Any]) -> ToolResultPart:

@@ -10,7 +10,6 @@ Source: Harbor, `docs/trajectory-format`, RFC 0001.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
@@ -18,11 +17,11 @@ from inspector.sessions.importers.otlp import row_of
 from inspector.sessions.importers.records import Piece, compact_json, first_look, first_value, list_pieces, object_in
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options, below_file
-from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
-from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
-from loop_core.values import At, Finding, ReasoningPart, Severity, TextPart, ToolResultPart, Usage
+from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call, text_of
+from inspector.sessions.transcripts.member_values import first_count, known_text, number_of, object_of, objects_of
+from loop_core.values import At, Finding, Severity, ToolResultPart, Usage
 
 WORDS = ("finish_reason", "stop_reason", "finish_reasons")
 """The names under which writers put a stop word into `extra`, of a step or of its metrics."""
@@ -39,8 +38,7 @@ FIELDS: Fields = {
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises an object with the format's version."""
-    first = first_look(head).first
-    version = first.get("schema_version") if isinstance(first, dict) else None
+    version = object_of(first_look(head).first).get("schema_version")
     return 100 if isinstance(version, str) and version.upper().startswith("ATIF") else 0
 
 
@@ -117,13 +115,10 @@ class _Trajectory(ChatReader):
         answer = self.answer(line, place, model=known_text(value.get("model_name")))
         answer.session = self.session
         at = answer.take(line)
-        thought, text = known_text(value.get("reasoning_content")), text_of(value.get("message"))
-        answer.parts += [ReasoningPart(thought)] if thought else []
-        answer.parts += [TextPart(text)] if text else []
+        answer.add_thought(value.get("reasoning_content"))
+        answer.add_text(text_of(value.get("message")))
         for number, call in enumerate(objects_of(value.get("tool_calls"))):
-            answer.parts.append(call_of(call.get("tool_call_id"), call.get("function_name"), call.get("arguments"),
-                                        partial(slice_of, line.data, "tool_calls", number), "arguments",
-                                        pointer_at(at, "tool_calls", number)))
+            take_call(answer, call, line, at, "tool_calls", number, key="tool_call_id", name="function_name")
         answer.usage = usage_of(value.get("metrics"))
         take_word(answer, value, at)
         merged = number_of(value.get("llm_call_count"))
@@ -161,7 +156,5 @@ def usage_of(metrics: Any) -> Usage | None:
     """The token counts of one step."""
     if not isinstance(metrics, dict):
         return None
-    more = object_of(metrics.get("extra"))
     return Usage(number_of(metrics.get("prompt_tokens")), number_of(metrics.get("completion_tokens")),
-                 next((found for found in counts_of(more, *THOUGHT) if found is not None), None),
-                 number_of(metrics.get("cached_tokens")))
+                 first_count(object_of(metrics.get("extra")), *THOUGHT), number_of(metrics.get("cached_tokens")))

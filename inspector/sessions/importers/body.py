@@ -98,8 +98,7 @@ def _explain_json(value: Any) -> str:
 
 
 def _is_conversation(value: dict[str, Any]) -> bool:
-    """Whether an object has messages with answers among them and names no model: a program's own session, not a
-    request."""
+    """Whether an object has messages with answers among them and names no model: no request."""
     messages = value.get("messages")
     return isinstance(messages, list) and "model" not in value and any(
         isinstance(message, dict) and message.get("role") == "assistant" for message in messages)

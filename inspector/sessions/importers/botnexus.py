@@ -21,8 +21,8 @@ from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader
-from inspector.sessions.transcripts.member_values import known_text
-from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
+from inspector.sessions.transcripts.member_values import known_text, object_of
+from loop_core.values import ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "tool_name": (str,), "tool_call_id": (str,),
                        "tool_args": (str,), "thinking_content": (str,), "timestamp": (str,)}}
@@ -43,10 +43,9 @@ def sniff(head: bytes, path: str) -> int:
     if head.startswith(SQLITE):
         found = schema(path)
         return 95 if has(found, "session_history", "session_id", "role", "content", "tool_call_id") else 0
-    look = first_look(head)
-    first = look.first
-    return 90 if isinstance(first, dict) and {"role", "content"} <= first.keys() and (
-        {"isCompactionSummary", "isCrashSentinel", "toolCallId"} & first.keys()) else 0
+    first = object_of(first_look(head).first)
+    own = {"isCompactionSummary", "isCrashSentinel", "toolCallId"} & first.keys()
+    return 90 if own and {"role", "content"} <= first.keys() else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -149,8 +148,7 @@ class _Reader(DialogueReader):
         """
         value = line.value
         key, name = known_text(value.get("tool_call_id")), known_text(value.get("tool_name"))
-        arguments = known_text(value.get("tool_args"))
-        if key is None or arguments is None or self._is_result(value):
+        if key is None or self._is_result(value):
             self.results(line.number, ToolResultPart(key, name, text, bool(value.get("tool_is_error"))))
             if key is not None and (self.session, key) in self.calls:
                 self.ran[self.session] = self.calls[self.session, key]
@@ -162,7 +160,7 @@ class _Reader(DialogueReader):
             answer = self._answer(line)
             at = answer.word_at
         self.calls[self.session, key] = answer
-        answer.parts.append(ToolCall(key, name or "", arguments, True, CallKind.FUNCTION, ArgsForm.STRING, at=at))
+        answer.parts.append(ToolCall(key, name or "", known_text(value.get("tool_args")), True, at=at))
 
     def _is_result(self, value: dict[str, Any]) -> bool:
         key = known_text(value.get("tool_call_id"))

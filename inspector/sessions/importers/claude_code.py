@@ -16,27 +16,12 @@ from functools import partial
 from sys import intern
 from typing import IO, Any
 
-from inspector.sessions.importers.claude_rows import (
-    ABORTED,
-    BLOCKED,
-    CAP_EXCEEDED,
-    CONTEXT_FULL,
-    REFUSED,
-    error_of,
-    hook_stop,
-    interim_rows,
-    loop_end,
-    retracted_rows,
-    retry_note,
-    take_end,
-    take_stream_end,
-    text_of,
-)
+from inspector.sessions.importers import claude_rows
 from inspector.sessions.importers.records import first_look, first_value, list_pieces
 from inspector.sessions.reasons import INFERRED, RECORDER
 from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError, below_file
 from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, early_usage
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.ending_rules import provider_stop
 from inspector.sessions.transcripts.member_values import object_of, objects_of, text_or_none
 from loop_core.values import At, Evidence, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall
@@ -52,7 +37,6 @@ NO_EXCHANGE = frozenset({
     "relocated", "result", "speculation-accept", "stream_event", "summary", "system", "tag", "task-summary",
     "worktree-state",
 })
-"""The types of records that hold no part of an exchange."""
 TITLES = ("customTitle", "aiTitle", "summary")
 _HOOK: Kinds = {"hookEvent": (str,), "hookName": (str,)}
 FIELDS: Fields = {
@@ -90,8 +74,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def _path_of_rows(data: bytes) -> tuple[str, ...] | None:
-    """The path of the list of rows: a list as the GitHub action stores it, or an object as the web version does. None
-    if the file is one of lines."""
+    """The path of the list of rows in a file that is one list or object; None for a file of lines."""
     first = first_value(data)
     if isinstance(first, list):
         return ()
@@ -135,8 +118,7 @@ class _Session(TranscriptReader):
         self.caps: set[int] = set()
         self.titles: dict[str, str] = {}
         self.last: dict[Any, TreePlace] = {}
-        """Call that started a subagent (None: the main agent) -> the place after the agent's last row that names no
-        parent."""
+        """Call that started a subagent (None: main) -> the place after its last row without a parent."""
         self.agents: set[str] = set()
         self.session = ""
         """The name of the session to which the rows of a subagent belong."""
@@ -163,11 +145,10 @@ class _Session(TranscriptReader):
             held.clear()
 
     def settle(self) -> None:
-        """Sets the stop reasons, by the provider's word if a row has it, else by inference; then marks the turns that
-        the user ended."""
+        """Sets the stop reasons, by the provider's word if a row has it, else by inference."""
         caps = frozenset(self.caps)
         for answer in self.answers:
-            early_usage(answer)
+            claude_rows.early_usage(answer)
             answer.stop = answer.stop or provider_stop(answer, caps, STOP_REASONS)
         super().settle()
 
@@ -211,7 +192,7 @@ class _Session(TranscriptReader):
         if value.get("isCompactSummary") is True:
             self.remarks["hold the summary of a compacted history"] += 1
             return where
-        rows = interim_rows(line, where.answer.calls if where.answer is not None else ())
+        rows = claude_rows.interim_rows(line, where.answer.calls if where.answer is not None else ())
         if not rows:
             self.remarks["are of an unexpected shape"] += 1
         elif isinstance(value.get("agentId"), str):
@@ -231,10 +212,10 @@ class _Session(TranscriptReader):
             return self._failure(line, {}, text, where)
         answer = self._begin(line, None, None, where)
         answer.parts.append(TextPart(text))
-        take_stream_end(answer, line)
+        claude_rows.take_stream_end(answer, line)
         turns = value.get("num_turns")
         if turns == 1:  # with more turns the counts are those of several answers
-            take_end(answer, {"usage": value.get("usage")}, answer.word_at, "")
+            claude_rows.take_end(answer, {"usage": value.get("usage")}, answer.word_at, "")
         elif type(turns) is int:
             self.reading.notices.append(f"only the last answer of a run of {turns:,} turns is in it")
         return TreePlace(answer)
@@ -245,24 +226,24 @@ class _Session(TranscriptReader):
             if isinstance(value.get(name), str):
                 self.titles[name] = value[name]
         if where.answer is not None and value.get("type") in ("stream_event", "result"):
-            take_stream_end(where.answer, line)
-        end, stop = loop_end(value), hook_stop(value)
+            claude_rows.take_stream_end(where.answer, line)
+        end, stop = claude_rows.loop_end(value), claude_rows.hook_stop(value)
         if end is not None and where.answer is not None and where.since is None:
             where.answer.follow(InterimRow(line.number, end, mark="ended"))
         elif stop is not None and where.answer is not None:
             where.answer.follow(InterimRow(line.number, stop, mark="stopped"))
-        elif value.get("subtype") == REFUSED:
+        elif value.get("subtype") == claude_rows.REFUSED:
             self._retract(line)
         elif value.get("subtype") == "api_error":
-            why = f"a failed request that Claude Code sent again: {retry_note(value)}"
+            why = "a failed request that Claude Code sent again: " + claude_rows.retry_note(value)
             self.reading.skipped.append(Skipped(line.number - 1, why))
 
     def _retract(self, line: TranscriptLine) -> None:
         """Reads that a model refused to go on, and that Claude Code withdrew these rows and asked another model."""
-        for key in retracted_rows(line.value):
+        for key in claude_rows.retracted_rows(line.value):
             answer = self.places.get(key, TreePlace(None)).answer
             if answer is not None and answer.stop is None and answer.word is None:
-                evidence = Evidence(RECORDER, answer.take(line), REFUSED)
+                evidence = Evidence(RECORDER, answer.take(line), claude_rows.REFUSED)
                 answer.stop = StopReason(Stop.SAFETY_BLOCKED, None, "refusal", (evidence,))
 
     def _assistant(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
@@ -272,7 +253,7 @@ class _Session(TranscriptReader):
             return where
         failed = value.get("isApiErrorMessage") is True
         if failed or message.get("model") == SYNTHETIC:
-            text = text_of(message["content"])
+            text = claude_rows.text_of(message["content"])
             if failed or text.startswith("API Error"):
                 return self._failure(line, message, text, where)
             self.reading.skipped.append(Skipped(line.number - 1, "a message of Claude Code's own, and no model's"))
@@ -280,12 +261,11 @@ class _Session(TranscriptReader):
         answer = self._group(line, message, where)
         at = answer.take(line)
         self._blocks(answer, line, message["content"], at)
-        take_end(answer, message, at)
+        claude_rows.take_end(answer, message, at)
         return TreePlace(answer)
 
     def _group(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TranscriptAnswer:
-        """The answer to which a row belongs: the one with the row's message id, or for a row without an id the one
-        right above."""
+        """The answer with the message id of a row; for a row without an id the one right above."""
         value = line.value
         agent, name, request = value.get("agentId"), message.get("id"), value.get("requestId")
         key = (text_or_none(agent), value.get("isSidechain") is True, text_or_none(name), text_or_none(request))
@@ -324,12 +304,11 @@ class _Session(TranscriptReader):
                 answer.parts += parts  # some recorders repeat the whole answer so far in each row
 
     def _failure(self, line: TranscriptLine, message: dict[str, Any], text: str, where: TreePlace) -> TreePlace:
-        """Reads a row about a failure: how the answer right above the row ended, or an answer that left no other
-        row."""
-        exceeded = CAP_EXCEEDED.search(text)
+        """Reads a row about a failure: how the answer above ended, or an answer without other rows."""
+        exceeded = claude_rows.CAP_EXCEEDED.search(text)
         cap = int(exceeded[1].replace(",", "").replace("_", "")) if exceeded is not None and exceeded[1] else None
         cut = exceeded is not None or line.value.get("apiError") == "max_output_tokens"
-        full = CONTEXT_FULL.search(text) is not None
+        full = claude_rows.CONTEXT_FULL.search(text) is not None
         # The message states the cap, which holds for the other answers of the file as well.
         self.caps |= set() if cap is None else {cap}
         above = where.answer
@@ -339,7 +318,7 @@ class _Session(TranscriptReader):
             above.cap = cap
             above.follow(InterimRow(line.number, text, mark="cap" if cut else "context"))
             return where
-        blocked = BLOCKED.search(text) is not None
+        blocked = claude_rows.BLOCKED.search(text) is not None
         request = line.value.get("requestId")
         # What had come of an answer before the refusal stands in rows of the same request.
         begun = blocked and request is not None and above is not None and where.since is None and above.open and (
@@ -347,7 +326,7 @@ class _Session(TranscriptReader):
         answer = above if begun and above is not None else self._begin(line, message.get("id"), None, where)
         at = answer.take(line)
         row = Evidence(RECORDER, at, text[:200])
-        if ABORTED.match(text):
+        if claude_rows.ABORTED.match(text):
             answer.stop = StopReason(Stop.CANCELLED, None, None, (row,))
         elif blocked:
             answer.stop = StopReason(Stop.SAFETY_BLOCKED, None, "refusal", (row,))
@@ -357,7 +336,7 @@ class _Session(TranscriptReader):
             inference = Evidence(f"{INFERRED}error_row", at, text[:200])
             answer.stop = StopReason(stop, None, None, (row, inference))
         else:
-            answer.fail(text, at, *error_of(line.value, text))
+            answer.fail(text, at, *claude_rows.error_of(line.value, text))
         return TreePlace(answer)
 
     def summarise(self) -> None:
@@ -382,8 +361,7 @@ def _caller(value: dict[str, Any]) -> str | None:
 
 
 def _strip_signatures(part: ResponsePart) -> ResponsePart:
-    """A part with its signature replaced by a short value that is equal for equal signatures, because a signature is a
-    third as long as its text."""
+    """A part with its signature, a third as long as its text, replaced by a short value."""
     if type(part) is not ReasoningPart or not (part.signature or part.data):
         return part
     return part._replace(signature=part.signature and f"{hash(part.signature)}",
@@ -391,8 +369,7 @@ def _strip_signatures(part: ResponsePart) -> ResponsePart:
 
 
 def _contains(parts: list[ResponsePart], part: ResponsePart) -> bool:
-    """Whether a part is equal to one of earlier rows; the place of a call, which differs from row to row, is
-    ignored."""
+    """Whether a part equals one of earlier rows; the place of a call differs from row to row."""
     if type(part) is not ToolCall:
         return part in parts
     return any(type(other) is ToolCall and other._replace(at=part.at) == part for other in parts)

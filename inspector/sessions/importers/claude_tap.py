@@ -34,11 +34,9 @@ WITHOUT_ID = (
 )
 """The member of such an answer in a format without an id (Gemini, Bedrock Converse); its counts of tokens are all 0."""
 OF_CURSOR = "cursor-transcript"
-"""The `transport` of a record that claude-tap derived from a transcript, so that the record's body is not a
-provider's."""
+"""The `transport` of a record that was derived from a transcript: its body is not a provider's."""
 WHOLE = ("instructions", "tools")
-"""Members of a body that are stored separately as a whole. Of the lists in `LISTS` each element is stored
-separately."""
+"""Members of a body that are stored separately as a whole; of those in `LISTS` each element is."""
 LISTS = ("input", "messages")
 _LINE = frozenset({"turn", "duration_ms", "request", "response"})
 IDS = ("request_id", "id")
@@ -110,8 +108,7 @@ def _no_answer(record: dict[str, Any]) -> str | None:
 
 
 def _exchanges(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """The exchanges of a record. The body of a stream is made from its events, since claude-tap made `body` from them
-    too."""
+    """The exchanges of a record. The body of a stream is made from its events, as claude-tap does."""
     response, request = object_of(record.get("response")), object_of(record.get("request"))
     record["response"] = response
     if responses := _of_socket(objects_of(response.get("ws_events"))):

@@ -11,25 +11,7 @@ from __future__ import annotations
 from typing import IO, Any
 
 from inspector.sessions import intake
-from inspector.sessions.importers.codex_items import (
-    ABORTED,
-    COMPACTIONS,
-    CUT,
-    DELIVERED,
-    ENVELOPES,
-    ITEMS,
-    NO_OUTPUT,
-    OWN,
-    TURN_ENDS,
-    abort_of,
-    is_copied_turn,
-    item_of,
-    status_of,
-    take_part,
-    text_of,
-    texts_of_items,
-    usage_of,
-)
+from inspector.sessions.importers import codex_items as items
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import INFERRED, RECORDER
 from inspector.sessions.recording import FileReading, Options
@@ -52,13 +34,13 @@ def sniff(head: bytes, path: str) -> int:
     """Recognises the header of a session in the first line, or another line that only Codex writes."""
     parsed_head = first_look(head)
     for value in parsed_head.objects:
-        if value.get("type") in ENVELOPES and isinstance(value.get("payload"), dict):
+        if value.get("type") in items.ENVELOPES and isinstance(value.get("payload"), dict):
             return 100
         if value.get("record_type") == "state" or ("instructions" in value and "id" in value and "timestamp" in value):
             return 95
     first, lines = parsed_head.first, parsed_head.lines
     bare = isinstance(first, dict) and {"id", "timestamp"} <= set(first) and "type" not in first
-    return 90 if bare and any(isinstance(value, dict) and value.get("type") in ITEMS for value in lines) else 0
+    return 90 if bare and any(isinstance(value, dict) and value.get("type") in items.ITEMS for value in lines) else 0
 
 
 class _Rollout(ChatReader):
@@ -107,20 +89,20 @@ class _Rollout(ChatReader):
     def look_ahead(self, data: bytes) -> bool:
         """Notes the texts of items, and that there are counts."""
         self.counted = self.counted or b'"last_token_usage"' in data
-        self.texts |= texts_of_items(data)
+        self.texts |= items.texts_of_items(data)
         return not (self.counted and self.uncounted) and self.alone.isdisjoint(self.texts)
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        kind, payload = item_of(line.value)
+        kind, payload = items.item_of(line.value)
         word = payload.get("type")
-        copied = is_copied_turn(kind, payload, self.session_id) if self.parent_id else None
+        copied = items.is_copied_turn(kind, payload, self.session_id) if self.parent_id else None
         if copied and not self.copied:  # the records right before a copied turn belong to it
             self.open, self.ahead, self.compacted, self.starts, self.awaited = None, None, "", [], []
             place = TreePlace(None)
         self.copied = self.copied if copied is None else copied
         if self.copied:
             self.remarks[f"belong to turns copied from the session {self.parent_id[:40]}, whose file shows them"] += 1
-            self.copied = str(word) not in TURN_ENDS
+            self.copied = str(word) not in items.TURN_ENDS
             return place
         if kind == "response_item":
             return self._item(line, payload, lines, place)
@@ -132,12 +114,11 @@ class _Rollout(ChatReader):
             self.model = payload["model"] if isinstance(payload.get("model"), str) else self.model
         elif kind == "compacted":
             self.compacted = COMPACTED.format(line.number)
-        lines.count(kind, ENVELOPES | {"state"})
+        lines.count(kind, items.ENVELOPES | {"state"})
         return place
 
     def _header(self, payload: dict[str, Any]) -> None:
-        """Reads a header. The first header is that of this thread; a fork copies the headers of its parents after
-        it."""
+        """Reads a header. After that of this thread a fork has copies of its parents' headers."""
         key = payload.get("id")
         self.threads += 1
         if self.threads > 1:
@@ -159,27 +140,27 @@ class _Rollout(ChatReader):
     ) -> TreePlace:
         kind, role = str(payload.get("type")), payload.get("role")
         if kind == "message" and role != "assistant":
-            return self._message(line, text_of(payload.get("content")), place, own=role != "user")
+            return self._message(line, items.text_of(payload.get("content")), place, own=role != "user")
         if kind.endswith("_output") or kind == "tool_result":
             return self._result(line, payload, place)
         if kind == "agent_message":  # a message of the agent that started this one
-            return self._message(line, text_of(payload.get("content")), place, own=True)
-        if DELIVERED in object_of(line.value.get("metadata")):
+            return self._message(line, items.text_of(payload.get("content")), place, own=True)
+        if items.DELIVERED in object_of(line.value.get("metadata")):
             self.remarks["are copies of texts that a tool delivered"] += 1
             return place
-        if kind in NO_OUTPUT or kind == "None":
-            lines.count(kind, NO_OUTPUT)
-            if kind in COMPACTIONS:
+        if kind in items.NO_OUTPUT or kind == "None":
+            lines.count(kind, items.NO_OUTPUT)
+            if kind in items.COMPACTIONS:
                 self.compacted = COMPACTED.format(line.number)
             return place
         if kind == "message":
-            text = text_of(payload.get("content"))
+            text = items.text_of(payload.get("content"))
             self.awaited = [each for each in self.awaited if each[1] != text]
             if text in self.event_texts:
                 return place
         self._end_answered()
         answer = self._answer(line, place)
-        take_part(answer, kind, payload, line)
+        items.take_part(answer, kind, payload, line)
         return TreePlace(answer)
 
     def _end_answered(self) -> None:
@@ -205,18 +186,19 @@ class _Rollout(ChatReader):
         """Reads a message to the model, from the user or from Codex."""
         if any(row.text == text for row in place.rows()):
             return place  # the same text is in an item and in an event
-        own = own or OWN.match(text) is not None
+        own = own or items.OWN.match(text) is not None
         if not own:
             place = self._add_awaited(place)
             self.starts.append(place)
             self.event_texts.clear()
         self.open = None
-        return place.after(InterimRow(line.number, text, own=own, mark="interrupted" if ABORTED.match(text) else None))
+        mark = "interrupted" if items.ABORTED.match(text) else None
+        return place.after(InterimRow(line.number, text, own=own, mark=mark))
 
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         output = next((payload[name] for name in ("output", "tools", "result") if name in payload), None)
         failed = object_of(output).get("success") is False
-        part = ToolResultPart(text_or_none(payload.get("call_id")), None, text_of(output), failed)
+        part = ToolResultPart(text_or_none(payload.get("call_id")), None, items.text_of(output), failed)
         if not self.counted:
             self.open, self.uncounted = None, True
         return place.after(InterimRow(line.number, "", (part,)))
@@ -242,7 +224,7 @@ class _Rollout(ChatReader):
         if kind == "turn_aborted":
             place, self.open = self._add_awaited(place), None
             self.count_stopped(place)
-            reason, mark = abort_of(payload)
+            reason, mark = items.abort_of(payload)
             return place.after(InterimRow(line.number, reason, mark=mark))
         if kind == "thread_rolled_back" and type(payload.get("num_turns")) is int:
             return self._roll_back(payload["num_turns"], place)
@@ -252,8 +234,7 @@ class _Rollout(ChatReader):
         return place
 
     def _event_text(self, line: TranscriptLine, text: str, place: TreePlace, *path: str | int) -> TreePlace:
-        """Reads a text of the model in an event, unless an item has the same text. Some versions write only the
-        event."""
+        """Reads a text of the model in an event (all that some versions write), unless an item has it."""
         json_text = slice_of(line.data, *path)
         there = place.answer is not None and any(type(part) is TextPart and part.text == text
                                                  for part in place.answer.parts)
@@ -267,8 +248,7 @@ class _Rollout(ChatReader):
         return self._add_event_text(line, text, place)
 
     def _add_awaited(self, place: TreePlace) -> TreePlace:
-        """At the end of a turn adds the texts of events whose items did not follow (other turns had items with the same
-        text)."""
+        """At the end of a turn adds the texts of events whose items did not follow."""
         for line, text in self.awaited:
             place = self._add_event_text(line, text, place)
         self.awaited = []
@@ -287,17 +267,18 @@ class _Rollout(ChatReader):
         """Reads the event that replaces `user_message` and `agent_message` in a paginated history."""
         kind, content = item.get("type"), item.get("content")
         if kind == "UserMessage":
-            return self._message(line, text_of(content), place, own=False)
+            return self._message(line, items.text_of(content), place, own=False)
         if kind == "AgentMessage" and isinstance(content, list):
             for number, block in enumerate(content):
-                place = self._event_text(line, text_of(block), place, "payload", "item", "content", number, "text")
+                where = ("payload", "item", "content", number, "text")
+                place = self._event_text(line, items.text_of(block), place, *where)
             return place
         lines.count("item_completed", frozenset({"item_completed"}))
         return place
 
     def _count(self, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """Reads a token count: that of the answer before, or in files of 2025 that of the items after."""
-        usage, total = usage_of(payload.get("info")), object_of(payload.get("info")).get("total_token_usage")
+        usage, total = items.usage_of(payload.get("info")), object_of(payload.get("info")).get("total_token_usage")
         if usage is None or (total is not None and total == self.total):
             return place  # Codex repeats the last count when it learns new rate limits, also within an answer
         self.total = total
@@ -339,7 +320,7 @@ class _Rollout(ChatReader):
         text = inner["message"] if isinstance(inner.get("message"), str) else "no message"
         info = inner.get("codex_error_info", inner.get("kind"))
         kind = info if isinstance(info, str) else next(iter(info), None) if isinstance(info, dict) else None
-        cut, full = CUT.search(text), kind == "context_window_exceeded"
+        cut, full = items.CUT.search(text), kind == "context_window_exceeded"
         capped = cut is not None and cut["why"] == "max_output_tokens"
         above = self.open
         if (capped or full) and above is not None:
@@ -354,7 +335,7 @@ class _Rollout(ChatReader):
             answer.stop = StopReason(stop, None, None, (
                 Evidence(RECORDER, at, text[:200]), Evidence(f"{INFERRED}error_row", at, text[:200])))
             return TreePlace(answer)
-        answer.fail(text, at, status_of(info), kind)
+        answer.fail(text, at, items.status_of(info), kind)
         return TreePlace(answer)
 
     def _roll_back(self, turns: int, place: TreePlace) -> TreePlace:
@@ -372,7 +353,6 @@ class _Rollout(ChatReader):
     def settle(self) -> None:
         self._add_awaited(self.last)
         super().settle()
-
 
 
 reader = _Rollout.of

@@ -19,7 +19,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, command_call, pointer_at
 from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of
-from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
+from loop_core.values import Stop, Usage
 from loop_core.wire.failures import StopRow
 
 EVENTS = frozenset({"thread.started", "turn.started", "item.started", "item.updated", "item.completed",
@@ -84,7 +84,7 @@ class _Stream(ChatReader):
                 f"{event}/{name}" for event in EVENTS for name in ("agent_message", "reasoning", "todo_list", "error")))
             return place
         answer = self.stream_answer(line, place, "item")
-        answer.parts.append(TextPart(text) if kind == "agent_message" else ReasoningPart(text))
+        (answer.add_text if kind == "agent_message" else answer.add_thought)(text)
         return TreePlace(answer)
 
     def _tool(self, line: TranscriptLine, item: dict[str, Any], place: TreePlace, whole: bool) -> TreePlace:
@@ -111,7 +111,7 @@ class _Stream(ChatReader):
         # Each kind of item reports a failure in another member: MCP calls in `error`, patches in `status`, commands in
         # `exit_code`.
         failed = bool(error) or item.get("status") in _FAILED or (type(code) is int and code != 0)
-        return self.say(line, place, "", (ToolResultPart(key, None, text, failed),))
+        return self.result(line, place, key, text, failed)
 
     def _failure(self, line: TranscriptLine, error: dict[str, Any], place: TreePlace) -> TreePlace:
         text = known_text(error.get("message")) or "no message"
@@ -119,10 +119,10 @@ class _Stream(ChatReader):
         at = pointer_at(answer.word_at, "error", "message")
         cut = CUT.search(text)
         row = CUTS.get(cut["why"]) if cut is not None else None
-        if row is not None:
+        if row is None:
+            answer.fail(text, at)
+        else:
             answer.stop = recorder_reason(row.stop, row.detail, at, text[:200], "codex.incomplete")
-            return TreePlace(answer)
-        answer.fail(text, at)
         return TreePlace(answer)
 
 

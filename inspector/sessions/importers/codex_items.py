@@ -111,8 +111,7 @@ def status_of(info: Any) -> int | None:
 
 
 def minted_ms(name: Any) -> int | None:
-    """When an id was made, in milliseconds since 1970; None if it is no UUID of version 7, which begins with its time.
-    """
+    """When an id was made, in milliseconds since 1970; None if it is no UUID of version 7."""
     try:
         value = UUID(name) if isinstance(name, str) else None
     except ValueError:
@@ -122,8 +121,7 @@ def minted_ms(name: Any) -> int | None:
 
 
 def is_copied_turn(kind: str, payload: dict[str, Any], thread: Any) -> bool | None:
-    """Whether a row begins a turn whose id is older than the thread that it was copied into; None if that is unknown.
-    """
+    """Whether a row begins a turn that is older than the thread it was copied into; None if unknown."""
     begins = kind == "turn_context" or payload.get("type") == "task_started"
     turn, born = minted_ms(payload.get("turn_id")) if begins else None, minted_ms(thread)
     return None if turn is None or born is None else turn < born
@@ -153,10 +151,9 @@ def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line
         call = CallKind.CUSTOM if kind == "custom_tool_call" else CallKind.FUNCTION
         answer.parts.append(ToolCall(key, name or "", arguments, whole, call, form, at=at))
     elif kind == "tool_search_call" and payload.get("execution") == "client":  # otherwise the provider runs it
-        answer.parts.append(ToolCall(key, "tool_search", slice_at("arguments"), True, CallKind.FUNCTION,
-                                     ArgsForm.OBJECT, at=at))
+        answer.parts.append(ToolCall(key, "tool_search", slice_at("arguments"), True, form=ArgsForm.OBJECT, at=at))
     elif kind == "local_shell_call":
-        answer.parts.append(ToolCall(key or text_or_none(payload.get("id")), "local_shell", slice_at("action"), True,
-                                     CallKind.FUNCTION, ArgsForm.OBJECT, at=at))
+        key = key or text_or_none(payload.get("id"))
+        answer.parts.append(ToolCall(key, "local_shell", slice_at("action"), True, form=ArgsForm.OBJECT, at=at))
     else:
         answer.parts.append(OpaquePart(kind, slice_at() or "{}"))

@@ -16,9 +16,8 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, take_calls, text_of, usage_of
-from inspector.sessions.transcripts.ending_rules import call_unfinished
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
+from loop_core.values import ReasoningPart, ToolCall, ToolResultPart, Usage
 
 ENDED = {"done": False, "errored": True, "canceled": True}
 """Final state of a call -> whether the call failed."""
@@ -33,11 +32,9 @@ _OF_A_SESSION = ("workspaceDirectory", "sessionId", "chatModelTitle", "dateCreat
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises an object with a history whose items hold a message each."""
-    first = first_look(head).first
-    if not isinstance(first, dict) or not any(name in first for name in _OF_A_SESSION):
-        return 0
+    first = object_of(first_look(head).first)
     items = first.get("history")
-    if not isinstance(items, list):
+    if not isinstance(items, list) or not any(name in first for name in _OF_A_SESSION):
         return 0
     if not items:
         return 80
@@ -58,8 +55,7 @@ class _Session(ChatReader):
         self.title = redact.text(known_text(session.get("title")) or "")
         self.model = known_text(session.get("chatModelTitle")) or known_text(session.get("selectedModel"))
         self.results: set[str] = set()
-        """The ids of calls whose result was in the item of their answer. A tool message that repeats such a result is
-        skipped."""
+        """The ids of calls whose result was in the item of their answer; a message may repeat it."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         message = object_of(line.value.get("message"))
@@ -73,7 +69,7 @@ class _Session(ChatReader):
         elif role == "tool":
             key = known_text(message.get("toolCallId"))
             if key not in self.results:
-                place = self.say(line, place, "", (ToolResultPart(key, None, text, False),))
+                place = self.result(line, place, key, text)
         else:
             lines.count(role, frozenset({"system"}))
         if known_text(line.value.get("conversationSummary")):
@@ -107,11 +103,9 @@ class _Session(ChatReader):
         answer.model = known_text(options.get("model")) or known_text(log.get("modelTitle")) or answer.model
         answer.cap = number_of(options.get("maxTokens"))
         at = answer.word_at
-        thought = known_text(object_of(line.value.get("reasoning")).get("text"))
-        thought_of = any(type(part) is ReasoningPart for part in answer.parts)
-        answer.parts += [ReasoningPart(thought)] if thought and not thought_of else []  # some releases write both
-        if text:
-            answer.parts.append(TextPart(text))
+        if not any(type(part) is ReasoningPart for part in answer.parts):  # some releases write both
+            answer.add_thought(object_of(line.value.get("reasoning")).get("text"))
+        answer.add_text(text)
         take_calls(answer, message.get("toolCalls"), line, at, "message", "toolCalls")
         answer.usage = _usage(message.get("usage"))
         answer.model = answer.model or known_text(object_of(message.get("usage")).get("model"))
@@ -130,11 +124,6 @@ class _Session(ChatReader):
         if len(results) == len(ended):
             return place
         return place.after(InterimRow(line.number, "a call was canceled", mark="interrupted", unit=self.unit))
-
-    def settle(self) -> None:
-        for answer in self.answers:
-            answer.stop = answer.stop or call_unfinished(answer)
-        super().settle()
 
 
 def _result(state: dict[str, Any]) -> ToolResultPart:

@@ -11,7 +11,6 @@ Source: @github/copilot-sdk 1.0.14.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import IO, Any
 
 from inspector.sessions import redact
@@ -19,9 +18,9 @@ from inspector.sessions.importers.records import first_look, list_pieces, whole_
 from inspector.sessions.reasons import error_in_text, recorder_reason, table_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace, below_file
 from inspector.sessions.traffic import http_status
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, call_of, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at, take_call, text_of
 from inspector.sessions.transcripts.member_values import (
     counts_of,
     first_text,
@@ -30,7 +29,7 @@ from inspector.sessions.transcripts.member_values import (
     object_of,
     objects_of,
 )
-from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
+from loop_core.values import Stop, Usage
 from loop_core.wire.failures import StopRow
 
 BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "permission.",
@@ -62,7 +61,7 @@ FIELDS: Fields = {
 def sniff(head: bytes, path: str) -> int:
     """Recognises the first line of a session, or several events with `data` and `parentId`."""
     parsed_head = first_look(head)
-    if isinstance(parsed_head.first, dict) and {"sessionId", "chatMessages"} <= parsed_head.first.keys():
+    if {"sessionId", "chatMessages"} <= object_of(parsed_head.first).keys():
         return 95
     for value in parsed_head.objects:
         if isinstance(value.get("data"), dict) and isinstance(value.get("type"), str):
@@ -75,8 +74,8 @@ def sniff(head: bytes, path: str) -> int:
 
 def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file."""
-    first = first_look(head).first
-    older = isinstance(first, dict) and "chatMessages" in first and "data" not in first
+    first = object_of(first_look(head).first)
+    older = "chatMessages" in first and "data" not in first
     return (_History if older else _Session)(path, options)
 
 
@@ -185,15 +184,10 @@ class _Session(ChatReader):
         if key in self.spent:
             _take_usage(answer, self.spent.pop(key))
         at = answer.take(line)
-        thought, text = known_text(data.get("reasoningText")), known_text(data.get("content"))
-        if thought:
-            answer.parts.append(ReasoningPart(thought, known_text(data.get("reasoningOpaque"))))
-        if text:
-            answer.parts.append(TextPart(text))
+        answer.add_thought(data.get("reasoningText"), data.get("reasoningOpaque"))
+        answer.add_text(data.get("content"))
         for number, call in enumerate(objects_of(data.get("toolRequests"))):
-            where = ("data", "toolRequests", number)
-            answer.parts.append(call_of(call.get("toolCallId"), call.get("name"), call.get("arguments"),
-                                        partial(slice_of, line.data, *where), "arguments", pointer_at(at, *where)))
+            take_call(answer, call, line, at, "data", "toolRequests", number, key="toolCallId")
         output_tokens = number_of(data.get("outputTokens"))
         # a usage event has the better count
         if output_tokens is not None and (answer.usage is None or answer.usage.input_tokens is None):
@@ -205,9 +199,8 @@ class _Session(ChatReader):
         output = data.get("result", data.get("error"))
         text = output if isinstance(output, str) else text_of(
             object_of(output).get("content") or object_of(output).get("message"))
-        part = ToolResultPart(known_text(data.get("toolCallId")), known_text(data.get("toolName")), text,
-                              data.get("success") is False)
-        return self.say(line, place, "", (part,))
+        return self.result(line, place, data.get("toolCallId"), text, data.get("success") is False,
+                           data.get("toolName"))
 
     def _failure(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
         text = known_text(data.get("message")) or "no message"

@@ -15,22 +15,11 @@ from inspector.sessions.importers.database import ChatTableReader, has, schema
 from inspector.sessions.reasons import INFERRED, table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine
 from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.dialogue import api_of
 from inspector.sessions.transcripts.member_values import object_of, text_or_none
-from loop_core.values import (
-    ArgsForm,
-    At,
-    CallKind,
-    Evidence,
-    ReasoningPart,
-    Stop,
-    StopReason,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-)
+from loop_core.values import At, Evidence, Stop, StopReason, ToolCall, ToolResultPart
 from loop_core.wire.failures import StopRow
 
 REFUSED = "permission_denied"
@@ -53,13 +42,11 @@ APIS: Mapping[str, str] = {
 """Beginning of a provider's name -> the wire format that Crush uses with the provider."""
 FIELDS: Fields = {"": {"role": (str,), "parts": (list,), "model": (str,), "provider": (str,)}}
 _STATUS = re.compile(r'": ([45]\d\d) |\bError ([45]\d\d), Message')
-"""Matches the HTTP status in the details of an error, as the clients of OpenAI and Anthropic, and that of Gemini, write
-it."""
+"""Matches the HTTP status in the details of an error, as the clients of three providers write it."""
 UNPARSED = "Tool call failed: arguments were not valid JSON."
 """The beginning of the result of a call whose arguments were cut or no JSON: Crush stores `{}` in their place
 (`agent.go`, `sanitizeToolInput`)."""
 NO_EXCHANGE = frozenset({"system"})
-"""The roles of messages that hold no part of an exchange."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -112,20 +99,20 @@ class _Reader(ChatTableReader):
         is_summary = value.get("is_summary_message") == 1
         for number, kind, data in parts:
             here = pointer_at(at, "parts", number)
-            if kind == "text" and data.get("text"):
-                answer.parts.append(TextPart(str(data["text"])))
-            elif kind == "reasoning" and data.get("thinking"):
-                answer.parts.append(ReasoningPart(str(data["thinking"]), None))
+            if kind == "text":
+                answer.add_text(data.get("text"))
+            elif kind == "reasoning":
+                answer.add_thought(data.get("thinking"))
             elif kind == "tool_call":
                 answer.parts.append(_call(data, here))
             elif kind == "tool_result":
                 done.append(_result(data))
             elif kind == "finish" and is_summary and data.get("reason") == "end_turn":
-                self.say(InterimRow(line.number, "the summary was stored", mark="ended", unit=self.unit))
+                self.say(line.number, "the summary was stored", mark="ended")
             elif kind == "finish":
                 _end(answer, data, here)
                 if data.get("reason") == REFUSED:
-                    self.say(InterimRow(line.number, "", mark="interrupted", at_tool=True, unit=self.unit))
+                    self.say(line.number, "", mark="interrupted", at_tool=True)
         self.results(line.number, *done)
         if is_summary:
             self.remarks["hold the summary of a compacted history"] += 1
@@ -152,7 +139,7 @@ def _reject(answer: TranscriptAnswer) -> None:
 
 def _call(data: dict[str, Any], at: At) -> ToolCall:
     return ToolCall(text_or_none(data.get("id")), str(data.get("name") or ""), text_or_none(data.get("input")),
-                    data.get("finished") is not False, CallKind.FUNCTION, ArgsForm.STRING, at=at)
+                    data.get("finished") is not False, at=at)
 
 
 def _result(data: dict[str, Any]) -> ToolResultPart:

@@ -90,7 +90,7 @@ class CursorStream(ChatReader):
         answer, place = self._answer_of(line, place)
         piece, last = "timestamp_ms" in line.value, answer.parts[-1] if answer.parts else None
         if not isinstance(last, TextPart):
-            answer.parts += [TextPart(text)] if text else []
+            answer.add_text(text)
         elif not piece and self.pieces is answer and text.startswith(last.text):
             answer.parts[-1] = last._replace(text=text)  # the whole text, after its pieces
         else:

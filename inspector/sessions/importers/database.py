@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 _FILES = ("", "-wal", "-journal")
-"""The suffixes of the files that belong to a database in use."""
 _MOST_COPIES = 3
-"""The largest number of copies that are made until the database does not change during one. After that the last copy is
-used."""
+"""The most copies that are made until the database does not change during one; the last one is used."""
 Schema = Mapping[str, frozenset[str]]
 """Name of a table -> the names of its columns, in lower case."""
 
@@ -204,8 +202,7 @@ def record_of(
 
 
 def _verbatim(value: Any) -> bytes:
-    """The verbatim JSON of a column; a column that is not JSON becomes a JSON string, so that the rest of the row can
-    be read."""
+    """The verbatim JSON of a column; one that is not JSON becomes a string, so that the row can be read."""
     # Verbatim, not parsed and written anew: arguments of a call must keep their spelling, or a cut could be lost.
     data = str(value).encode("utf-8", "replace")
     try:

@@ -25,15 +25,13 @@ from inspector.sessions.transcripts.chat_messages import (
     take_blocks,
     words_of,
 )
-from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of
-from loop_core.values import ReasoningPart, TextPart, ToolResultPart, Usage
+from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of, usage_in
+from loop_core.values import ReasoningPart
 
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 """Matches the text that Droid puts before a message of the user."""
 NO_EXCHANGE = frozenset({"session_start", "session_end", "todo_state", "compaction_state", "system"})
-"""The types of records that hold no part of an exchange."""
 FOLDER = ".factory"
-"""The name of Droid's folder."""
 THOUGHT = "chatCompletionReasoningContent"
 """The member with the reasoning of a Chat Completions model. The reasoning may also be a block of the content."""
 COUNTS = ("inputTokens", "outputTokens", "thinkingTokens", "cacheReadTokens")
@@ -122,10 +120,9 @@ class _Session(ChatReader):
         if kind == "tool_call":
             return self._call(line, place)
         if kind == "tool_result":
-            key = known_text(value.get("toolCallId")) or known_text(value.get("id"))  # by release
-            part = ToolResultPart(key, known_text(value.get("toolName")), any_text(value.get("value")),
-                                  value.get("isError") is True)
-            return self.say(line, place, "", (part,))
+            key = known_text(value.get("toolCallId")) or value.get("id")  # by release
+            return self.result(line, place, key, any_text(value.get("value")), value.get("isError") is True,
+                               value.get("toolName"))
         if kind in ("completion", "result") and isinstance(value.get("finalText"), str):
             return self._completion(line, place, value["finalText"])
         if kind == "error":
@@ -189,12 +186,10 @@ class _Session(ChatReader):
         if answer is None or answer.text != text:
             answer = self.answer(line, place)
             answer.take(line)
-            answer.parts.append(TextPart(text))
+            answer.add_text(text)
         usage = object_of(line.value.get("usage"))
         if usage and len(self.answers) == 1:  # the counts are those of the whole run
-            input_tokens, output_tokens, cached = counts_of(
-                usage, "input_tokens", "output_tokens", "cache_read_input_tokens")
-            answer.usage = Usage(input_tokens, output_tokens, None, cached)
+            answer.usage = usage_in(usage, "input_tokens", "output_tokens", "", "cache_read_input_tokens")
         if line.value.get("is_error") is True or line.value.get("isError") is True:
             return self._failure(line, TreePlace(answer), "the run ended with an error")
         return self.say(line, TreePlace(answer), "completion", mark="ended")

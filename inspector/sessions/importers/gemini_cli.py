@@ -14,17 +14,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.records import Piece, elements, first_look, first_value, list_pieces, object_in
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options, Skipped
-from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
+from loop_core.values import ReasoningPart, Stop, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 from loop_core.wire.gemini_generate.table import API
 
@@ -56,16 +55,14 @@ NOTES = frozenset({"info", "error", "warning"})
 OWN = ("<session_context>", "<hook_context>", "<state_snapshot>")
 """Beginnings of texts that Gemini CLI puts into the history in the user's name (`sessionUtils.ts`)."""
 ACKNOWLEDGED = "Got it. Thanks for the additional context!"
-"""The answer that Gemini CLI writes for the model after the summary of a compressed history
-(`chatCompressionService.ts`)."""
+"""The answer that Gemini CLI writes for the model after a summary (`chatCompressionService.ts`)."""
 INTERRUPTED = "[The previous response was interrupted before it completed.]"
 """The answer that Gemini CLI writes for the model if a stream failed after the results of calls (`geminiChat.ts`)."""
 RECEIVED = "Binary content received. Proceeding with analysis."
 """The thought that Gemini CLI writes for the model between the result of a call and the image or file that the call
 returned, which it sends in a message of its own (`geminiChat.ts`)."""
 PATCH = "$patch"
-"""The name of a record that shortens stored results or leaves messages out of the model's history. What it changes was
-read before."""
+"""The name of a record that shortens stored results or drops messages, which were read before."""
 OPEN = frozenset({"validating", "scheduled", "awaiting_approval", "executing"})
 """The states of a call that has no result so far."""
 Order = list[tuple[bytes, bool]]
@@ -170,13 +167,11 @@ class _Chat(ChatReader):
             answer.stop = recorder_reason(Stop.INTERRUPTED, None, pointer_at(at, "content"), text,
                                           "gemini_cli.interrupted")
             text = ""
-        answer.parts += [TextPart(text)] if text else []
+        answer.add_text(text)
         answer.usage = usage_of(value.get("tokens")) or answer.usage
         results = []
         for number, call in enumerate(objects_of(value.get("toolCalls"))):
-            answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("args"),
-                                        partial(slice_of, line.data, "toolCalls", number), "args",
-                                        pointer_at(at, "toolCalls", number)))
+            take_call(answer, call, line, at, "toolCalls", number, member="args")
             result = result_of(call)
             results += [result] if result is not None else []
         self.answered.update(result.call_id for result in results)
@@ -185,9 +180,7 @@ class _Chat(ChatReader):
         for path, part in parts_of(value):
             call = object_of(part.get("functionCall"))
             if call and known_text(call.get("id")) not in listed:
-                find = partial(slice_of, line.data, *path, "functionCall")
-                answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("args"), find, "args",
-                                            pointer_at(at, *path, "functionCall")))
+                take_call(answer, call, line, at, *path, "functionCall", member="args")
         answer.word_at = at
         if self.end_note is not None:
             self._end(answer, *self.end_note)

@@ -8,17 +8,16 @@ run. Source: gemini-cli `packages/core/src/output/types.ts`, `packages/cli/src/n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import Skipped
-from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, any_text, call_of, pointer_at
+from inspector.sessions.transcripts.chat_messages import ChatReader, any_text, take_call
 from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of
-from loop_core.values import TextPart, ToolResultPart, Usage
+from loop_core.values import TextPart, Usage
 from loop_core.wire.gemini_generate.table import API
 
 OUTCOMES: Mapping[str, str] = {
@@ -58,14 +57,12 @@ class _Stream(ChatReader):
             return self.say(line, place, any_text(value.get("content")), own=value.get("role") != "user")
         if kind == "tool_use":
             answer = self.stream_answer(line, place, "event")
-            answer.parts.append(call_of(value.get("tool_id"), value.get("tool_name"), value.get("parameters"),
-                                        partial(slice_of, line.data), "parameters", pointer_at(answer.word_at)))
+            take_call(answer, value, line, answer.word_at, key="tool_id", name="tool_name", member="parameters")
             return TreePlace(answer)
         if kind == "tool_result":
             failed = value.get("status") == "error"
             text = any_text(value.get("output")) or known_text(object_of(value.get("error")).get("message")) or ""
-            part = ToolResultPart(known_text(value.get("tool_id")), known_text(value.get("tool_name")), text, failed)
-            return self.say(line, place, "", (part,))
+            return self.result(line, place, value.get("tool_id"), text, failed, value.get("tool_name"))
         if kind == "result":
             return self._outcome(line, place)
         if kind == "error":
@@ -84,16 +81,16 @@ class _Stream(ChatReader):
         last = answer.parts[-1] if answer.parts else None
         if isinstance(last, TextPart):
             answer.parts[-1] = last._replace(text=last.text + text)
-        elif text:
-            answer.parts.append(TextPart(text))
+        else:
+            answer.add_text(text)
         return TreePlace(answer)
 
     def _outcome(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads how the run ended: by itself, or by an error."""
         value, stats = line.value, object_of(line.value.get("stats"))
         if len(self.answers) == 1:  # the counts are those of the whole run
-            counts = counts_of(stats, "input_tokens", "output_tokens", "reasoning_tokens", "cached")
-            self.answers[0].usage = Usage(*counts)
+            self.answers[0].usage = Usage(*counts_of(
+                stats, "input_tokens", "output_tokens", "reasoning_tokens", "cached"))
         error = object_of(value.get("error"))
         if value.get("status") != "error":
             return self.say(line, place, "success", mark="ended") if value.get("status") == "success" else place

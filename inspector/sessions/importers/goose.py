@@ -26,29 +26,17 @@ from inspector.sessions.importers.records import (
 from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import arguments_of, pointer_at
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
 from inspector.sessions.transcripts.member_values import object_of, text_or_none
-from loop_core.values import (
-    ArgsForm,
-    At,
-    CallKind,
-    Finding,
-    ReasoningPart,
-    Severity,
-    Stop,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-)
+from loop_core.values import At, Finding, ReasoningPart, Severity, Stop, ToolCall, ToolResultPart
 
 UNREAD = re.compile(r"Could not interpret tool use parameters")
 """Matches Goose's text in place of a call whose arguments are not JSON."""
 ENDED_EARLY = re.compile(r"EOF while parsing")
 """Matches the message of the JSON parser (serde_json) if the arguments ended in the middle."""
 EMPTY = re.compile(r"EOF while parsing a value at line 1 column 0\b")
-"""Matches the parser's message if there were no arguments. Many models send no text for a tool without parameters
-(goose #1068, #1108)."""
+"""Matches the parser's message if there were no arguments, as for a tool without any (goose #1068)."""
 _RAW = re.compile(r"Raw (?:JSON|arguments): '?(.*?)'?$", re.DOTALL)
 """Matches the arguments, which some releases quote after the error."""
 TAGS: Mapping[str, str] = {
@@ -78,16 +66,14 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its tables, or a first line with the session's working directory and messages after it.
-    """
+    """Recognises the columns of its tables, or a first line with the working directory, or messages."""
     if head.startswith(SQLITE):
         found = schema(path)
         own = has(found, "messages", "session_id", "role", "content_json", "created_timestamp")
         return 95 if own and has(found, "sessions", "id", "working_dir") else 0
     look = first_look(head)
-    first = look.first if isinstance(look.first, dict) else {}
-    members = {"description", "message_count", "conversation"}
-    if "working_dir" in first and members & first.keys():
+    first = object_of(look.first)
+    if "working_dir" in first and {"description", "message_count", "conversation"} & first.keys():
         return 95
     return 85 if any(map(_is_message, look.objects)) else 0
 
@@ -139,7 +125,6 @@ class _Reader(ChatTableReader):
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
-        self.model: str | None = None
         self.written: Any = None
         """The time at which the last row of an answer was written."""
 
@@ -185,7 +170,7 @@ class _Reader(ChatTableReader):
         only = blocks[0][1] if len(blocks) == 1 else {}
         text = only.get("text", only.get("message"))
         if isinstance(text, str) and text in STOPPED:
-            self.say(InterimRow(line.number, f"Goose says: {STOPPED[text]}", mark="stopped", unit=self.unit))
+            self.say(line.number, f"Goose says: {STOPPED[text]}", mark="stopped")
             return
         answer = self._split(blocks, started)
         self.written = started
@@ -200,8 +185,8 @@ class _Reader(ChatTableReader):
         for path, block in blocks:
             here = pointer_at(at, column, *path)
             kind = block.get("type")
-            if kind == "text" and isinstance(block.get("text"), str):
-                answer.parts.append(TextPart(block["text"]))
+            if kind == "text":
+                answer.add_text(block.get("text"))
             elif kind == "thinking" and isinstance(block.get("thinking"), str):
                 part = ReasoningPart(block["thinking"], None)
                 answer.parts += [part] if part not in answer.parts else []  # each row of a split answer repeats it
@@ -235,15 +220,14 @@ class _Reader(ChatTableReader):
         inner = "value" if isinstance(call.get("value"), dict) else "Ok"
         call_value = object_of(call.get(inner))
         if call_value:
-            arguments, form = arguments_of(call_value.get("arguments"), partial(slice_at, inner), "arguments")
-            name = str(call_value.get("name") or "")
-            answer.parts.append(ToolCall(key, name, arguments, True, CallKind.FUNCTION, form, at=at))
+            answer.parts.append(call_of(key, call_value.get("name"), call_value.get("arguments"),
+                                        partial(slice_at, inner), "arguments", at))
             return
         error = call.get("error") or call.get("Err") or ""
         message = _message(error)
         quoted = _RAW.search(message)
-        answer.parts.append(ToolCall(key, "", quoted[1] if quoted is not None else None,
-                                     UNREAD.search(message) is None, CallKind.FUNCTION, ArgsForm.STRING, at=at))
+        arguments = quoted[1] if quoted is not None else None
+        answer.parts.append(ToolCall(key, "", arguments, UNREAD.search(message) is None, at=at))
         answer.findings.append(Finding("transcript.unread_call", Severity.INFO,
                                        f"{self.unit} {answer.line}: Goose could not read a call: {message[:200]}", at))
         if UNREAD.search(message):

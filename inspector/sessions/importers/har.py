@@ -15,20 +15,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from inspector.sessions import detection, traffic
-from inspector.sessions.importers.records import complete, object_in
+from inspector.sessions.importers.records import complete, object_in, values_in
 from inspector.sessions.intake import Room, unpack
-from inspector.sessions.recording import (
-    ODD,
-    Chunk,
-    FileReading,
-    Headers,
-    Options,
-    RawExchange,
-    Skipped,
-    UnreadableError,
-    cut_behind,
-    unusable,
-)
+from inspector.sessions.recording import Chunk, FileReading, Options, RawExchange, Skipped, UnreadableError
 from loop_core.json_parser import from_json
 from loop_core.values import TransportEnd
 from loop_core.wire.body import word
@@ -60,8 +49,7 @@ class SocketAnswer:
 
 
 def socket_exchanges(base: RawExchange, messages: Sequence[Any], cut: bool) -> tuple[list[RawExchange], list[Skipped]]:
-    """The answers of one connection, each as an exchange of the entry `base`; with `cut` the recording ends in the last
-    one."""
+    """The answers of one connection, as exchanges of the entry `base`; `cut`: the recording ends in one."""
     answers = collect_answers(messages)
     if not answers:
         return [], [Skipped(base.entry, "a WebSocket on which no response was asked for")]
@@ -128,8 +116,8 @@ def _raw_of_answer(base: RawExchange, answer: SocketAnswer, cut: bool) -> RawExc
         # RFC 7464, so that each message stays a record
         body=text_sequence([data for _, data, _ in answer.frames]),
         recorded=bool(answer.frames) or not cut,
-        started=_moment(answer.at) or base.started,
-        duration_ms=_since(answer.at, last[0]) if last else None,
+        started=moment(answer.at) or base.started,
+        duration_ms=since(answer.at, last[0]) if last else None,
         end=_end(base, answer, cut),
         chunks=_chunks(answer),
         messages=tuple(index for index, _, _ in answer.frames),
@@ -149,20 +137,21 @@ def _chunks(answer: SocketAnswer) -> tuple[Chunk, ...]:
     end = 0
     for _, data, when in answer.frames:
         end += len(data) + 2  # a separator before it, a line break after it
-        ms = _since(answer.at, when)
+        ms = since(answer.at, when)
         if ms is None:
             return ()
         found.append(Chunk(end, ms))
     return tuple(found)
 
 
-def _since(start: float | None, when: float | None) -> float | None:
+def since(start: float | None, when: float | None) -> float | None:
+    """Milliseconds between two times in seconds, or in milliseconds; None if they are not in this order."""
     if start is None or when is None or when < start:
         return None
     return (when - start) * (1 if when > _SECONDS else 1000)
 
 
-def _moment(when: float | None) -> str | None:
+def moment(when: float | None) -> str | None:
     """A time in seconds since 1970, as ISO text; a smaller number has another origin and gives None."""
     if when is None or not 1e9 < when < 1e14:
         return None
@@ -177,7 +166,6 @@ _ENTRIES = re.compile(r'"entries"\s*:\s*\[')
 _SPACE = re.compile(r"[\s,]*")
 _SHORTENED = re.compile(r"truncat|shortened|cut off|incomplete", re.IGNORECASE)
 """Matches words in a recorder's comment about a body that was not stored completely."""
-_SCAN = json.JSONDecoder(strict=False).raw_decode
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -194,13 +182,11 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     entries, rest = _entries(data, reading)
     clean, room = not detection.suspicious(data), options.room
     for number, entry in enumerate(entries):
-        try:
+        with reading.skipping(number, "an entry"):
             _take(reading, number, _raw(number, entry, clean, room), entry)
-        except ODD as why:
-            reading.skipped.append(Skipped(number, f"an entry that {unusable(why)}"))
     if rest is not None:
         _take_cut(reading, len(entries), rest, room)
-        cut_behind(reading.raws)
+        reading.mark_cut()
     return reading
 
 
@@ -261,12 +247,12 @@ def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange
             return "not a HAR entry: its URL is not text"
         posted = request.get("postData")
         request_text = posted.get("text") if isinstance(posted, dict) else None
-        headers = _headers(response.get("headers"))
+        headers = traffic.headers(response.get("headers"))
         raw = RawExchange(
             number,
             url,
             str(request.get("method") or "POST").upper(),
-            _headers(request.get("headers")),
+            traffic.headers(request.get("headers")),
             request_text if isinstance(request_text, str) and request_text else None,
             traffic.http_status(response.get("status")),
             headers,
@@ -324,18 +310,6 @@ def _is_shortened(raw: RawExchange, content: Mapping[str, Any], received: Any) -
     return isinstance(comment, str) and _SHORTENED.search(comment) is not None
 
 
-def _headers(headers: Any) -> Headers:
-    if not isinstance(headers, list):
-        return []
-    try:
-        pairs = [(header["name"], header["value"]) for header in headers]
-        for pair in pairs:
-            "".join(pair)  # both must be text
-    except (KeyError, TypeError):
-        return [(str(each.get("name")), str(each.get("value", ""))) for each in headers if isinstance(each, dict)]
-    return pairs
-
-
 def _number(value: Any) -> float | None:
     found = traffic.number(value)
     return found if found is not None and found > 0 else None
@@ -349,15 +323,13 @@ def _rescue(data: bytes, why: str, reading: FileReading) -> tuple[list[Any], str
         raise UnreadableError(f"a HAR that is not valid JSON, broken before its entries ({why})")
     entries: list[Any] = []
     position = opening.end()
-    while True:
-        position = _SPACE.match(text, position).end()  # type: ignore[union-attr]
-        if text.startswith("]", position):
+    for start, end in values_in(text, position):
+        position = start
+        if end is None:
             break
-        try:
-            entry, position = _SCAN(text, position)
-        except (ValueError, RecursionError):
-            break
-        entries.append(entry)
+        entries.append(object_in(text[start:end]))
+        position = end
+    position = _SPACE.match(text, position).end()  # type: ignore[union-attr]
     begins = len(text[:position].encode("utf-8", "replace"))
     read = f"the part before it was read (complete entries: {len(entries)})"
     if text.startswith("]", position):

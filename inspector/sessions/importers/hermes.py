@@ -8,6 +8,7 @@ Source: PyPI hermes-agent 0.19.0, `hermes_state.py`, `agent/conversation_loop.py
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from inspector.sessions import traffic
@@ -25,7 +26,7 @@ from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine
-from inspector.sessions.transcripts.chat_messages import pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import (
     cap_of,
     known_text,
@@ -34,7 +35,7 @@ from inspector.sessions.transcripts.member_values import (
     objects_of,
     text_or_none,
 )
-from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
+from loop_core.values import At, Stop, ToolCall, ToolResultPart
 from loop_core.wire.failures import StopRow
 
 STOPS: Mapping[str, StopRow] = {
@@ -60,7 +61,6 @@ META = "session_meta"
 OWN = frozenset({"finish_reason", "reasoning", "reasoning_details"})
 """Members that only answers have, in a file of lines. Not every answer has a stop word."""
 NO_EXCHANGE = frozenset({"system", META, "session"})
-"""The roles of messages that hold no part of an exchange."""
 OBJECTS = (frozenset({"session_id", "platform"}), frozenset({"session_id", "session_start"}),
            frozenset({"id", "source", "user_id", "model_config"}), frozenset({"session_id", "reason", "request"}))
 """The members of a snapshot, of an exported session, and of a request that failed (`request_dump_….json`)."""
@@ -77,14 +77,13 @@ def sniff(head: bytes, path: str) -> int:
         own = has(found, "messages", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name")
         return 95 if own and has(found, "sessions", "id", "source", "started_at") else 0
     look = first_look(head)
-    if isinstance(look.first, dict) and any(names <= look.first.keys() for names in OBJECTS):
+    if any(names <= object_of(look.first).keys() for names in OBJECTS):
         return 95
     return 85 if any(map(_is_row, look.objects)) else 0
 
 
 def _is_row(value: dict[str, Any]) -> bool:
-    """Whether a value is a message of an older release, which wrote one per line, and has members that only Hermes
-    writes."""
+    """Whether a value is a message of an older release, with members that only Hermes writes."""
     if "timestamp" not in value and "tools" not in value:
         return False
     calls = objects_of(value.get("tool_calls"))
@@ -138,10 +137,6 @@ class _Reader(ChatTableReader):
     created = "timestamp"
     json_columns = frozenset({"tool_calls"})
 
-    def __init__(self, path: str, options: Options) -> None:
-        super().__init__(path, options)
-        self.model: str | None = None
-
     def open_session(self, value: dict[str, Any]) -> None:
         self.model = text_or_none(value.get("model"))
 
@@ -183,14 +178,10 @@ class _Reader(ChatTableReader):
         value = line.value
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, self.model, value.get("timestamp"))
         at = answer.take(line)
-        thought = known_text(value.get("reasoning_content") or value.get("reasoning"))
-        if thought:
-            answer.parts.append(ReasoningPart(thought))
-        if text:
-            answer.parts.append(TextPart(text))
-        calls = value.get("tool_calls")
-        for number, call in enumerate(calls if isinstance(calls, list) else ()):
-            answer.parts.append(_call(object_of(call), line, number, at))
+        answer.add_thought(value.get("reasoning_content") or value.get("reasoning"))
+        answer.add_text(text)
+        for number, call in enumerate(objects_of(value.get("tool_calls"))):
+            answer.parts.append(_call(call, line, number, at))
         word = known_text(value.get("finish_reason"))
         answer.word_at = pointer_at(at, "finish_reason")
         if word:
@@ -199,11 +190,10 @@ class _Reader(ChatTableReader):
 
 def _call(call: dict[str, Any], line: TranscriptLine, number: int, at: At) -> ToolCall:
     function = object_of(call.get("function"))
-    key, stored_arguments = call.get("id") or call.get("call_id"), function.get("arguments")
-    text = isinstance(stored_arguments, str)
-    arguments = stored_arguments if text else slice_of(line.data, "tool_calls", number, "function", "arguments")
-    return ToolCall(text_or_none(key), str(function.get("name") or ""), arguments, True, CallKind.FUNCTION,
-                    ArgsForm.STRING if text else ArgsForm.OBJECT, at=pointer_at(at, "tool_calls", number))
+    key = call.get("id") or call.get("call_id")
+    find = partial(slice_of, line.data, "tool_calls", number, "function")
+    return call_of(key, function.get("name"), function.get("arguments"), find, "arguments",
+                   pointer_at(at, "tool_calls", number))
 
 
 def _text(content: Any) -> str:

@@ -20,7 +20,7 @@ from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, common_beginning, unusable
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import (
@@ -33,7 +33,7 @@ from inspector.sessions.transcripts.member_values import (
     objects_of,
 )
 from inspector.sessions.transcripts.provider_answers import sent_arguments, take_provider_word
-from loop_core.values import ArgsForm, At, Finding, ReasoningPart, Severity, Stop, TextPart, ToolResultPart, Usage
+from loop_core.values import ArgsForm, At, Finding, ReasoningPart, Severity, Stop, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
 _SOURCE = "inspect_ai model/_model_output.py StopReason"
@@ -159,9 +159,9 @@ class _Log(DialogueReader):
             user = value.get("source") == "user_cancel"
             note = f"the turn was interrupted ({known_text(value.get('source')) or 'no source'})"
             mark = "interrupted" if user else "stopped"
-            return self.say(InterimRow(line.number, note, mark=mark, unit=self.unit))
+            return self.say(line.number, note, mark=mark)
         if kind == "end":
-            return self.say(InterimRow(line.number, text_of(value.get("content")), mark="stopped", unit=self.unit))
+            return self.say(line.number, text_of(value.get("content")), mark="stopped")
         lines.count(kind, WITHOUT_ANSWER)
         return place
 
@@ -175,7 +175,7 @@ class _Log(DialogueReader):
         error = object_of(value.get("error"))
         text = text_of(value.get("content") or value.get("result")) or text_of(error.get("message"))
         part = ToolResultPart(key, known_text(value.get("function")), text, bool(error))
-        return self.say(InterimRow(number, "", (part,), denied=error.get("type") == "approval", unit=self.unit))
+        return self.say(number, "", (part,), denied=error.get("type") == "approval")
 
     def _answer(self, line: TranscriptLine) -> TreePlace:
         value = line.value
@@ -229,9 +229,7 @@ def _take_parts(
     for block in objects_of(blocks):
         if block.get("type") == "reasoning":
             answer.parts.append(reasoning_of(block))
-    text = text_of(blocks)
-    if text:
-        answer.parts.append(TextPart(text))
+    answer.add_text(text_of(blocks))
     for number, call in enumerate(objects_of(message.get("tool_calls"))):
         find = partial(slice_of, line.data, *path, "tool_calls", number)
         function = call.get("function")

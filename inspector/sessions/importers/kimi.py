@@ -12,23 +12,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import IO, Any
 
-from inspector.sessions.importers.kimi_cli import (
-    MARKS,
-    ROWS,
-    KimiCliSession,
-    KimiHistory,
-    KimiReader,
-    text_of,
-    usage_of,
-)
+from inspector.sessions.importers import kimi_cli
 from inspector.sessions.importers.records import first_look, object_beside
 from inspector.sessions.reasons import provider_reason, table_reason
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
-from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
+from inspector.sessions.transcripts.chat_messages import take_call
+from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of, text_or_none
 from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart
 from loop_core.wire import wire
@@ -67,7 +59,7 @@ def sniff(head: bytes, path: str) -> int:
             return 100
         if any(names <= set(value) for names in STATES) and "type" not in value:
             return 100
-        if value.get("role") in MARKS:
+        if value.get("role") in kimi_cli.MARKS:
             return 95
         message = value.get("message", value.get("params"))
         if isinstance(message, dict) and message.get("type") in ("TurnBegin", "StepBegin") and "payload" in message:
@@ -80,12 +72,12 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     first, lines, _ = first_look(head)
     if isinstance(first, dict) and any(names <= set(first) for names in STATES):
         return _State(path, options, first)
-    if any(isinstance(value, dict) and value.get("role") in MARKS for value in (first, *lines)):
-        return KimiHistory(path, options)
-    return (KimiCliSession if b'"TurnBegin"' in head or b'"StepBegin"' in head else _Session)(path, options)
+    if any(isinstance(value, dict) and value.get("role") in kimi_cli.MARKS for value in (first, *lines)):
+        return kimi_cli.KimiHistory(path, options)
+    return (kimi_cli.KimiCliSession if b'"TurnBegin"' in head or b'"StepBegin"' in head else _Session)(path, options)
 
 
-class _State(KimiReader):
+class _State(kimi_cli.KimiReader):
     """The state of a session, which holds no answer and is written anew each time."""
 
     def __init__(self, path: str, options: Options, value: dict[str, Any]) -> None:
@@ -128,9 +120,9 @@ def _content(answer: TranscriptAnswer, part: Any, find: Callable[[], str | None]
     """Adds a part of an answer that is not a call."""
     kind = part.get("type") if isinstance(part, dict) else "part"
     if isinstance(part, dict) and kind == "text":
-        answer.parts.append(TextPart(text_of(part.get("text"))))
+        answer.parts.append(TextPart(kimi_cli.text_of(part.get("text"))))
     elif isinstance(part, dict) and kind == "think":
-        answer.parts.append(ReasoningPart(text_of(part.get("think")), known_text(part.get("encrypted"))))
+        answer.parts.append(ReasoningPart(kimi_cli.text_of(part.get("think")), known_text(part.get("encrypted"))))
     else:
         answer.parts.append(OpaquePart(str(kind), find() or "{}"))
 
@@ -138,7 +130,7 @@ def _content(answer: TranscriptAnswer, part: Any, find: Callable[[], str | None]
 # -- Kimi Code -------------------------------------------------------------------------------------------------------
 
 
-class _Session(KimiReader):
+class _Session(kimi_cli.KimiReader):
     """A file of Kimi Code."""
 
     agent = "Kimi Code"
@@ -147,7 +139,6 @@ class _Session(KimiReader):
         super().__init__(path, options)
         self.steps: dict[str, TranscriptAnswer] = {}
         self.request_row: dict[str, Any] = {}
-        """The record of the last request."""
         self.prompt: tuple[int, str] | None = None
         """The line and text of a prompt whose message has not come so far."""
         self.raw = 0
@@ -155,10 +146,8 @@ class _Session(KimiReader):
         self.begun: tuple[TranscriptLine, str, TreePlace] | None = None
         """The last step that began, until it is known whether the step has output."""
         self.looped = False
-        """Whether the file has events of the loop. From protocol 1.5 on, messages repeat the events at the end of a
-        turn."""
+        """Whether the file has events of the loop, which messages repeat from protocol 1.5 on."""
         self.typed = ""
-        """The last message of the user."""
         self.asked: list[TreePlace] = []
         """The places before the messages of the user that begin turns."""
 
@@ -182,7 +171,7 @@ class _Session(KimiReader):
             return place.after(InterimRow(line.number, "the user cancelled the turn", mark="interrupted"))
         elif kind == "turn.prompt":
             place = self._empty_step(place)
-            self.prompt = (line.number, text_of(value.get("input")))
+            self.prompt = (line.number, kimi_cli.text_of(value.get("input")))
         elif kind == "turn.ended":
             place = self._empty_step(place)
             reason, error = value.get("reason"), object_of(value.get("error"))
@@ -199,7 +188,7 @@ class _Session(KimiReader):
             _explain(failed, line, value.get("errorMessage"), value.get("errorName"), value.get("statusCode"))
         elif kind == "context.apply_compaction":
             self.compacted = f"line {line.number}: the history was compacted before this answer"
-        lines.count(kind, ROWS)
+        lines.count(kind, kimi_cli.ROWS)
         return place
 
     def _message(self, line: TranscriptLine, message: dict[str, Any], place: TreePlace) -> TreePlace:
@@ -207,7 +196,7 @@ class _Session(KimiReader):
             self.remarks["hold a message that is not a user's"] += 1
             return place
         origin = message.get("origin")
-        self.prompt, self.typed = None, text_of(message.get("content"))  # the message repeats the prompt
+        self.prompt, self.typed = None, kimi_cli.text_of(message.get("content"))  # the message repeats the prompt
         command = object_of(origin).get("trigger") == "user-slash"  # the user typed the name of a skill or a plugin
         own = isinstance(origin, dict) and origin.get("kind") not in (None, "user", "system_trigger") and not command
         if not own and object_of(origin).get("inTurn") is not True:
@@ -229,11 +218,11 @@ class _Session(KimiReader):
         message, meta = object_of(entry.get("message")), object_of(entry.get("meta"))
         role, content = message.get("role"), message.get("content")
         if role == "tool":
-            result = ToolResultPart(known_text(message.get("toolCallId")), None, text_of(content))
+            result = ToolResultPart(known_text(message.get("toolCallId")), None, kimi_cli.text_of(content))
             return place.after(InterimRow(line.number, "", (result,)))
         # the journal repeats a prompt
-        if role == "user" and text_of(content) not in (self.typed, self.prompt and self.prompt[1]):
-            self.typed = text_of(content)
+        if role == "user" and kimi_cli.text_of(content) not in (self.typed, self.prompt and self.prompt[1]):
+            self.typed = kimi_cli.text_of(content)
             return place.after(InterimRow(line.number, self.typed))
         if role != "assistant":
             return place
@@ -243,9 +232,7 @@ class _Session(KimiReader):
         for number, part in enumerate(objects_of(content)):
             _content(answer, part, partial(slice_of, line.data, "message", "message", "content", number))
         for number, call in enumerate(objects_of(message.get("toolCalls"))):
-            where = ("message", "message", "toolCalls", number)
-            answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("arguments"),
-                                        partial(slice_of, line.data, *where), "arguments", pointer_at(at, *where)))
+            take_call(answer, call, line, at, "message", "message", "toolCalls", number)
         names, words = ("rawFinishReason", "finishReason"), object_of(meta.get("finish"))
         self._take_end(answer, meta, at, *((words.get(name), f"/message/meta/finish/{name}") for name in names))
         return TreePlace(answer)
@@ -257,13 +244,13 @@ class _Session(KimiReader):
         if kind == "tool.result":
             result = event.get("result")
             failed = object_of(result).get("isError") is True
-            part = ToolResultPart(text_or_none(event.get("toolCallId")), None, text_of(result), failed)
+            part = ToolResultPart(text_or_none(event.get("toolCallId")), None, kimi_cli.text_of(result), failed)
             return place.after(InterimRow(line.number, "", (part,)))
         if kind == "step.begin" and isinstance(event.get("uuid"), str):
             place = self._empty_step(place)
             self.begun = (line, event["uuid"], place)
         if kind not in ("content.part", "tool.call", "step.end"):
-            lines.count(kind, ROWS)
+            lines.count(kind, kimi_cli.ROWS)
             return place
         named = event.get("stepUuid") if kind != "step.end" else event.get("uuid")
         answer = self._step(line, str(named), place)
@@ -297,7 +284,7 @@ class _Session(KimiReader):
             place = place.after(InterimRow(*self.prompt))
         self.prompt = None
         request = self.request_row
-        api = APIS.get(str(request.get("provider")), self.options.api or ASSUMED)
+        api = APIS.get(str(request.get("provider")), self.api)
         answer = self.begin(f"step:{line.number}", api, request.get("model"), place, line)
         answer.started = moment_text(request.get("time"))
         # The cap varies by request: Kimi Code mostly sends what is left of the context window.
@@ -307,18 +294,13 @@ class _Session(KimiReader):
         return answer
 
     def _part(self, answer: TranscriptAnswer, line: TranscriptLine, event: dict[str, Any], at: At) -> None:
-        slice_at = partial(slice_of, line.data, "event")
-        part = event.get("part")
         if event.get("type") == "tool.call":
-            call = call_of(event.get("toolCallId"), event.get("name"), event.get("args"), slice_at, "args",
-                           pointer_at(at, "event"))
-            answer.parts.append(call._replace(id=text_or_none(event.get("toolCallId"))))
+            take_call(answer, event, line, at, "event", key="toolCallId", member="args")
         else:
-            _content(answer, part, partial(slice_at, "part"))
+            _content(answer, event.get("part"), partial(slice_of, line.data, "event", "part"))
 
     def _end(self, answer: TranscriptAnswer, event: dict[str, Any], at: At) -> None:
-        """Reads the three words for the end of a step: the provider's word, and the two words that Kimi Code makes of
-        it."""
+        """Reads the provider's word for the end of a step, and the two that Kimi Code makes of it."""
         # From the provider's own word to the most derived one.
         names = ("rawFinishReason", "providerFinishReason", "finishReason")
         self._take_end(answer, event, at, *((event.get(name), f"/event/{name}") for name in names))
@@ -326,7 +308,7 @@ class _Session(KimiReader):
     def _take_end(self, answer: TranscriptAnswer, spent: dict[str, Any], at: At, raw: tuple[Any, str],
                   *own: tuple[Any, str]) -> None:
         """Reads the token counts and the first word that is present; each word comes with its JSON pointer."""
-        answer.usage = usage_of(spent.get("usage"))
+        answer.usage = kimi_cli.usage_of(spent.get("usage"))
         answer.id = known_text(spent.get("messageId")) or answer.id
         answer.word_at = at._replace(pointer=own[-1][1])
         if isinstance(raw[0], str) and raw[0]:

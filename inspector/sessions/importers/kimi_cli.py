@@ -19,10 +19,9 @@ from inspector.sessions.recording import Options, SessionAbout, below_file
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at
-from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
-from inspector.sessions.transcripts.ending_rules import call_unfinished
+from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.member_values import (
-    counts_of,
+    first_count,
     first_text,
     known_text,
     number_of,
@@ -30,7 +29,7 @@ from inspector.sessions.transcripts.member_values import (
     text_or_none,
 )
 from loop_core.judge.arguments import ArgumentShape, parse
-from loop_core.values import ArgsForm, At, ExchangePart, ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
+from loop_core.values import At, ExchangePart, ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
 
 ROWS = frozenset({
     "metadata", "config.update", "tools.set_active_tools", "turn.prompt", "turn.steer", "turn.cancel", "turn.ended",
@@ -76,14 +75,11 @@ def usage_of(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
 
-    def count(*names: str) -> int | None:
-        return next((found for found in counts_of(usage, *names) if found is not None), None)
-
     # Kimi Code's spelling, then the Python client's
-    parts = [count("inputOther", "input_other"), count("inputCacheRead", "input_cache_read"),
-             count("inputCacheCreation", "input_cache_creation")]
+    parts = [first_count(usage, "inputOther", "input_other"), first_count(usage, "inputCacheRead", "input_cache_read"),
+             first_count(usage, "inputCacheCreation", "input_cache_creation")]
     input_counts = [part for part in parts if part is not None]
-    return Usage(sum(input_counts) if input_counts else None, count("output"), None, parts[1])
+    return Usage(sum(input_counts) if input_counts else None, number_of(usage.get("output")), None, parts[1])
 
 
 class KimiReader(ChatReader):
@@ -111,8 +107,7 @@ def _attempt(error_type: str | None, status: int | None) -> str:
 
 
 class WireEvent(NamedTuple):
-    """An event of the CLI's wire; `agent` is the id of the subagent that sent the event, else of the call that started
-    the subagent."""
+    """An event of the CLI's wire; `agent` is the subagent that sent it, or the call that started it."""
 
     kind: Any
     payload: dict[str, Any]
@@ -241,8 +236,7 @@ class KimiCliSession(KimiReader):
         return place.after(InterimRow(line.number, "TurnEnd", mark="ended"))
 
     def _retry(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """Reads a request that failed and is sent again. What had come of its answer is an answer that failed: the next
-        attempt begins anew."""
+        """Reads a request that failed and is sent again: what had come of its answer failed."""
         self.remarks["note a request that failed and was sent again"] += 1
         self.failures[self.sender] = payload
         answer = self.open.pop(self.sender, None)
@@ -291,7 +285,7 @@ class KimiCliSession(KimiReader):
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
         """The answer of the current step; it begins with the first event of its output."""
         if self.sender not in self.open:
-            answer = self.begin(f"line:{line.number}", self.options.api or ASSUMED, None, place, line)
+            answer = self.begin(f"line:{line.number}", self.api, None, place, line)
             answer.started = moment_text(line.value.get("timestamp"))
             answer.session = self.sessions[self.sender]
             answer.unended = self.sender in self.marking
@@ -323,8 +317,7 @@ class KimiCliSession(KimiReader):
         if kind == "ToolCall" and isinstance(function, dict):
             answer.parts.append(ToolCall(
                 text_or_none(payload.get("id")), text_or_none(function.get("name")) or "",
-                text_or_none(function.get("arguments")), True, form=ArgsForm.STRING,
-                at=pointer_at(at, "message", "payload")))
+                text_or_none(function.get("arguments")), True, at=pointer_at(at, "message", "payload")))
         elif payload.get("type") == "think":
             answer.parts.append(ReasoningPart(text_of(payload.get("think"))))
         else:
@@ -339,7 +332,6 @@ class KimiCliSession(KimiReader):
             cut = type(last) is ToolCall and parse(last.arguments).shape is ArgumentShape.CUT
             if type(last) is ToolCall and cut and answer.usage is None and last.id not in answer.results:
                 answer.parts[-1] = last._replace(closed=False)
-                answer.stop = answer.stop or call_unfinished(answer)
         super().settle()
 
     def summarise(self) -> None:

@@ -19,8 +19,7 @@ from loop_core.wire import FORMATS
 JSON: Mapping[str, frozenset[str]] = {
     "LangSmith runs": frozenset({"run_type", "inputs"}),
 }
-"""Name of a format that cannot be read -> the members of the first values in its files. A row is removed when a reader
-for its format is added."""
+"""Name of a format that cannot be read -> the members of the first values in its files."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -45,15 +44,11 @@ def name_of(head: bytes) -> str | None:
     return found or ("ZIP archive" if head.startswith(b"PK\x03\x04") else None)
 
 
-
-
 # -- The message about a file that no importer accepts --------------------------------------------------------------
 # The message describes the file, the formats that were tried, and what each of them expects.
 
 _MOST_KEYS = 6
-"""The largest number of keys or tables that a message names."""
 _MOST_FORMATS = 5
-"""The largest number of formats that a message names."""
 _LAST = ("known", "pairs", "body")
 """The last importers, which accept any remaining file. A message does not name them as candidates."""
 

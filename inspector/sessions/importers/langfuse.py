@@ -28,6 +28,7 @@ from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at,
 from inspector.sessions.transcripts.member_values import (
     cap_of,
     counts_of,
+    first_count,
     input_count,
     known_text,
     number_of,
@@ -219,8 +220,7 @@ class _Trace(ChatReader):
         return known_text(_with_first_names(value).get("traceId")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads a generation. Other observations are counted; they give the results of tools and LangChain's stop
-        words."""
+        """Reads a generation; other observations give the results of tools and LangChain's stop words."""
         value = line.value
         value.update(_with_first_names(value))
         self.trace = self.lane(value)
@@ -389,8 +389,7 @@ def usage_of(value: dict[str, Any], api: str) -> Usage | None:
     input_tokens, output_tokens, total = counts_of(counts, "input", "output", "total")
     if input_tokens is None and output_tokens is None:
         return None
-    thought, cached = (next((found for found in counts_of(counts, *names) if found is not None), None)
-                       for names in (THOUGHT, CACHED))
+    thought, cached = first_count(counts, *THOUGHT), first_count(counts, *CACHED)
     parts = {name: number_of(count) or 0 for name, count in counts.items() if name != "total"}
     if total is not None and total == sum(parts.values()):
         output_tokens = None if output_tokens is None else output_tokens + (thought or 0)

@@ -19,20 +19,18 @@ from inspector.sessions.importers.otlp import take_output
 from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import load_json, message_of
 from inspector.sessions.reasons import shortened_call_reason
-from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.recording import FileReading, Options, common_beginning
 from inspector.sessions.traffic import loads, written_status
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import pointer_at, text_of, usage_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
-from inspector.sessions.transcripts.litellm_answers import take_litellm
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
-from inspector.sessions.transcripts.provider_answers import take_provider_word
-from loop_core.values import At, Finding, Severity, TextPart, ToolResultPart, Usage
+from inspector.sessions.transcripts.provider_answers import take_litellm, take_provider_word
+from loop_core.values import At, Finding, Severity, ToolResultPart, Usage
 
 PACKED = ("messages", "response", "proxy_server_request")
-"""The members that are JSON in a string in a row of the spend table; `{}` unless `store_prompts_in_spend_logs` is
-set."""
+"""The members that are JSON in a string in a row of the spend table; `{}` by default."""
 _ANSWERS = re.compile("^$|completion|responses|messages|generate_content|pass_?through|interaction")
 """Matches the `call_type` of calls that a model answers; other calls embed, rerank, transcribe or list. The type is
 empty if the call failed before it was known."""
@@ -143,9 +141,7 @@ def _pieces(data: bytes, repeated: frozenset[int]) -> Iterator[Piece]:
             continue
         messages = objects_of(value["messages"])
         history = before.get(str(value.get("trace_id")), [])
-        same = 0
-        while same < min(len(messages), len(history)) and messages[same].get("content") == history[same].get("content"):
-            same += 1
+        same = common_beginning(history, messages, lambda one, other: one.get("content") == other.get("content"))
         before[str(value.get("trace_id"))] = messages
         yield number, json.dumps({**value, "messages": messages[same:]}).encode(), last
 
@@ -187,7 +183,7 @@ class _Log(DialogueReader):
             if role == "tool":
                 self.results(line.number, ToolResultPart(known_text(message.get("tool_call_id")), None, message_text))
             elif role == "user":
-                self.say(InterimRow(line.number, message_text, unit=self.unit))
+                self.say(line.number, message_text)
         response, model = object_of(value.get("response")), known_text(value.get("model"))
         name = known_text(response.get("id")) or known_text(value.get("id")) or self.unit
         answer = self.answer_of(line, f"{name}:{line.number}", "openai_chat", model, value.get("startTime"))
@@ -206,8 +202,7 @@ class _Log(DialogueReader):
         else:
             # LiteLLM's name of a model: `provider/model`
             take_litellm(answer, response, f"{provider}/{model}" if provider else model, line, at, "response")
-            text = known_text(next(iter(objects_of(response.get("choices"))), {}).get("text"))
-            answer.parts += [TextPart(text)] if text else []
+            answer.add_text(next(iter(objects_of(response.get("choices"))), {}).get("text"))
         _mark_shortened(answer, at)
         if answer.usage is None:
             answer.usage = Usage(*counts_of(value, "prompt_tokens", "completion_tokens"))

@@ -9,27 +9,25 @@ in a code block. Source: mini-swe-agent 2.4.6 `models/litellm_model.py`, `models
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, list_pieces, object_in
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
-    call_of,
     command_call,
     pointer_at,
+    take_call,
     take_message,
     text_of,
     unanswered_call,
 )
-from inspector.sessions.transcripts.litellm_answers import take_litellm, take_litellm_end
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.provider_answers import take_provider_word
-from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart, Usage
+from inspector.sessions.transcripts.provider_answers import take_litellm, take_litellm_end, take_provider_word
+from loop_core.values import At, ReasoningPart, TextPart, Usage
 
 COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
 """Matches the command in an answer whose model calls no tools; there must be exactly one."""
@@ -38,8 +36,7 @@ NAMES = (b"mswea", b"COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", b"MICRO_SWE_AGENT_F
 BY_USER = re.compile(r"(?:Commands? not executed|Interrupted by user)\b")
 """Matches the beginning of an older version's message about a rejected command or an interruption."""
 NEW_TASK = "UserNewTask"
-"""The kind of the message with which the user continues after the agent has submitted its work
-(`agents/interactive.py`)."""
+"""The kind of the message with which the user continues after the work was submitted."""
 SUBMITTED = "Submitted"
 FIELDS: Fields = {
     "": {
@@ -106,8 +103,8 @@ class _Trajectory(ChatReader):
             return self._assistant(line, place, extra)
         if role == "tool" or value.get("type") == "function_call_output":
             output = text_of(value.get("content") if role == "tool" else value.get("output"))
-            key = known_text(value.get("tool_call_id")) or known_text(value.get("call_id"))
-            return self.say(line, place, "", (ToolResultPart(key, None, output),))
+            key = known_text(value.get("tool_call_id")) or value.get("call_id")
+            return self.result(line, place, key, output)
         if role == "exit":
             place = self._failure(line, extra, place)
             status = known_text(extra.get("exit_status")) or text_of(value.get("content"))[:80]
@@ -120,8 +117,7 @@ class _Trajectory(ChatReader):
         return self._user(line, place, extra)
 
     def summarise(self) -> None:
-        """Reports how many answers the file lacks: it may hold only the complaint about an answer without a usable
-        command."""
+        """Reports how many answers the file lacks, of which it may hold only a complaint."""
         super().summarise()
         if self.requests > len(self.answers):
             self.reading.notices.append(f"the run made {self.requests:,} requests, and the file has the answers to "
@@ -181,7 +177,7 @@ class _Trajectory(ChatReader):
         if place.answer is None:
             return self.say(line, place, text)
         if kind is None and unanswered_call(place) is not None:
-            return self.say(line, place, "", (ToolResultPart(None, None, text),))
+            return self.result(line, place, None, text)
         return self.say(line, place, text, own=True)
 
 
@@ -196,8 +192,8 @@ def take_response(
         elif kind == "reasoning":
             answer.parts.append(ReasoningPart(text_of(item.get("summary"))))
         elif kind == "function_call":
-            answer.parts.append(call_of(item.get("call_id") or item.get("id"), item.get("name"), item.get("arguments"),
-                                        partial(slice_of, line.data, *where), "arguments", pointer_at(at, *where)))
+            key = "call_id" if item.get("call_id") else "id"
+            take_call(answer, item, line, at, *where, key=key)
     answer.model = known_text(value.get("model")) or answer.model
     take_provider_word(answer, value, at, *path)
     counts = object_of(value.get("usage"))

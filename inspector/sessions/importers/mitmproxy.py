@@ -9,23 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 from inspector.sessions import traffic
-from inspector.sessions.importers.har import socket_exchanges
+from inspector.sessions.importers.har import moment, since, socket_exchanges
 from inspector.sessions.intake import Room, unpack
-from inspector.sessions.recording import (
-    ODD,
-    FileReading,
-    Headers,
-    Options,
-    RawExchange,
-    Skipped,
-    UnreadableError,
-    cut_behind,
-    unusable,
-)
+from inspector.sessions.recording import FileReading, Headers, Options, RawExchange, Skipped, UnreadableError
 from loop_core.values import TransportEnd
 
 _FIRST = re.compile(
@@ -38,7 +27,7 @@ _DEPTH = 40
 _DIGITS = 12
 
 
-class _CutError(Exception):
+class _CutError(ValueError):
     """The file ends inside a value."""
 
 
@@ -53,15 +42,13 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     shaken: dict[str, dict[str, Any]] = {}
     try:
         for number, (start, stop) in enumerate(_flows(data)):
-            try:
+            with reading.skipping(number, "a flow"):
                 _take(reading, number, _value(data, start, stop, 0)[0], shaken, options.room)
-            except (*ODD, _CutError) as why:
-                reading.skipped.append(Skipped(number, f"a flow that {unusable(why)}"))
-    except (ValueError, _CutError) as why:
+    except ValueError as why:
         what = "cut inside" if isinstance(why, _CutError) else "damaged before"
         count = len(reading.raws) + len(reading.skipped)
         reading.notices.append(f"the file is {what} a flow ({why}); the part before it was read")
-        cut_behind(reading.raws)
+        reading.mark_cut()
         if not count:
             raise UnreadableError(f"mitmproxy flows, {what} the first one ({why}): expected a whole flow") from why
     return reading
@@ -168,7 +155,6 @@ def _message(message: list[Any]) -> dict[str, Any]:
 
 
 def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | str:
-    """One exchange, or the reason why there is none."""
     request, response = flow["request"], flow.get("response")
     request_headers = _headers(request.get("headers"))
     sent = _body(request.get("content"), request_headers, room)
@@ -176,7 +162,7 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
     raw = RawExchange(
         number, _url(request, request_headers), _text(request.get("method", "POST")).upper(), request_headers,
         sent.decode("utf-8", "replace") if isinstance(sent, bytes) and sent else None,
-        started=_moment(began),
+        started=moment(began),
     )
     failure = flow.get("error")
     if isinstance(failure, dict):
@@ -187,8 +173,8 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
     # `code` before version 0.14 (`convert_013_014`)
     raw.status = traffic.http_status(response.get("status_code", response.get("code")))
     raw.headers = _headers(response.get("headers"))
-    raw.first_byte_ms = _since(began, response.get("timestamp_start"))
-    raw.duration_ms = _since(began, response.get("timestamp_end"))
+    raw.first_byte_ms = since(began, traffic.number(response.get("timestamp_start")))
+    raw.duration_ms = since(began, traffic.number(response.get("timestamp_end")))
     body = _body(response.get("content"), raw.headers, room)
     if isinstance(body, str):
         return raw.after_failed_unpack(body)
@@ -222,12 +208,3 @@ def _headers(value: Any) -> Headers:
     return [(_text(pair[0]), _text(pair[1])) for pair in value or () if len(pair) == 2]
 
 
-def _since(start: float | None, value: Any) -> float | None:
-    when = traffic.number(value)
-    return None if start is None or when is None or when < start else (when - start) * 1000
-
-
-def _moment(when: float | None) -> str | None:
-    if when is None or not 0 < when < 1e11:
-        return None
-    return datetime.fromtimestamp(when, UTC).isoformat().replace("+00:00", "Z")

@@ -24,7 +24,7 @@ from inspector.sessions.importers.opencode_records import (
 from inspector.sessions.importers.records import FileHead, first_look, number_records
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
 from inspector.sessions.transcripts.member_values import is_mask, object_of, text_or_none
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
@@ -41,7 +41,6 @@ NO_EXCHANGE = frozenset({
     "session", "step-start", "snapshot", "patch", "file", "agent", "agent-switched", "model-switched",
     "location-switched",
 })
-"""The types of records that hold no part of an exchange."""
 PARTS = frozenset({"text", "reasoning", "tool"})
 """The types of parts that are recognised without ids. In the folder store only the folder has the id of the message."""
 OWN = frozenset({"synthetic", "system", "skill", "shell"})
@@ -106,9 +105,7 @@ class _Reader(DialogueReader):
         self.made: list[TranscriptAnswer] = []
         """The answers of the current message so far."""
         self.open: TranscriptAnswer | None = None
-        """The answer to which parts are added."""
         self.done: list[ToolResultPart] = []
-        """The results of the open answer."""
         self.reverts: dict[str, str] = {}
         self.hidden = False
         self.alone: list[str] = []
@@ -201,7 +198,6 @@ class _Reader(DialogueReader):
             lines.count(line.value.get("type"), NO_EXCHANGE)
 
     def _user_part(self, line: TranscriptLine, lines: TranscriptRows) -> None:
-        """Reads a part of a message of the user."""
         value = line.value
         kind = value.get("type")
         if kind == "text" and isinstance(value.get("text"), str):
@@ -215,7 +211,6 @@ class _Reader(DialogueReader):
 
     def _block(self, answer: TranscriptAnswer, block: dict[str, Any], at: At, path: str,
                slice_at: Callable[..., str | None]) -> None:
-        """Adds a block to an answer: text, reasoning, or a call with its result."""
         here = at._replace(pointer=path)
         kind, text = block.get("type"), block.get("text")
         if kind == "text" and isinstance(text, str):
@@ -256,7 +251,6 @@ class _Reader(DialogueReader):
         return answer
 
     def _error_answer(self, line: TranscriptLine, error: Any) -> TranscriptAnswer:
-        """Adds an answer that is only an error."""
         answer = self._begin(line)
         end_by_error(answer, object_of(error), answer.take(line))
         self._end_step()
@@ -287,12 +281,10 @@ class _Reader(DialogueReader):
         last = self.made[-1] if self.made else None
         # The last answer had already ended, so the error hit either its tools (an abort) or the next request.
         if error and last is not None and last.stop is not None and not last.is_dropped:
-            name = error.get("name")
-            if name == "MessageAbortedError":
-                self._end_step()
-                self.say(InterimRow(message.number, "", mark="interrupted", at_tool=True, unit=self.unit))
+            self._end_step()
+            if error.get("name") == "MessageAbortedError":
+                self.say(message.number, "", mark="interrupted", at_tool=True)
             else:
-                self._end_step()
                 self._error_answer(message, error)
             return
         answer = last if last is not None and not last.is_dropped else self._begin(message)
@@ -326,7 +318,7 @@ class _Reader(DialogueReader):
             outcome = value.get("outcome")
             mark = {"succeeded": "ended", "interrupted": "interrupted"}.get(str(outcome))
             if mark is not None and self.here.answer is not None:
-                self.say(InterimRow(number, "idle", mark=mark, unit=self.unit))
+                self.say(number, "idle", mark=mark)
         elif kind == "compaction":
             if value.get("status") not in ("running", "failed"):
                 self.compacted = f"{self.unit} {number}: the history was compacted before this answer"

@@ -31,7 +31,7 @@ from inspector.sessions.transcripts.member_values import (
     objects_of,
     text_or_none,
 )
-from loop_core.values import ArgsForm, At, CallKind, Evidence, Stop, ToolCall, ToolResultPart, Usage
+from loop_core.values import ArgsForm, At, Evidence, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import byte_span
 
@@ -46,8 +46,7 @@ def is_database(schema: Schema) -> bool:
 
 
 def rows_of(path: str, schema: Schema) -> Iterator[bytes | UnbuiltRecord]:
-    """The sessions of a database, each with its messages and their parts; the sessions that a session started come
-    after it."""
+    """The sessions of a database with their messages and parts, each before those that it started."""
     with snapshot(path) as database:
         every = sorted(map(dict, database.execute("SELECT * FROM session")), key=in_order)
         for row in in_tree(every, "parent_id"):
@@ -242,13 +241,11 @@ ERRORS: Mapping[str, StopRow] = {
     "provider.context-overflow": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "opencode 2 to-session-error.ts"),
     UNPARSED: StopRow(Stop.MALFORMED_TOOL_CALL, None, "opencode 2 runner/publish-llm-event.ts: a call, not an answer"),
 }
-"""Name of an error, in the second version its type -> how the answer ended; other errors are classified by their
-message."""
+"""Name of an error, in the second version its type -> how the answer ended; for others the message says."""
 _BAD_JSON = re.compile(r"JSON parsing failed: Text: (.*)\.\nError message: ", re.DOTALL)
 """Matches the AI SDK's `JSONParseError`, which quotes the arguments that could not be parsed."""
 _TOOL = "invalid"
-"""The name of the tool that opencode substitutes for the tool of a call with unreadable arguments, or for an unknown
-tool."""
+"""The name of the tool that stands for an unknown one, or for that of a call with unreadable arguments."""
 
 
 def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) -> ToolCall:
@@ -260,16 +257,15 @@ def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) 
     # Such a call was never parsed: `raw` has the text received so far (`ToolStatePending`).
     if state.get("status") in ("pending", "streaming"):
         raw = call_input if isinstance(call_input, str) else state.get("raw")
-        return ToolCall(call_id, str(name or ""), raw if isinstance(raw, str) else "", False, CallKind.FUNCTION,
-                        ArgsForm.STRING, at=at)
+        return ToolCall(call_id, str(name or ""), raw if isinstance(raw, str) else "", False, at=at)
     if name == _TOOL and isinstance(call_input, dict):
         quoted = _BAD_JSON.search(str(call_input.get("error")))
         return ToolCall(call_id, str(call_input.get("tool") or name), quoted[1] if quoted is not None else None,
-                        quoted is None, CallKind.FUNCTION, ArgsForm.STRING, at=at)
+                        quoted is None, at=at)
     if _was_lost(block, state):
-        return ToolCall(call_id, str(name or ""), None, False, CallKind.FUNCTION, ArgsForm.STRING, at=at)
-    return ToolCall(call_id, str(name or ""), None if call_input is None else slice_at("state", "input"), True,
-                    CallKind.FUNCTION, ArgsForm.OBJECT, at=at)
+        return ToolCall(call_id, str(name or ""), None, False, at=at)
+    arguments = None if call_input is None else slice_at("state", "input")
+    return ToolCall(call_id, str(name or ""), arguments, True, form=ArgsForm.OBJECT, at=at)
 
 
 def _was_lost(block: dict[str, Any], state: dict[str, Any]) -> bool:

@@ -17,21 +17,8 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
+from inspector.sessions.importers import openhands_events as events
 from inspector.sessions.importers import sibling
-from inspector.sessions.importers.openhands_events import (
-    COMMANDS,
-    ENDED,
-    LISTS,
-    NO_EXCHANGE,
-    is_bare,
-    is_event,
-    is_pair,
-    is_sdk_event,
-    is_state,
-    last_words,
-    sdk_text,
-    sdk_usage,
-)
 from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in, object_lines
 from inspector.sessions.recording import FileReading, Options, Skipped, UnreadableError
 from inspector.sessions.traffic import loads
@@ -42,13 +29,13 @@ from inspector.sessions.transcripts.chat_messages import (
     call_of,
     command_call,
     pointer_at,
+    take_call,
     text_of,
     unanswered_call,
 )
-from inspector.sessions.transcripts.litellm_answers import take_litellm, take_litellm_end
 from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, objects_of
-from inspector.sessions.transcripts.provider_answers import take_provider_word
-from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
+from inspector.sessions.transcripts.provider_answers import take_litellm, take_litellm_end, take_provider_word
+from loop_core.values import At, TextPart
 
 FIELDS: Fields = {
     "": {
@@ -64,16 +51,17 @@ def sniff(head: bytes, path: str) -> int:
     """Recognises a list of events, one event, an object with a history of events, or the state of a conversation."""
     look = first_look(head)
     if isinstance(look.first, list):
-        return 100 if any(is_event(value) for value in look.first[:4]) else 0
-    return max((*map(_sniff_run, look.objects), 95 if is_state(look.first) or is_event(look.first) else 0))
+        return 100 if any(events.is_event(value) for value in look.first[:4]) else 0
+    alone = events.is_state(look.first) or events.is_event(look.first)
+    return max((*map(_sniff_run, look.objects), 95 if alone else 0))
 
 
 def _sniff_run(value: dict[str, Any]) -> int:
     """The certainty that an object holds the events of a run."""
-    held = next((each for each in map(value.get, LISTS) if isinstance(each, list)), None)
-    if held and (is_event(held[0]) or is_pair(held[0])):
+    held = next((each for each in map(value.get, events.LISTS) if isinstance(each, list)), None)
+    if held and (events.is_event(held[0]) or events.is_pair(held[0])):
         return 100
-    if held and is_bare(held[0]):
+    if held and events.is_bare(held[0]):
         return 90
     return 80 if held is None and value.keys() >= {"instance_id", "test_result"} else 0  # after a long patch
 
@@ -95,17 +83,17 @@ def _pieces(data: bytes, path: str, reader: _Events) -> Iterator[Piece]:
     if not isinstance(first, dict):
         raise UnreadableError("not events: expected a list of them, or an object")
     lines = object_lines(data)
-    if is_event(first):
+    if events.is_event(first):
         if lines:
             return ((number, line, number == len(lines)) for number, line in enumerate(lines, 1))
-        return _event_files(data, path) if is_sdk_event(first) else iter([(1, data, True)])
-    if is_state(first):
+        return _event_files(data, path) if events.is_sdk_event(first) else iter([(1, data, True)])
+    if events.is_state(first):
         reader.state(data)
         folder = os.path.join(os.path.dirname(os.path.abspath(path)), "events")
         return _files(path, sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))))
     # Without a visible list the file is an evaluation whose patch is longer than the head; it keeps events in
     # `history`.
-    name = next((name for name in LISTS if isinstance(first.get(name), list)), LISTS[0])
+    name = next((name for name in events.LISTS if isinstance(first.get(name), list)), events.LISTS[0])
     if lines:
         return reader.several(reader.runs_of(lines, name))
     reader.error = _text_at(data, "error") or ""
@@ -122,7 +110,6 @@ def _events(data: bytes, name: str) -> Iterator[Piece]:
 
 
 def _text_at(line: bytes, name: str) -> str | None:
-    """A text in the object of a run."""
     found = slice_of(line, name)
     return known_text(loads(found.encode())) if found else None
 
@@ -141,7 +128,6 @@ def _event_files(data: bytes, path: str) -> Iterator[Piece]:
 
 
 def _files(path: str, names: list[str]) -> Iterator[Piece]:
-    """The events of a conversation, a file each."""
     folder = os.path.dirname(os.path.abspath(path))
     for number, name in enumerate(names, 1):
         data = sibling(path, os.path.relpath(name, folder))
@@ -162,19 +148,16 @@ class _Events(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.open: dict[str, TranscriptAnswer] = {}
-        """Id of a response -> its answer."""
         self.calls: dict[int, str] = {}
         """In version 0: id of an event -> the id of the call that the event's action carries out."""
         self.usages: dict[str, dict[str, Any]] = {}
         self.logged: dict[str, tuple[TranscriptLine, dict[str, Any]]] = {}
         """Id of a response -> the response as the client library returned it, with its row; only if it was logged."""
         self.errors: list[str] = []
-        """The errors of an evaluation's runs that have not been read so far; an empty text stands for a run without an
-        error."""
+        """The errors of an evaluation's runs that were not read so far; empty: a run without one."""
         self.error = self.failure = ""
         """The error of the current run, and a failure that no later action of the agent has superseded."""
         self.at = 0
-        """The number of the last event."""
 
     def runs_of(self, lines: list[bytes], name: str) -> Iterator[tuple[str, Iterator[Piece]]]:
         """The runs of an evaluation, named by their tasks or lines; the error of each that has events is noted."""
@@ -217,16 +200,16 @@ class _Events(ChatReader):
             self.calls.clear()
             self.error = self.errors.pop(0) if self.errors else ""
         self.at = line.number
-        if is_sdk_event(value):
+        if events.is_sdk_event(value):
             return self._sdk(line, lines, place)
         kind, source = value.get("action"), value.get("source")
-        if is_bare(value):  # the author is not stored, but only an agent's message waits for an answer
+        if events.is_bare(value):  # the author is not stored, but only an agent's message waits for an answer
             source = "agent" if kind != "message" or value.get("wait_for_response") is True else "user"
         meta = object_of(value.get("tool_call_metadata"))
         if isinstance(value.get("observation"), str):
             return self._observation(line, lines, place, meta)
-        if not isinstance(kind, str) or kind in NO_EXCHANGE:
-            lines.count(kind, NO_EXCHANGE)
+        if not isinstance(kind, str) or kind in events.NO_EXCHANGE:
+            lines.count(kind, events.NO_EXCHANGE)
             return place
         self.failure = ""
         if source == "user" or (source != "agent" and kind == "message"):
@@ -270,8 +253,8 @@ class _Events(ChatReader):
                 self.open[name] = answer
         elif kind == "message":
             answer.parts.append(TextPart(self._text_of_event(value)))
-        elif kind == "finish" and key is None and last_words(value):
-            answer.parts.append(TextPart(last_words(value)))
+        elif kind == "finish" and key is None and events.last_words(value):
+            answer.parts.append(TextPart(events.last_words(value)))
             return self.say(line, TreePlace(answer), "finish", mark="ended")
         else:
             self._plain(answer, line, meta, kind, at)
@@ -279,11 +262,10 @@ class _Events(ChatReader):
 
     def _plain(self, answer: TranscriptAnswer, line: TranscriptLine, meta: dict[str, Any], kind: str, at: At) -> None:
         """Reads an action whose answer was not recorded: its thought and its arguments, as OpenHands parsed them."""
-        bare = is_bare(line.value)
+        bare = events.is_bare(line.value)
         args, number = object_of(line.value if bare else line.value.get("args")), line.value.get("id")
-        thought = known_text(args.get("thought"))
-        answer.parts += [TextPart(thought)] if thought else []
-        member = next((name for name in COMMANDS if known_text(args.get(name))), None)
+        answer.add_text(args.get("thought"))
+        member = next((name for name in events.COMMANDS if known_text(args.get(name))), None)
         if bare and member is not None:
             answer.parts.append(command_call(args[member], kind, pointer_at(at, member)))
             return
@@ -299,24 +281,24 @@ class _Events(ChatReader):
         if kind == "agent_state_changed":
             extras = object_of(value.get("extras"))
             state, why = extras.get("agent_state"), known_text(extras.get("reason"))
-            if state in ENDED and place.answer is not None:
+            if state in events.ENDED and place.answer is not None:
                 return self.say(line, place, str(state), mark="ended")
             if state == "stopped":
                 return self.say(line, place, "", mark="interrupted")
             if state == "error":
                 return self._read_failure(line, place, "the agent failed", why or "no reason given")
-        if kind in NO_EXCHANGE:
-            lines.count(kind, NO_EXCHANGE)
+        if kind in events.NO_EXCHANGE:
+            lines.count(kind, events.NO_EXCHANGE)
             return place
         cause = value.get("cause")
         key = known_text(meta.get("tool_call_id")) or (self.calls.get(cause) if type(cause) is int else None)
         text = first_text(value.get("content"), value.get("message"))
-        if is_bare(value) and unanswered_call(place) is not None:
-            return self.say(line, place, "", (ToolResultPart(None, kind, text, kind == "error"),))
+        if events.is_bare(value) and unanswered_call(place) is not None:
+            return self.result(line, place, None, text, kind == "error", kind)
         # An observation without a cause is OpenHands' own, such as a change of its state.
         if key is None:
             return self.say(line, place, text, own=True)
-        return self.say(line, place, "", (ToolResultPart(key, kind, text, kind in ("error", "user_rejected")),))
+        return self.result(line, place, key, text, kind in ("error", "user_rejected"), kind)
 
     # -- version 1 ---------------------------------------------------------------------------------------------------
 
@@ -332,15 +314,14 @@ class _Events(ChatReader):
             return self._sdk_answer(line, place, value)
         if kind == "ObservationEvent":
             observation = object_of(value.get("observation"))
-            part = ToolResultPart(key, known_text(value.get("tool_name")), sdk_text(observation),
-                                  observation.get("is_error") is True)
-            return self.say(line, place, "", (part,))
+            return self.result(line, place, key, events.sdk_text(observation), observation.get("is_error") is True,
+                               value.get("tool_name"))
         if kind in ("AgentErrorEvent", "UserRejectObservation"):
             refused = kind == "UserRejectObservation"
             why = known_text(value.get("rejection_reason" if refused else "error")) or ""
             # The words by which Claude Code marks a refusal: later rules recognise them in a result.
             text = f"The user doesn't want to proceed with this tool use. {why}" if refused else why
-            return self.say(line, place, "", (ToolResultPart(key, None, text, True),))
+            return self.result(line, place, key, text, True)
         if kind == "InterruptEvent":
             return self.say(line, place, "", mark="interrupted")
         if kind == "LLMCompletionLogEvent":
@@ -348,7 +329,7 @@ class _Events(ChatReader):
         if kind == "ConversationErrorEvent":
             why = first_text(value.get("detail"), value.get("code"), "no reason given")
             return self._read_failure(line, place, "the conversation failed", why, known_text(value.get("code")))
-        lines.count(kind, NO_EXCHANGE)
+        lines.count(kind, events.NO_EXCHANGE)
         return place
 
     def _note_log(self, line: TranscriptLine, value: dict[str, Any]) -> None:
@@ -382,19 +363,18 @@ class _Events(ChatReader):
         if answer is None:
             answer = self.answer(line, place, name or "")
             usage = self.usages.get(name or "")
-            answer.usage = sdk_usage(usage) if usage is not None else None
+            answer.usage = events.sdk_usage(usage) if usage is not None else None
             if name is not None:
                 self.open[name] = answer
                 if name in self.logged:
                     self._end_logged(answer, name)
         at = answer.take(line)
-        thought = known_text(message.get("reasoning_content"))
-        answer.parts += [ReasoningPart(thought)] if thought and fresh else []
+        if fresh:
+            answer.add_thought(message.get("reasoning_content"))
         text = text_of(message.get("content") if "content" in message else value.get("thought"))
         answer.parts += [TextPart(text)] if text and (fresh or text != answer.text) else []
         call = object_of(value.get("tool_call"))
         if call:
-            answer.parts.append(call_of(call.get("id") or value.get("tool_call_id"), call.get("name"),
-                                        call.get("arguments"), partial(slice_of, line.data, "tool_call"), "arguments",
-                                        pointer_at(at, "tool_call")))
+            key = "id" if call.get("id") else "tool_call_id"
+            take_call(answer, {**value, **call}, line, at, "tool_call", key=key)
         return TreePlace(answer) if fresh else place

@@ -17,12 +17,10 @@ NO_EXCHANGE = frozenset({
     "CondensationRequest", "CondensationSummaryEvent", "ConversationStateUpdateEvent", "TokenEvent", "PauseEvent",
     "StreamingDeltaEvent", "HookExecutionEvent", "LLMCompletionLogEvent", "ACPToolCallEvent",
 })
-"""The types of events that hold no part of an exchange."""
 ENDED = frozenset({"awaiting_user_input", "finished"})
 """The states of version 0 in which the agent's loop has ended by itself."""
 COMMANDS = ("command", "code", "browser_actions", "url", "path")
-"""The arguments that may contain the command of an action. For an event without `args` the first one present is
-shown."""
+"""The arguments that may contain the command of an action; without `args` the first one is shown."""
 
 
 def is_event(value: Any) -> bool:
@@ -34,8 +32,7 @@ def is_event(value: Any) -> bool:
 
 
 def is_bare(value: Any) -> bool:
-    """Whether a value is an event as the resolver stores it: an action with its arguments beside it, or an
-    observation."""
+    """Whether a value is an event as the resolver stores it: an action with its arguments, or a result."""
     if not isinstance(value, dict) or "source" in value or "role" in value:
         return False
     acted = isinstance(value.get("action"), str) and ("thought" in value or "content" in value)

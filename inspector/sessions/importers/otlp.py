@@ -16,11 +16,9 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import otlp_files
-from inspector.sessions.importers.logfire_spans import whole_spans
-from inspector.sessions.importers.nested_spans import each_answer_once
 from inspector.sessions.importers.otlp_files import LOGS, SPANS, RecordPiece, records_in
 from inspector.sessions.importers.otlp_logs import answers_of, record_of, with_logs
-from inspector.sessions.importers.otlp_spans import attributes_of, span_of
+from inspector.sessions.importers.otlp_spans import attributes_of, each_answer_once, span_of, whole_spans
 from inspector.sessions.importers.records import Piece
 from inspector.sessions.importers.span_names import (
     SpanMessage,
@@ -40,21 +38,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
-from loop_core.values import (
-    FINISHED,
-    WORDLESS,
-    ArgsForm,
-    At,
-    CallKind,
-    Finding,
-    ReasoningPart,
-    Severity,
-    Stop,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-    Usage,
-)
+from loop_core.values import FINISHED, WORDLESS, ArgsForm, At, Finding, Severity, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
 from loop_core.wire.cohere_chat.decode import STOP_REASONS as COHERE_WORDS
 from loop_core.wire.failures import StopRow
@@ -100,8 +84,7 @@ class _Traces(ChatReader):
         self.by_id: dict[str, TraceSpan] = {}
         self.lasts: dict[tuple[str, str], TreePlace] = {}
         self.tools: dict[str | None, dict[str, ToolResultPart]] = {}
-        """Id of a call -> trace -> the result. Servers number the calls of each answer anew, so that calls of two
-        traces may have one id."""
+        """Id of a call -> trace -> the result. Servers number the calls of each answer anew."""
         self.masked: Counter[str] = Counter()
 
     def order(self, records: Sequence[RecordPiece]) -> Iterator[Piece]:
@@ -149,8 +132,7 @@ class _Traces(ChatReader):
             self.tools.setdefault(key, {})[span.trace] = part
 
     def _results(self, answer: TranscriptAnswer) -> tuple[ToolResultPart, ...]:
-        """The results of the calls of an answer in the spans of tools, of its own trace or of the only one that has a
-        result of this id."""
+        """The results of an answer's calls in the spans of tools, of its own trace or the only one."""
         trace = self.spans[answer.line].trace
         held = [self.tools.get(call.id, {}) for call in answer.calls]
         found = (each.get(trace, next(iter(each.values())) if len(each) == 1 else None) for each in held)
@@ -266,10 +248,10 @@ def take_output(answer: TranscriptAnswer, message: SpanMessage | None, at: At) -
     """Reads the parts of an answer. Arguments that are a string stay as received, and may be cut."""
     if message is None:
         return
-    answer.parts += [ReasoningPart(message.reasoning)] if message.reasoning else []
-    answer.parts += [TextPart(message.text)] if message.text else []
+    answer.add_thought(message.reasoning)
+    answer.add_text(message.text)
     for key, name, arguments in message.calls:
         text = arguments if isinstance(arguments, str) else (
             None if arguments is None else json.dumps(arguments, ensure_ascii=False))
         form = ArgsForm.STRING if isinstance(arguments, str) else ArgsForm.OBJECT
-        answer.parts.append(ToolCall(key, name, text, True, CallKind.FUNCTION, form, at=at))
+        answer.parts.append(ToolCall(key, name, text, True, form=form, at=at))

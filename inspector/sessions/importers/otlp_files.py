@@ -156,8 +156,7 @@ def _of_proto(data: bytes, notices: list[str]) -> Iterator[RecordPiece]:
 
 
 def _messages(data: bytes) -> Iterator[bytes]:
-    """The messages of a collector's file, each after its length as 4 bytes, big-endian; or the one message of another
-    file."""
+    """The messages of a collector's file, each after its length (4 bytes, big-endian), or the one message."""
     # The first byte of bare protobuf, 0x0A, would make a length of over 160 MB.
     if int.from_bytes(data[:4], "big") > len(data) and data[:1] == b"\n":
         yield data

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from inspector.sessions.importers.logfire_spans import INPUT, OUTPUT
 from inspector.sessions.importers.otlp_spans import (
     CHOICE,
     DETAILS,
+    INPUT,
+    OUTPUT,
     attributes_of,
     choice_message,
     content_of,
@@ -203,8 +204,7 @@ def _note_response(responses: dict[str, dict[str, int]], span: TraceSpan, number
 
 
 def _same_response(by_trace: dict[str, int], trace: str) -> int | None:
-    """The answer of the same response among those with its id; None if all are of other traces. Servers such as Ollama
-    give one id to many responses."""
+    """The answer of the same response; None if all are of other traces, as Ollama gives one id to many."""
     return by_trace.get(trace, by_trace.get("") if trace else next(iter(by_trace.values()), None))
 
 

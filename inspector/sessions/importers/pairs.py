@@ -14,20 +14,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions import redact, traffic
-from inspector.sessions.importers.records import DUMP, first_look, join_stream, texts_of_dumps
+from inspector.sessions.importers.records import DUMP, complete, first_look, join_stream, texts_of_dumps, values_in
 from inspector.sessions.intake import unpack
-from inspector.sessions.recording import (
-    ODD,
-    FileReading,
-    Headers,
-    Options,
-    RawExchange,
-    Skipped,
-    UnreadableError,
-    cut_behind,
-    unusable,
-)
-from loop_core.json_parser import from_json
+from inspector.sessions.recording import FileReading, Options, RawExchange, Skipped, UnreadableError
 from loop_core.values import TransportEnd
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.framing import Whole
@@ -100,17 +89,6 @@ def cassette(value: Any, path: Path) -> tuple[Any, Path]:
     return value, path
 
 
-def headers(value: Any) -> Headers:
-    """The headers of an HTTP message in any of the common forms."""
-    if isinstance(value, dict):
-        # cassettes hold a list of values for each header
-        return [(str(name), str(item[0] if isinstance(item, list) and item else item)) for name, item in value.items()]
-    if isinstance(value, list):
-        pairs = [(item.get("name"), item.get("value")) if isinstance(item, dict) else item for item in value]
-        return [(str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, (list, tuple)) and len(pair) == 2]
-    return []
-
-
 def moment(value: dict[str, Any]) -> str | None:
     """The recorded start of an exchange; None if there is none."""
     for name in STARTED:
@@ -128,7 +106,6 @@ def duration(value: dict[str, Any]) -> float | None:
 
 
 _LAST = ", the last"
-_DECODER = json.JSONDecoder(strict=False)
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -156,11 +133,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
             begun = _cut_pair(entry, piece, options, reading) if where.endswith(_LAST) else None
             broken += _note_broken(reading, entry, where, begun)
             continue
-        try:
-            raw = _pair(entry, value, piece, options, reading)
-        except ODD as why:
-            raw = f"a pair that {unusable(why)}"
-        reading.add(entry, raw)
+        with reading.skipping(entry, "a pair"):
+            reading.add(entry, _pair(entry, value, piece, options, reading))
     if not reading.raws and (broken == len(reading.skipped)):
         where = (
             f"not valid JSON ({reading.skipped[0].why.partition('(')[2]}"
@@ -193,7 +167,7 @@ def _note_broken(reading: FileReading, entry: int, where: str, unfinished: RawEx
         read = "the part before it was read" if unfinished is None else "what there is was read"
         reading.notices.append(f"{place} is cut: expected a complete JSON object; {read}")
         reading.raws.extend([] if unfinished is None else [unfinished])
-        cut_behind(reading.raws)
+        reading.mark_cut()
     if unfinished is None:
         reading.skipped.append(Skipped(entry, f"not valid JSON ({place})"))
     return int(unfinished is None)
@@ -218,7 +192,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
     start = len(text) - len(stripped)
     if stripped[:1] == "{":
         first_line = stripped.split("\n", 1)[0]
-        if _whole(first_line) and "\n" in stripped.strip():  # a first line that is a whole object: JSON Lines
+        if complete(first_line) and "\n" in stripped.strip():  # a first line that is a whole object: JSON Lines
             yield from _lines(text)
             return
         for key in LISTS:
@@ -242,29 +216,11 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _elements(text: str, opening: int) -> Iterator[tuple[str, str]]:
-    position = done = opening + 1
+    done = opening + 1
     at = len(text[:done].encode("utf-8", "replace"))  # the byte at which `done` stands
-    while True:
-        while position < len(text) and text[position] in " \t\r\n,":
-            position += 1
-        if position >= len(text) or text[position] == "]":
-            return
-        at, done = at + len(text[done:position].encode("utf-8", "replace")), position
-        try:
-            end = _DECODER.raw_decode(text, position)[1]
-        except (ValueError, RecursionError):
-            yield text[position:], f"the element at byte {at}{_LAST}"
-            return
-        yield text[position:end], f"the element at byte {at}"
-        position = end
-
-
-def _whole(text: str) -> bool:
-    try:
-        from_json(text.encode())
-    except ValueError:
-        return False
-    return True
+    for start, end in values_in(text, done):
+        at, done = at + len(text[done:start].encode("utf-8", "replace")), start
+        yield text[start:end], f"the element at byte {at}{_LAST if end is None else ''}"
 
 
 def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileReading) -> RawExchange | str:
@@ -302,7 +258,7 @@ def _about(raw: RawExchange, value: dict[str, Any]) -> None:
 def _request(raw: RawExchange, value: Any, piece: str, path: Path) -> None:
     if isinstance(value, dict) and is_http(value):
         _about(raw, value)
-        raw.request_headers = headers(value.get("headers"))
+        raw.request_headers = traffic.headers(value.get("headers"))
         key = pick(value, BODIES)
         if key is None:
             return
@@ -322,7 +278,7 @@ def _response(
     value, path = _batch_line(value, path)
     if isinstance(value, dict) and is_http(value):
         raw.status = status_of(value)
-        raw.headers = headers(value.get("headers"))
+        raw.headers = traffic.headers(value.get("headers"))
         key = pick(value, BODIES)
         if key is None:
             raw.recorded = traffic.says_enough(raw.status)

@@ -20,8 +20,7 @@ from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.traffic import written_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, store_result
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
-from inspector.sessions.transcripts.ending_rules import infer
+from inspector.sessions.transcripts.chat_messages import pointer_at, take_call, text_of
 from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
@@ -66,8 +65,7 @@ def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, a
         elif kind == "thinking" and isinstance(block.get("thinking"), str):
             answer.parts.append(ReasoningPart(block["thinking"], known_text(block.get("thinkingSignature"))))
         elif kind == "toolCall":
-            answer.parts.append(call_of(block.get("id"), block.get("name"), block.get("arguments"), slice_at,
-                                        "arguments", pointer_at(at, *path, number)))
+            take_call(answer, block, line, at, *path, number)
         else:
             answer.parts.append(OpaquePart(str(kind), slice_at() or "{}"))
 
@@ -161,13 +159,10 @@ APIS: Mapping[str, str] = {
     "ollama-chat": "ollama_chat",
 }
 """pi's name of a wire format -> the wire format."""
-ASSUMED = "openai_chat"
-"""The wire format of a message that names none; no fact of the transcript depends on it."""
 NO_EXCHANGE = frozenset({
     "session", "model_change", "thinking_level_change", "label", "session_info", "custom", "compaction",
     "branch_summary",
 })
-"""The types of entries that hold no part of an exchange."""
 FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentId": (str,), "message": (dict,)},
     "message": {
@@ -193,8 +188,7 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 OPENCLAW_FOLDER = ".openclaw"
-"""The name of the folder of OpenClaw, which writes pi's format. In other folders the entries show which agent wrote
-them."""
+"""The name of the folder of OpenClaw, which writes pi's format; elsewhere the entries show it."""
 
 
 class _Session(TranscriptReader):
@@ -224,17 +218,10 @@ class _Session(TranscriptReader):
         return place
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Also stores the last place, since OpenClaw's first entries name the header as their parent, and version 1 has
-        no parents."""
+        """Also stores the last place: version 1 has no parents, and OpenClaw's header is one."""
         super().keep(line, place)
         if line.value.get("type") != "label":
             self.last = place
-
-    def settle(self) -> None:
-        """Infers the stop reasons of entries without a word; then marks turns that the operator ended."""
-        for answer in self.answers:
-            answer.stop = answer.stop or infer(answer, frozenset())
-        super().settle()
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The place of the entry that an entry names as its parent."""
@@ -276,7 +263,7 @@ class _Session(TranscriptReader):
     def _assistant(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TreePlace:
         api = APIS.get(str(message.get("api")))
         if api is None:
-            api, self.assumed = self.options.api or ASSUMED, self.assumed + 1
+            api, self.assumed = self.api, self.assumed + 1
         key = line.value.get("id")
         name = f"{key if isinstance(key, str) else 'line'}:{line.number}"
         answer = self.begin(name, api, message.get("model"), where, line)
@@ -296,8 +283,7 @@ class _Session(TranscriptReader):
                 0, f"{which}stop reasons are pi's own words for the providers', which are not in the file")
         notices = self.reading.notices
         if self.assumed:
-            api = self.options.api or ASSUMED
-            notices.append(f"answers that do not name their API, taken for {api}: {self.assumed:,}")
+            notices.append(f"answers that do not name their API, taken for {self.api}: {self.assumed:,}")
         if self.labels:
             notices.append(f"labels: {', '.join(sorted(self.labels)[:20])}")
         if isinstance(self.header, str):

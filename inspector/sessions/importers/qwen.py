@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import IO, Any
 
-from inspector.sessions.importers.records import Piece, first_look
+from inspector.sessions.importers.records import Piece, first_look, values_in
 from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.traffic import http_status, written_status
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
+from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call
 from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
 from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
@@ -46,7 +45,6 @@ FIELDS: Fields = {
          "model": (str,), "message": (dict,), "usageMetadata": (dict,), "systemPayload": (dict,)},
     "message": {"role": (str,), "parts": (list,)},
 }
-_DECODER = json.JSONDecoder(strict=False)
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -68,14 +66,10 @@ class _Records(TranscriptLines):
                 yield at_line, piece, last
                 continue
             # Invalid UTF-8 is kept byte for byte, since offsets of records count these bytes.
-            text, at = piece.decode("utf-8", "surrogateescape").strip(), 0
-            while at < len(text):
-                try:
-                    end = _DECODER.raw_decode(text, at)[1]
-                except (ValueError, RecursionError):
-                    end = len(text)
-                yield at_line, text[at:end].encode("utf-8", "surrogateescape"), last and end == len(text)
-                at = end
+            text = piece.decode("utf-8", "surrogateescape").strip()
+            for start, end in values_in(text, 0):
+                yield (at_line, text[start:end].encode("utf-8", "surrogateescape"),
+                       last and end in (None, len(text)))
 
 
 class _Transcript(ChatReader):
@@ -148,9 +142,7 @@ class _Transcript(ChatReader):
     ) -> None:
         call = part.get("functionCall")
         if isinstance(call, dict):
-            place = ("message", "parts", number, "functionCall")
-            answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("args"),
-                                        partial(slice_of, line.data, *place), "args", pointer_at(at, *place)))
+            take_call(answer, call, line, at, "message", "parts", number, "functionCall", member="args")
         elif isinstance(part.get("text"), str):
             kind = ReasoningPart if part.get("thought") is True else TextPart
             answer.parts.append(kind(part["text"]))

@@ -18,7 +18,7 @@ from inspector.sessions.importers import HEAD, sibling
 from inspector.sessions.intake import PIECE, Room, too_large, unpack
 from inspector.sessions.recording import UnreadableError
 from inspector.sessions.stored_rows import UnbuiltRecord
-from loop_core.json_parser import from_json_prefix
+from inspector.sessions.traffic import parse_prefix
 from loop_core.wire.json_values import char_span
 
 _LINES = 8
@@ -68,23 +68,12 @@ def _look(text: bytes) -> FileHead:
     if text[:1] not in (b"{", b"["):
         return FileHead(None, (), text)
     end = text.find(b"\n")
-    first_line = partial(text[:end]) if end > 0 else None
+    first_line = parse_prefix(text[:end]) if end > 0 else None
     if end > 0 and first_line is not None and complete(text[:end]):
         lines = [line for line in text.split(b"\n")[: _LINES * 4] if line.strip()]  # blank lines may stand between
-        values = [value for value in map(partial, lines[:_LINES]) if value is not None]
+        values = [value for value in map(parse_prefix, lines[:_LINES]) if value is not None]
         return FileHead(first_line, tuple(values), text)
-    return FileHead(partial(text), (), text)
-
-
-def partial(text: bytes) -> Any:
-    """The JSON value at the beginning of `text`, even if it is cut; None if it is not JSON."""
-    try:
-        return from_json_prefix(text)
-    except ValueError:
-        try:
-            return from_json_prefix(traffic.mend(text.decode("utf-8", "replace")).encode())
-        except ValueError:
-            return None
+    return FileHead(parse_prefix(text), (), text)
 
 
 def complete(text: str | bytes) -> bool:
@@ -165,24 +154,29 @@ _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)  # num
 _BLANK = " \t\r\n,"
 
 
-def list_pieces(data: bytes, *path: str | int) -> Iterator[Piece]:
-    """The elements of the list at `path`, byte for byte, from 1; of a cut file as far as it goes."""
-    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")  # invalid UTF-8 stays byte for byte
-    at = _opening(text, path)
-    number = 0
-    while at is not None:
+def values_in(text: str, at: int) -> Iterator[tuple[int, int | None]]:
+    """Where the values of a JSON list begin and end, from its first one on; the last has no end if it is cut."""
+    while True:
         while at < len(text) and text[at] in _BLANK:
             at += 1
         if at >= len(text) or text[at] == "]":
             return
-        number += 1
         try:
             end = _DECODER.raw_decode(text, at)[1]
         except (ValueError, RecursionError):
-            yield number, text[at:].encode("utf-8", "surrogateescape"), True
+            yield at, None
             return
-        yield number, text[at:end].encode("utf-8", "surrogateescape"), False
+        yield at, end
         at = end
+
+
+def list_pieces(data: bytes, *path: str | int) -> Iterator[Piece]:
+    """The elements of the list at `path`, byte for byte, from 1; of a cut file as far as it goes."""
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")  # invalid UTF-8 stays byte for byte
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")  # invalid UTF-8 stays byte for byte
+    at = _opening(text, path)
+    for number, (start, end) in enumerate(values_in(text, at) if at is not None else (), 1):
+        yield number, text[start:end].encode("utf-8", "surrogateescape"), end is None
 
 
 def elements(data: bytes, *path: str | int) -> Iterator[bytes]:
@@ -220,8 +214,7 @@ def object_in(text: str | bytes) -> dict[str, Any]:
 
 
 def object_beside(path: str, name: str) -> dict[str, Any]:
-    """The object in another file, given its path relative to the folder of `path`, with credentials masked; an empty
-    object if there is none."""
+    """The object in another file, by its path relative to that of `path`, masked; empty without one."""
     data = sibling(path, name)
     return {} if data is None else object_in(redact.body(data))
 
@@ -232,7 +225,7 @@ def whole_object(data: bytes) -> dict[str, Any]:
     Raises:
         UnreadableError: it is not an object.
     """
-    value = partial(data.removeprefix(b"\xef\xbb\xbf"))
+    value = parse_prefix(data.removeprefix(b"\xef\xbb\xbf"))
     if not isinstance(value, dict):
         raise UnreadableError("not a JSON object: expected one that holds a session")
     return value

@@ -14,22 +14,26 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import sibling
-from inspector.sessions.importers.cline_store import count_turns, is_own, state_of, take_unread_calls
-from inspector.sessions.importers.records import compact_json, elements, first_look, first_value, number_records
-from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
+from inspector.sessions.importers import roo_store, sibling
+from inspector.sessions.importers.records import (
+    compact_json,
+    elements,
+    first_look,
+    first_value,
+    number_records,
+    object_beside,
+)
 from inspector.sessions.reasons import inferred_reason, recorder_reason, table_reason, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import blocks_of, results_of, take_blocks
 from inspector.sessions.transcripts.dialogue import DialogueReader
-from inspector.sessions.transcripts.member_values import number_of, object_of
+from inspector.sessions.transcripts.member_values import object_of, usage_in
 from loop_core.values import (
     ArgsForm,
     At,
     Finding,
-    ReasoningPart,
     Severity,
     Stop,
     StopReason,
@@ -67,8 +71,7 @@ UNKNOWN if the paragraph does not say it."""
 REJECTED = re.compile(
     r"Invalid tool call for '[^']*': missing nativeArgs|"
     r"\A(?:\{\"error\":\s*\")?Tool call \S+ (?:emitted invalid JSON arguments|was rejected before execution):")
-"""Matches the beginning of the result of a call with unparsable arguments. Such a call did not run, and its arguments
-are stored as `{}` or a stub."""
+"""Matches the result of a call with unparsable arguments, which are stored as `{}` or a stub."""
 TYPED = re.compile(r"<(?:task|feedback|user_message|answer)>")
 """Matches the tag before a text of the user, anywhere in a message."""
 COMPLETION = "attempt_completion"
@@ -77,8 +80,7 @@ OWN = re.compile(r"\s*(?:[\[#]|Tool result:\n)")
 """Matches the beginning of the agent's own messages in the role of the user: `[ERROR]`, `[TASK RESUMPTION]`,
 `[read_file for 'a'] Result:`, and what Roo writes in place of a result whose call a summary removed."""
 RESULT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
-"""Matches the beginning of a tool's result as text: that of an XML call within an answer, and in some releases that of
-a native call."""
+"""Matches the beginning of a tool's result as text: of an XML call, in some releases of a native one."""
 DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", re.DOTALL)
 MODEL = re.compile(r"<model>([^<\s]{1,200})</model>")
 """Matches the name of the model in Roo's prompt."""
@@ -129,11 +131,9 @@ class _Reader(DialogueReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.session = os.path.basename(os.path.dirname(os.path.abspath(path)))
-        self.request: TaskRequest | None = None
+        self.request: roo_store.TaskRequest | None = None
         """The last request, until its answer is read."""
         self.number = 0
-        """The number of the last record."""
-        self.model: str | None = None
         self.sent_back = False
         """Whether the last message of the user holds the result of a tool as text."""
         self.models: list[tuple[float, str]] = []
@@ -144,12 +144,12 @@ class _Reader(DialogueReader):
 
     def read_task(self, rows: list[bytes], screen: bytes | None) -> FileReading:
         """Reads the messages, each answer with its request if the screen's rows have it."""
-        self.models = models_of(sibling(self.path, "task_metadata.json"))
-        merged, unmatched = with_requests(rows, requests_of(screen))
+        self.models = roo_store.models_of(object_beside(self.path, "task_metadata.json"))
+        merged, unmatched = roo_store.with_requests(rows, roo_store.requests_of(screen))
         if unmatched:
             self.reading.notices.append(
                 f"{SCREEN}: its {unmatched:,} requests cannot be matched with its answers; their usage is left out")
-        item = object_of(_object(sibling(self.path, "history_item.json")))
+        item = object_beside(self.path, "history_item.json")
         if isinstance(item.get("task"), str):
             self.titles[self.session] = redact.text(item["task"])[:120]
         if isinstance(item.get("parentTaskId"), str):
@@ -159,7 +159,7 @@ class _Reader(DialogueReader):
     def read_store(self, rows: list[bytes]) -> FileReading:
         """Reads the messages of a session of Cline's SDK."""
         name = os.path.basename(self.path)
-        state = state_of(object_of(_object(sibling(self.path, f"{name.removesuffix(STORE)}.json"))))
+        state = roo_store.state_of(object_beside(self.path, f"{name.removesuffix(STORE)}.json"))
         if state and name.endswith(STORE):
             self.reading.notices.append(f"the session was left in the state {state[:40]!r}")
         return self.read_records(number_records(rows, cut=True))
@@ -171,7 +171,7 @@ class _Reader(DialogueReader):
         value, role, self.number = line.value, line.value.get("role"), line.number
         if role == "request":
             self._add_empty_answer(line.number)
-            self.request = TaskRequest.of(value)
+            self.request = roo_store.TaskRequest.of(value)
             return self.here
         # Roo keeps such messages in the file but no longer sends them; the model had seen them when it answered.
         if "condenseParent" in value or "truncationParent" in value:
@@ -198,13 +198,12 @@ class _Reader(DialogueReader):
         self.model = found[1] if found is not None else self.model  # only messages with environment details name it
         message = DETAILS.sub("", text).strip()
         if message:
-            own = is_own(line.value) or (OWN.match(message) is not None and not TYPED.search(message))
+            own = roo_store.is_own(line.value) or (OWN.match(message) is not None and not TYPED.search(message))
             self.turns += [] if own else [[]]
             self.user(line.number, message, own=own)
 
     def _text_results(self, content: Any) -> Iterator[ToolResultPart]:
-        """The results in the form of text. Each belongs to the first call with the result's tool name and no result so
-        far, else to the only call."""
+        """The results in the form of text, each of the first open call of its tool, or the only call."""
         answer = self.here.answer
         waiting = [call for call in answer.calls if call.id not in answer.results] if answer is not None else []
         for block in blocks_of(content):
@@ -229,9 +228,9 @@ class _Reader(DialogueReader):
         at = answer.take(line)
         answer.word_at = at
         if isinstance(value.get("reasoning_content"), str):
-            answer.parts.append(ReasoningPart(value["reasoning_content"], None))
+            answer.add_thought(value["reasoning_content"])
         take_blocks(answer, value.get("content"), line, at, "content")
-        take_unread_calls(answer, value, at)
+        roo_store.take_unread_calls(answer, value, at)
         metrics = object_of(value.get("metrics"))
         answer.usage = _usage(metrics)
         self.turns[-1].append((answer, metrics))
@@ -244,7 +243,7 @@ class _Reader(DialogueReader):
         if note is not None:
             _take_note(answer, note, at)
 
-    def _stop_reason(self, answer: TranscriptAnswer, request: TaskRequest, at: At) -> StopReason | None:
+    def _stop_reason(self, answer: TranscriptAnswer, request: roo_store.TaskRequest, at: At) -> StopReason | None:
         """The stop reason by the agent's word for an early end of the request; None if there is none."""
         if request.failure:
             answer.findings.append(Finding("transcript.stream_failed", Severity.INFO,
@@ -257,8 +256,7 @@ class _Reader(DialogueReader):
         return None
 
     def _add_empty_answer(self, number: int) -> None:
-        """Adds the answer of a request without a message: it failed, was cancelled, or was interrupted by the agent's
-        end."""
+        """Adds the answer of a request without a message: it failed, was cancelled, or the agent died."""
         request, self.request = self.request, None
         if request is None:
             return
@@ -281,7 +279,7 @@ class _Reader(DialogueReader):
     def settle(self) -> None:
         """Marks calls that the agent could not parse as malformed and not run; then infers other ends."""
         self._add_empty_answer(self.number + 1)
-        count_turns(self.turns)
+        roo_store.count_turns(self.turns)
         for answer in self.answers:
             _reject(answer)
         for answer in self.completed:
@@ -291,10 +289,7 @@ class _Reader(DialogueReader):
 
 def _usage(metrics: dict[str, Any]) -> Usage | None:
     """The counts that newer releases of Cline's extension write into a message."""
-    tokens = object_of(metrics.get("tokens"))
-    input_tokens, output_tokens = number_of(tokens.get("prompt")), number_of(tokens.get("completion"))
-    return None if input_tokens is None and output_tokens is None else Usage(
-        input_tokens, output_tokens, None, number_of(tokens.get("cached")))
+    return usage_in(object_of(metrics.get("tokens")), "prompt", "completion", "", "cached")
 
 
 def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:
@@ -344,10 +339,6 @@ def _model_at(models: list[tuple[float, str]], at: Any) -> str | None:
     return next((model for since, model in reversed(models) if since <= at), None)
 
 
-def _object(data: bytes | None) -> Any:
-    return first_look(data).first if data else None
-
-
 def _screen_messages(screen: bytes) -> Iterator[bytes]:
     """The rows of the screen as messages: the model's texts between two requests are one answer.
 
@@ -355,7 +346,7 @@ def _screen_messages(screen: bytes) -> Iterator[bytes]:
     """
     blocks: list[dict[str, str]] = []
     first = True
-    requests = {request.ts: request for request in requests_of(screen)}
+    requests = {request.ts: request for request in roo_store.requests_of(screen)}
     for piece in elements(screen):
         value = object_of(first_look(piece).first)
         kind, text, at = value.get("say") or value.get("ask"), value.get("text"), value.get("ts")

@@ -28,7 +28,7 @@ from inspector.sessions.transcripts.chat_messages import (
     unanswered_call,
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import At, ExchangePart, Finding, Severity, Stop, TextPart, ToolResultPart
+from loop_core.values import At, ExchangePart, Finding, Severity, Stop, ToolResultPart
 from loop_core.wire.failures import StopRow
 
 LISTS = ("history", "trajectory")
@@ -39,8 +39,7 @@ REFUSED: Mapping[str, StopRow] = {
     "context window": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "SWE-agent agents.py, exit_context"),
     "retry error": StopRow(Stop.ERROR, "fatal", "SWE-agent agents.py, exit_api"),
 }
-"""Part of the reason for giving up the run, if a request failed -> how the request ended. For any other reason no
-request was sent."""
+"""Reason for giving up the run, if a request failed -> how the request ended."""
 FIELDS: Fields = {
     "": {
         "role": (str,), "content": (str, list), "thought": (str,), "action": (str,), "tool_calls": (list,),
@@ -89,7 +88,6 @@ def _attempts(data: bytes) -> int:
 
 
 def _run(data: bytes, *path: str | int) -> list[Piece]:
-    """The messages of the run, or of one attempt at it."""
     return next(filter(None, (list(list_pieces(data, *path, name)) for name in LISTS)), [])
 
 
@@ -102,7 +100,6 @@ class _Trajectory(ChatReader):
         self.outcome = ("", "")
         """The last command among the steps, and its output."""
         self.status = ""
-        """The exit status of the run."""
         self.requests = 0
         """The number of requests according to the facts about the run."""
 
@@ -201,16 +198,14 @@ class _Trajectory(ChatReader):
         return TreePlace(answer)
 
     def _observation(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """Reads the output of a command, or the task."""
         value = line.value
         text, ids = text_of(value.get("content")), value.get("tool_call_ids")
         key = known_text(ids[0]) if isinstance(ids, list) and ids else None
         if key is not None or unanswered_call(place) is not None:
-            return self.say(line, place, "", (ToolResultPart(key, None, text),))
+            return self.result(line, place, key, text)
         return self.say(line, place, text, own=place.answer is not None)
 
     def _step(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """Reads a step: an answer and its output in one record."""
         value = line.value
         exited = given_up(value, value.get("response"))
         if exited is not None:
@@ -218,8 +213,7 @@ class _Trajectory(ChatReader):
         answer = self.answer(line, place)
         at = answer.take(line)
         # `response` is the whole text, `thought` only the part of it that stands before the command.
-        text = known_text(value.get("response")) or known_text(value.get("thought"))
-        answer.parts += [TextPart(text)] if text else []
+        answer.add_text(known_text(value.get("response")) or value.get("thought"))
         take_command(answer, value, at)
         observation = value.get("observation")
         if not isinstance(observation, str):

@@ -15,18 +15,9 @@ import re
 from typing import Any
 
 from inspector.sessions import traffic
-from inspector.sessions.importers.pairs import headers, moment
+from inspector.sessions.importers.pairs import moment
 from inspector.sessions.intake import Room, too_large, unpack
-from inspector.sessions.recording import (
-    ODD,
-    FileReading,
-    Options,
-    RawExchange,
-    Skipped,
-    UnreadableError,
-    cut_behind,
-    unusable,
-)
+from inspector.sessions.recording import FileReading, Options, RawExchange, Skipped, UnreadableError
 from loop_core.values import TransportEnd
 
 _LISTS = ("interactions", "http_interactions")
@@ -60,15 +51,12 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         if not isinstance(value, dict) or not all(isinstance(value.get(name), dict) for name in _SIDES):
             reading.skipped.append(Skipped(entry, "an interaction without a request and a response"))
             continue
-        try:
+        with reading.skipping(entry, "an interaction"):
             if any(_PARSED in side for side in value.values()) and _REWRITTEN not in reading.notices:
                 reading.notices.append(_REWRITTEN)
-            raw = _raw(entry, value, room, visited_ids)
-        except ODD as why:
-            raw = f"an interaction that {unusable(why)}"
-        reading.add(entry, raw)
+            reading.add(entry, _raw(entry, value, room, visited_ids))
     if reading.error is not None:
-        cut_behind(reading.raws)
+        reading.mark_cut()
     return reading
 
 
@@ -156,8 +144,7 @@ class _Document:
         self.anchors: dict[str, Any] = {}
         self.line = 0
         self._open: list[tuple[Any, list[str]]] = []
-        """The open lists and mappings, each with a list that holds the key of a mapping whose value is expected
-        next."""
+        """The open lists and mappings, each with the key of a mapping whose value comes next."""
 
     def add(self, value: Any, anchor: str | None) -> None:
         if anchor is not None:
@@ -188,18 +175,17 @@ class _Document:
 
 
 def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange | str:
-    """One exchange, or the reason why there is none."""
     request, response = value["request"], value["response"]
     raw = RawExchange(entry, str(request.get("uri") or request.get("url") or ""))
     raw.method = str(request.get("method") or "POST").lstrip(":").upper()  # Ruby's symbols: `:post`
     raw.started = moment(value)
-    raw.request_headers = headers(request.get("headers"))
+    raw.request_headers = traffic.headers(request.get("headers"))
     sent = _stored_body(request, "body", raw.request_headers, room, visited)
     raw.request_text = sent.decode("utf-8", "replace") if isinstance(sent, bytes) else None
     status = response.get("status")
     code = status.get("code") if isinstance(status, dict) else response.get("status_code") or status
     raw.status = traffic.written_status(code)
-    raw.headers = headers(response.get("headers"))
+    raw.headers = traffic.headers(response.get("headers"))
     body = _stored_body(response, "body" if "body" in response else "content", raw.headers, room, visited)
     if isinstance(body, str):
         return raw.after_failed_unpack(body)

@@ -27,8 +27,8 @@ from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLi
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.ending_rules import call_cut
-from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, objects_of
-from loop_core.values import OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart, Usage
+from inspector.sessions.transcripts.member_values import first_text, known_text, object_of, objects_of, usage_in
+from loop_core.values import OpaquePart, Stop, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
 CODES: Mapping[str, StopRow] = {
@@ -209,10 +209,8 @@ class _Chat(ChatReader):
         thinking = object_of(turn.get("thinking")).get("text")
         thought = "".join(each for each in thinking if isinstance(each, str)) if (
             isinstance(thinking, list)) else text_of(thinking)
-        if thought:
-            answer.parts.append(ReasoningPart(thought))
-        if known_text(turn.get("response")):
-            answer.parts.append(TextPart(turn["response"]))
+        answer.add_thought(thought)
+        answer.add_text(turn.get("response"))
         parts = []
         for at, call in enumerate(objects_of(turn.get("toolCalls"))):
             arguments, key = call.get("arguments"), known_text(call.get("id"))
@@ -236,14 +234,13 @@ class _Chat(ChatReader):
         texts: list[str] = []
         for part in parts:
             text = part.get("value", object_of(part.get("content")).get("value"))
-            if part.get("kind") == "thinking" and text_of(text):
-                answer.parts.append(ReasoningPart(text_of(text)))
+            if part.get("kind") == "thinking":
+                answer.add_thought(text_of(text))
             elif part.get("kind") in (None, "markdownContent") and isinstance(text, str):
                 texts.append(text)
             elif part.get("kind") == "toolInvocationSerialized":
                 answer.parts.append(OpaquePart("toolInvocationSerialized", compact_json(part).decode()))
-        if texts:
-            answer.parts.append(TextPart("".join(texts)))
+        answer.add_text("".join(texts))
         return TreePlace(answer)
 
 
@@ -276,7 +273,5 @@ def _write_json(value: Any) -> Any:
 
 def _usage(request: dict[str, Any], metadata: dict[str, Any]) -> Usage | None:
     """The counts of a request: in newer files its own, also as an object, in others those of its metadata."""
-    own = {**object_of(request.get("usage")), **request}
-    input_tokens = number_of(own.get("promptTokens", metadata.get("promptTokens")))
-    output_tokens = number_of(own.get("completionTokens", metadata.get("outputTokens")))
-    return None if input_tokens is None and output_tokens is None else Usage(input_tokens, output_tokens)
+    own = {**metadata, **object_of(request.get("usage")), **request}
+    return usage_in(own, "promptTokens", "completionTokens" if "completionTokens" in own else "outputTokens")

@@ -29,11 +29,11 @@ from inspector.sessions.reasons import error_in_text, recorder_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
-from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart
+from loop_core.values import Stop, ToolResultPart
 from loop_core.wire.failures import StopRow
 
 if TYPE_CHECKING:
@@ -128,7 +128,6 @@ def _editor_rows(database: sqlite3.Connection) -> Iterator[UnbuiltRecord]:
 
 
 def _record(row: sqlite3.Row, key: Any, table: str, columns: tuple[str, ...]) -> UnbuiltRecord:
-    """A row with those of the columns that it has."""
     names = tuple(name for name in columns if name in row.keys())  # noqa: SIM118 - `in row` tests the values
     return UnbuiltRecord(record_of, (("session_key", *names), (key, *(row[name] for name in names)), table))
 
@@ -171,7 +170,6 @@ class _Reader(DialogueReader):
         return self.here
 
     def _take_call(self, line: TranscriptLine, lines: TranscriptRows) -> None:
-        """Reads a call of the message before it, or the result of one."""
         value, answer = line.value, self.here.answer
         kind, key, payload = value.get("event_kind"), known_text(value.get("tool_call_id")), value.get("payload")
         if kind == "in" and answer is not None:
@@ -193,8 +191,7 @@ class _Reader(DialogueReader):
             answer.error = error_in_text(text, None, None) if row.stop is Stop.ERROR else None
             answer.stop = recorder_reason(row.stop, row.detail, at, text, "zeroclaw.closures")
             return
-        if known_text(line.value.get("reasoning_content")):  # a column of `acp-sessions.db`
-            answer.parts.append(ReasoningPart(line.value["reasoning_content"], None))
+        answer.add_thought(line.value.get("reasoning_content"))  # a column of `acp-sessions.db`
         calls = inner.get("tool_calls")
         if not isinstance(calls, list):
             footer = FOOTER.search(text)
@@ -204,17 +201,15 @@ class _Reader(DialogueReader):
             stopped = LIMIT.search(text)
             if stopped is not None:
                 text = text[: stopped.start()]
-                self.say(InterimRow(line.number, f"ZeroClaw says: {stopped[1]}", mark="stopped", unit=self.unit))
+                self.say(line.number, f"ZeroClaw says: {stopped[1]}", mark="stopped")
             mark = next((each for each in MARKS if text == each or text.endswith(f"\n\n{each}")), "")
             if mark:
                 answer.stop = recorder_reason(MARKS[mark], None, at, mark, "zeroclaw.marks")
                 text = text.removesuffix(mark).removesuffix("\n\n")  # ZeroClaw puts a blank line before the mark
-            answer.parts += [TextPart(text)] if text else []
+            answer.add_text(text)
             return
-        if known_text(inner.get("reasoning_content")):
-            answer.parts.append(ReasoningPart(inner["reasoning_content"], None))
-        if known_text(inner.get("content")):
-            answer.parts.append(TextPart(inner["content"]))
+        answer.add_thought(inner.get("reasoning_content"))
+        answer.add_text(inner.get("content"))
         for call in map(object_of, calls):
             arguments = call.get("arguments")
             find = partial(_write_json, arguments)

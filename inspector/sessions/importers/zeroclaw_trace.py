@@ -25,15 +25,15 @@ from inspector.sessions.transcripts.member_values import (
     known_text,
     object_of,
     objects_of,
+    usage_in,
 )
-from loop_core.values import ArgsForm, CallKind, Finding, Severity, Stop, TextPart, ToolCall, ToolResultPart, Usage
+from loop_core.values import ArgsForm, Finding, Severity, Stop, ToolCall, ToolResultPart
 
 FIELDS: Fields = {
     "": {"event_type": (str,), "event": (dict,), "attributes": (dict,), "payload": (dict,), "zeroclaw": (dict,)},
 }
 CHANNEL = frozenset({"channel_message_inbound", "channel_message_outbound", "channel_message_error"})
-"""The types of events about messages on a channel. Such events name no turn and contain only the beginning of a
-text."""
+"""The types of events about messages on a channel, which name no turn and hold no whole text."""
 STOPPED: Mapping[str, str] = {
     "tool_loop_exhausted": "the turn had used up its iterations",
     "loop_detector_circuit_breaker": "ZeroClaw found a loop",
@@ -122,10 +122,8 @@ class _Trace(ChatReader):
         answer.started = known_text(value.get("@timestamp")) or answer.started
         answer.word_at = at = answer.take(line)
         text, error = known_text(facts.get("raw_response")), known_text(facts.get("error"))
-        if text:
-            answer.parts.append(TextPart(text))
-        counts = counts_of(facts, "input_tokens", "output_tokens")
-        answer.usage = Usage(*counts) if counts != (None, None) else None
+        answer.add_text(text)
+        answer.usage = usage_in(facts, "input_tokens", "output_tokens")
         native, parsed = counts_of(facts, "native_tool_calls", "parsed_tool_calls")
         issue = self.issues.pop(_turn_id(value, facts), "")
         if native is not None and parsed is not None and native > parsed:
@@ -149,8 +147,8 @@ def _add_call(answer: TranscriptAnswer, facts: dict[str, Any], line: TranscriptL
         answer.findings.append(
             Finding("transcript.empty_arguments", Severity.INFO, f"line {line.number}: {message}"))
     answer.parts.append(ToolCall(
-        None, known_text(facts.get("tool")) or "", known_text(facts.get("arguments")), True, CallKind.FUNCTION,
-        ArgsForm.OBJECT, at=pointer_at(answer.take(line), "attributes")))
+        None, known_text(facts.get("tool")) or "", known_text(facts.get("arguments")), True, form=ArgsForm.OBJECT,
+        at=pointer_at(answer.take(line), "attributes")))
 
 
 def _reject_empty(place: TreePlace, result: ToolResultPart) -> None:

@@ -37,8 +37,7 @@ class FactRead(NamedTuple):
     pointer: str
     """The JSON pointer of the value in its frame."""
     again: bool = False
-    """Whether the piece repeats other bytes of the fact. The pieces that repeat nothing form the fact in their
-    order."""
+    """Whether the piece repeats other bytes of the fact; the others form it in their order."""
 
 
 class Provenance(NamedTuple):

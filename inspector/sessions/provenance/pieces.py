@@ -114,8 +114,6 @@ class Supply:
 
 
 class _Group:
-    """Pieces that follow one another."""
-
     __slots__ = ("head", "pieces")
 
     def __init__(self) -> None:
@@ -190,8 +188,7 @@ class Frame(NamedTuple):
     start: int
     end: int
     pieces: tuple[tuple[int, int], ...] = ()
-    """The offsets of each piece in the payload and in the body. Nearly every frame has one piece; a frame that is not
-    in the body has none."""
+    """The offsets of each piece, nearly always one, in the payload and in the body; none if it is not there."""
 
     def values(self, rows: tuple[FactRow, ...]) -> list[FactValue]:
         """The values that the rows match, with their places in the body."""
@@ -213,8 +210,6 @@ class Frame(NamedTuple):
 
 
 class _Recording(Decoder):
-    """A decoder that also keeps each frame."""
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.read: list[Frame] = []

@@ -1,9 +1,8 @@
 """Transcripts of agents: their own rows in place of the provider's bytes.
 
-This package is shared by the importers of such files (`inspector.sessions.importers`). It has the records of a file
-(`TranscriptRows`, or `TranscriptLines` for lines) and the reader that makes exchanges of them (`TranscriptReader`).
-`answer` has an answer with the rows before it, `ending_rules` the rules for an end without a stop word. An exchange
-that was made here names its `recorder`. A record that is cut, broken, repeated or unknown is counted and reported.
+This package has what the importers of such files share: a file's records (`TranscriptRows`, `TranscriptLines`) and the
+reader that makes exchanges of them (`TranscriptReader`). An exchange that was made here names its `recorder`. A record
+that is cut, broken, repeated or unknown is counted and reported.
 """
 
 from __future__ import annotations
@@ -20,26 +19,23 @@ from inspector.sessions import detection, intake, redact, traffic
 from inspector.sessions.recording import ODD, Exchange, FileReading, Options, unusable
 from inspector.sessions.stored_rows import RecordPiece, UnbuiltRecord
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.ending_rules import unanswered_calls, without_lost_call
+from inspector.sessions.transcripts.ending_rules import call_unfinished, infer, unanswered_calls, without_lost_call
 from inspector.sessions.transcripts.member_values import is_mask, text_or_none
 from loop_core.errors import CallerError
 from loop_core.json_parser import from_json_rows
-from loop_core.values import At, Evidence, Finding, Severity
+from loop_core.values import At, Evidence, Finding, Severity, StopReason
 from loop_core.wire.json_values import byte_span
 from loop_core.wire.profiles import Profile, ProfileChoice, choose, profile_named
 
 _BOM = b"\xef\xbb\xbf"
 _MOST_NAMED = 5
-"""The largest number of damaged lines that a notice names."""
 _PIECE = 1 << 17
-"""The number of bytes of a file of lines that are read and searched at once. With 1 MB a large file would take 2 MB
-more memory."""
+"""The bytes of a file of lines that are read and searched at once. 1 MB would take 2 MB more memory."""
 
 Kinds = Mapping[str, tuple[type, ...]]
 """Name of a member -> the types that its value can have."""
 Fields = Mapping[str, Kinds]
-"""Name of a row's member that is an object, or "" for the row itself -> the members of the object that are read, with
-their types."""
+"""A row's member that is an object ("": the row itself) -> its members that are read, with their types."""
 _WORDS: Mapping[type, str] = {
     str: "text", dict: "an object", list: "a list", bool: "true or false", int: "a number", float: "a number",
     type(None): "null",
@@ -53,7 +49,7 @@ class TranscriptRows:
     that are not lines have another `unit`, such as the row of a database or the element of a list.
     """
 
-    unit = "line"
+    unit: str
     """The word for a record, before its number."""
     path: str | None = None
     """The path of the file, if its records can be read again from the file; else None."""
@@ -61,13 +57,10 @@ class TranscriptRows:
     """The offset of the current record in the file."""
 
     def __init__(self, pieces: Iterable[RecordPiece], fields: Fields, unit: str = "line") -> None:
-        self._pieces = pieces
-        self._fields = fields
-        self.unit = unit
+        self._pieces, self._fields, self.unit = pieces, fields, unit
         self._damaged: list[str] = []
         self._expected: set[tuple[object, ...]] = set()
-        """The combinations of member types that were checked and are as expected. Nearly all rows have one of a few
-        combinations."""
+        """The combinations of member types that are as expected; nearly all rows have one of a few."""
         self._odd = 0
         self.passed: Counter[str] = Counter()
         """Known type of records that hold no part of an exchange -> the number of such records."""
@@ -89,7 +82,6 @@ class TranscriptRows:
         return detection.suspicious(piece)
 
     def __iter__(self) -> Iterator[TranscriptLine]:
-        """Every record that is a JSON object."""
         for number, record, last in self._pieces:
             piece = record.make(*record.values) if isinstance(record, UnbuiltRecord) else record
             if not piece or piece.isspace():
@@ -207,26 +199,30 @@ class TranscriptReader:
     """Reads one file: its tree of rows and its answers. A subclass for each format interprets the rows."""
 
     name: ClassVar[str]
-    """The name of the format in the registry."""
     agent: ClassVar[str]
     """The name of the agent that writes such files, for people."""
     fields: ClassVar[Fields]
-    """The members of rows that are read, with their types."""
     key: ClassVar[str] = "id"
-    """The name of the member with a row's id."""
     row_word: ClassVar[tuple[str, str]] = ("an entry", "entries")
     """The agent's word for a row, in singular and plural."""
     several_apis: ClassVar[bool] = False
     """Whether one file may hold answers of several wire formats."""
     unit: str = "line"
-    """The word for a record before its number: `line`, or `message` in a file that is a list, `row` in a database. It
-    is passed to `TranscriptRows` and to each `InterimRow`."""
+    """The word for a record before its number: `line`, or `message` in a file that is a list, `row` in a database."""
     reread: ClassVar[int] = 0
     """The number of last rows of a growing file that are read again, because later rows decide their meaning."""
     words: ClassVar[str] = ""
     """The notice about the origin of the format's stop reasons; empty for no notice."""
     steered: ClassVar[bool] = False
     """Whether a text of the user beside tool results belongs to the current turn."""
+    assumed_api: ClassVar[str] = "openai_chat"
+    """The wire format of the file's answers if nothing in the file names one; no fact of the transcript depends on it.
+    Only the id, since importing the package of the format would slow down all transcripts."""
+
+    @property
+    def api(self) -> str:
+        """The wire format assumed for answers that name none."""
+        return self.options.api or self.assumed_api
 
     def __init__(self, path: str, options: Options) -> None:
         self.path, self.options = path, options
@@ -234,6 +230,7 @@ class TranscriptReader:
         """The name of the agent that wrote the file; most formats have one writer and the same name."""
         self.reading = FileReading()
         self.answers: list[TranscriptAnswer] = []
+        self.model: str | None = None
         self.places: dict[str, TreePlace] = {}
         """Id of a row -> the place after the row, at which the rows below it begin."""
         self.remarks: Counter[str] = Counter()
@@ -245,7 +242,7 @@ class TranscriptReader:
 
     @classmethod
     def of(cls, path: str, options: Options, head: bytes) -> TranscriptReader:
-        """The reader of a file; the head makes no difference (`inspector.sessions.recording.Importer.reader`)."""
+        """The reader of a file, whatever its head is (`inspector.sessions.recording.Importer.reader`)."""
         return cls(path, options)
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
@@ -259,9 +256,7 @@ class TranscriptReader:
     def read_records(self, pieces: Iterable[RecordPiece]) -> FileReading:
         """Reads every answer among records that are not lines: elements of a list, rows of a database."""
         rows = TranscriptRows(pieces, self.fields, self.unit)
-        if self.options.growth is not None:
-            return self.options.growth(self, rows)
-        return self.read_rows(rows)
+        return self.read_rows(rows) if self.options.growth is None else self.options.growth(self, rows)
 
     def read_rows(self, lines: TranscriptRows) -> FileReading:
         """Reads every answer in the records of a file."""
@@ -332,9 +327,14 @@ class TranscriptReader:
         """Reads one row; returns the place for the rows below it."""
         raise NotImplementedError
 
+    def infer_end(self, answer: TranscriptAnswer) -> StopReason:
+        """How an answer without a stop word ended, by the other rows and the caps that the file states."""
+        return call_unfinished(answer) or infer(answer, frozenset())
+
     def settle(self) -> None:
         """Decides how each answer ended, after all rows are read; then marks the turns that the user ended."""
         for answer in self.answers:
+            answer.stop = answer.stop or self.infer_end(answer)
             answer.stop = without_lost_call(answer)
         ends = [answer.end() for answer in self.answers]
         self.reading.acts += [end for end in ends if end is not None]

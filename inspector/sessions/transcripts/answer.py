@@ -22,6 +22,7 @@ from inspector.sessions.reasons import (
 )
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
 from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes, stored_body
+from inspector.sessions.transcripts.member_values import known_text
 from inspector.sessions.wordings import interruption, placeholder, refusal, stops, why_refused
 from loop_core.values import (
     EMPTY,
@@ -32,6 +33,7 @@ from loop_core.values import (
     Finding,
     Message,
     ProviderError,
+    ReasoningPart,
     Request,
     ResponsePart,
     Role,
@@ -47,8 +49,7 @@ from loop_core.values import (
 from loop_core.wire.profiles import Profile
 
 STOP_STRING = "stop_sequence"
-"""Anthropic's word for an answer that a stop sequence ended, and the detail of an answer for which the recorder reports
-this."""
+"""Anthropic's word for an answer that a stop sequence ended; as a detail, the recorder reports it."""
 
 
 class TranscriptLine(NamedTuple):
@@ -180,13 +181,22 @@ class TranscriptAnswer:
         self.status, self.error = status, error_in_text(text, status, kind)
         self.stop = message_reason(self.error, at, text) if word is None else error_reason(self.error, at, word)
 
+    def add_text(self, text: Any) -> None:
+        """Adds a visible text, unless there is none."""
+        if isinstance(text, str) and text:
+            self.parts.append(TextPart(text))
+
+    def add_thought(self, text: Any, signature: Any = None) -> None:
+        """Adds reasoning, unless there is none."""
+        if isinstance(text, str) and text:
+            self.parts.append(ReasoningPart(text, known_text(signature)))
+
     def follow(self, row: InterimRow) -> None:
         """Adds a row that follows it."""
         self.after.append(row)
 
     def forget(self) -> None:
-        """Frees the data that only its own exchange needs. Answers form cycles, and the collector is paused while a
-        recording is read."""
+        """Frees what only its own exchange needs, since answers form cycles and the collector is paused."""
         self.rows.clear()
         self.next.clear()
         if not self.is_dropped:  # the request after a failed attempt is that before it (`_request`)
@@ -194,8 +204,7 @@ class TranscriptAnswer:
 
     @property
     def results(self) -> dict[str, ToolResultPart]:
-        """The results that follow it, by the ids of their calls: of several the first that is no error, else the first
-        of all."""
+        """The results that follow it, by the ids of their calls: the first that is no error, else the first."""
         found: dict[str, ToolResultPart] = {}
         for row in self.after:
             for part in row.results:
@@ -228,8 +237,7 @@ class TranscriptAnswer:
     def exchange(
         self, path: str, recorder: str, profile: Profile, evidence: tuple[Evidence, ...], steered: bool = False
     ) -> Exchange:
-        """The decoded exchange; `stop` must be known by now. With `steered`, a user's text beside results belongs to
-        the same turn."""
+        """The decoded exchange, once `stop` is known. `steered`: text beside results opens no turn."""
         stop = self.stop or unrecorded_reason(self.word_at)
         if recorder_word(stop) == STOP_STRING:
             stop = stop._replace(detail=STOP_STRING)
@@ -375,24 +383,3 @@ def content_text(content: Any) -> str:
         return ""
     return "\n".join(block["text"] if isinstance(block.get("text"), str) else f"[{block.get('type')}]"
                      for block in content if isinstance(block, dict))
-
-
-def early_usage(answer: TranscriptAnswer) -> None:
-    """Removes an output token count that was written before the answer was complete, and reports that."""
-    usage = answer.usage
-    if usage is None or usage.output_tokens is None or answer.word is not None:
-        return
-    size = sum(len((part.arguments if type(part) is ToolCall else getattr(part, "text", "")) or "")
-               for part in answer.parts)
-    # Claude Code writes a row per block while the answer streams; the count in an early row is the one of
-    # `message_start`.
-    if size > _CHARS_A_TOKEN * usage.output_tokens:
-        message = (f"the count of {usage.output_tokens:,} output tokens was recorded before the answer was whole "
-                   f"({size:,} characters): it is left out")
-        answer.findings.append(Finding("transcript.early_usage", Severity.INFO, message, answer.word_at))
-        answer.usage = usage._replace(output_tokens=None)
-
-
-_CHARS_A_TOKEN = 8
-"""The largest believable number of characters per token, twice the usual number. A token count that gives more was
-written before the answer ended."""

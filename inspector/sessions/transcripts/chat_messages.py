@@ -17,7 +17,7 @@ from inspector.sessions.reasons import is_recorders
 from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
-from inspector.sessions.transcripts.ending_rules import infer
+from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
 from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
 from loop_core.values import (
     ArgsForm,
@@ -25,13 +25,14 @@ from loop_core.values import (
     CallKind,
     OpaquePart,
     ReasoningPart,
+    StopReason,
     TextPart,
     ToolCall,
     ToolResultPart,
     Usage,
 )
 
-ASSUMED = "openai_chat"  # only the id, since importing its package would slow down all transcripts
+
 def text_of(value: Any) -> str:
     """The text of a message in any of its forms."""
     return value if isinstance(value, str) else content_text(value)
@@ -43,20 +44,16 @@ def text_of(value: Any) -> str:
 def take_message(answer: TranscriptAnswer, message: dict[str, Any], line: TranscriptLine, at: At, *path: str) -> None:
     """Reads reasoning, text and calls of the message at `path` of a row."""
     thought = message.get("reasoning_content") or message.get("reasoning")
-    if isinstance(thought, str) and thought:
-        answer.parts.append(ReasoningPart(thought))
-    else:
-        answer.parts += [ReasoningPart(block["thinking"], known_text(block.get("signature")))
-                         for block in objects_of(message.get("thinking_blocks"))
-                         if isinstance(block.get("thinking"), str)]
+    answer.add_thought(thought)
+    for block in () if known_text(thought) else objects_of(message.get("thinking_blocks")):
+        answer.add_thought(block.get("thinking"), block.get("signature"))
     content = message.get("content")
     if isinstance(content, list):  # Kimi mixes blocks of reasoning with those of text
         thoughts = [block for block in objects_of(content) if isinstance(block.get("think"), str)]
-        answer.parts += [ReasoningPart(block["think"], known_text(block.get("encrypted"))) for block in thoughts]
+        for block in thoughts:
+            answer.add_thought(block["think"], block.get("encrypted"))
         content = [block for block in content if block not in thoughts]
-    text = text_of(content)
-    if text:
-        answer.parts.append(TextPart(text))
+    answer.add_text(text_of(content))
     take_calls(answer, message.get("tool_calls"), line, at, *path, "tool_calls")
 
 
@@ -84,12 +81,21 @@ def arguments_of(value: Any, find: partial[str | None], member: str) -> tuple[st
 def call_of(key: Any, name: Any, value: Any, find: partial[str | None], member: str, at: At) -> ToolCall:
     """One call, with the `member` that `find` looks up as its arguments."""
     arguments, form = arguments_of(value, find, member)
-    return ToolCall(known_text(key), known_text(name) or "", arguments, True, CallKind.FUNCTION, form, at=at)
+    return ToolCall(known_text(key), known_text(name) or "", arguments, True, form=form, at=at)
+
+
+def take_call(
+    answer: TranscriptAnswer, call: dict[str, Any], line: TranscriptLine, at: At, *path: str | int,
+    key: str = "id", name: str = "name", member: str = "arguments",
+) -> None:
+    """Reads the call at `path` of a row, with its id, its name and its arguments in these members."""
+    answer.parts.append(call_of(call.get(key), call.get(name), call.get(member), partial(slice_of, line.data, *path),
+                                member, pointer_at(at, *path)))
 
 
 def command_call(command: str, name: str, at: At) -> ToolCall:
     """The command that a harness extracted from the text of an answer, as a call."""
-    return ToolCall(None, name, command, True, CallKind.CUSTOM, ArgsForm.STRING, at=at)
+    return ToolCall(None, name, command, True, CallKind.CUSTOM, at=at)
 
 
 def pointer_at(at: At, *path: str | int) -> At:
@@ -113,8 +119,6 @@ def usage_of(usage: Any) -> Usage | None:
 class ChatReader(TranscriptReader):
     """Reads a file of consecutive messages; subclasses interpret them for a format."""
 
-    assumed_api: ClassVar[str] = ASSUMED
-    """The wire format of the file's answers if nothing in the file names one."""
     unit = "message"
     key = ""
     row_word = ("a message", "messages")
@@ -127,7 +131,6 @@ class ChatReader(TranscriptReader):
         self.last = TreePlace(None)
         self.lanes: dict[str, TreePlace] = {}
         """Lane (a session or an agent) -> the lane's last place."""
-        self.model: str | None = None
         self.cap: int | None = None
         """The output cap that the file states for all its requests."""
         self.title = self.session_id = self.parent_id = ""
@@ -152,11 +155,6 @@ class ChatReader(TranscriptReader):
         """Whether a record begins another run, for which earlier records are no context."""
         self.run = self.runs.get(line.number, self.run)
         return line.number in self.runs
-
-    @property
-    def api(self) -> str:
-        """The wire format assumed for its answers; nothing in the transcript depends on it."""
-        return self.options.api or self.assumed_api
 
     def lane(self, value: dict[str, Any]) -> str:
         """The session or agent of a message, in a file that mixes those of several."""
@@ -212,16 +210,20 @@ class ChatReader(TranscriptReader):
         after = place.after(row)
         return place if mark is not None and mark != "interrupted" else after
 
+    def result(
+        self, line: TranscriptLine, place: TreePlace, key: Any, text: str, failed: bool = False, name: Any = None
+    ) -> TreePlace:
+        """Adds the result of a call."""
+        return self.say(line, place, "", (ToolResultPart(known_text(key), known_text(name), text, failed),))
+
     def common(self) -> object:
         """The cap that the file states for all its requests."""
         return self.cap
 
-    def settle(self) -> None:
-        """Infers ends without a stop word from the other messages; then marks turns that the operator ended."""
-        for answer in self.answers:
-            caps = frozenset(cap for cap in (self.cap, answer.cap) if cap is not None)
-            answer.stop = answer.stop or infer(answer, caps)
-        super().settle()
+    def infer_end(self, answer: TranscriptAnswer) -> StopReason:
+        """How an answer without a stop word ended, also by the caps of the file and of its request."""
+        caps = frozenset(cap for cap in (self.cap, answer.cap) if cap is not None)
+        return call_unfinished(answer) or infer(answer, caps)
 
     def summarise(self) -> None:
         """Also stores the session's title and, if `words` is empty, reports the number of missing stop words."""
@@ -258,9 +260,8 @@ class MessageReader(ChatReader):
             take_message(answer, value, line, answer.take(line))
             return TreePlace(answer)
         if role == "tool":
-            key, name = known_text(value.get("tool_call_id")), known_text(value.get("name"))
-            # Kimi CLI's mark
-            return self.say(line, place, "", (ToolResultPart(key, name, text, text.startswith("<system>ERROR")),))
+            failed = text.startswith("<system>ERROR")  # Kimi CLI's mark
+            return self.result(line, place, value.get("tool_call_id"), text, failed, value.get("name"))
         if role == "user":
             return self.say(line, place, text, own=self.own(text))
         lines.count(role, self.marks)

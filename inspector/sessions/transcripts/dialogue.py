@@ -14,11 +14,7 @@ from typing import Any
 from inspector.sessions.recording import BELOW, Options, SessionAbout
 from inspector.sessions.transcripts import TranscriptReader
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
 from loop_core.values import ToolResultPart
-
-ASSUMED = "openai_chat"
-"""The assumed wire format if the provider's is unknown; no fact of the transcript depends on it."""
 
 
 class DialogueReader(TranscriptReader):
@@ -33,7 +29,6 @@ class DialogueReader(TranscriptReader):
         self.session = ""
         """The session of the current record."""
         self.ends: dict[str, TreePlace] = {}
-        """Session -> the place of the session's last record."""
         self.titles: dict[str, str] = {}
         self.parents: dict[str, str] = {}
         """Session -> the session that started it."""
@@ -59,34 +54,33 @@ class DialogueReader(TranscriptReader):
         super().keep(line, place)
         self.ends[self.session] = place
 
-    def say(self, row: InterimRow) -> TreePlace:
-        """Adds a row after the last record."""
-        place = self.ends[self.session] = self.here.after(row)
+    def say(self, number: int, text: str, results: tuple[ToolResultPart, ...] = (), **marks: Any) -> TreePlace:
+        """Adds a row after the last record; `marks` are further fields of an `InterimRow`."""
+        place = self.ends[self.session] = self.here.after(InterimRow(number, text, results, unit=self.unit, **marks))
         return place
 
     def results(self, number: int, *parts: ToolResultPart) -> TreePlace:
         """Adds tool results after the last record."""
-        return self.say(InterimRow(number, "", parts, unit=self.unit)) if parts else self.here
+        return self.say(number, "", parts) if parts else self.here
 
     def user(self, number: int, text: str, own: bool = False) -> TreePlace:
         """Adds a text of the user, or of the agent itself, after the last record."""
-        return self.say(InterimRow(number, text, own=own, unit=self.unit))
+        return self.say(number, text, own=own)
 
     def answer_of(
         self, line: TranscriptLine, name: str, api: str | None, model: Any, begin: Any = None
     ) -> TranscriptAnswer:
         """Adds an answer after the last record."""
-        answer = self.add(self.begin(name, api or self.options.api or ASSUMED, model, self.here, line))
+        answer = self.add(self.begin(name, api or self.api, model, self.here, line))
         answer.started = moment_text(begin) or answer.started
         answer.session = self.session
         self.ends[self.session] = TreePlace(answer)
         return answer
 
     def settle(self) -> None:
-        """Infers ends without a stop word from the other records; then marks turns that the operator ended."""
+        """Also names the session of each answer by its title."""
         self.same_titles.update(self.titles.values())
         for answer in self.answers:
-            answer.stop = answer.stop or call_unfinished(answer) or infer(answer, frozenset())
             answer.session = self.title_of(answer.session)
         super().settle()
 

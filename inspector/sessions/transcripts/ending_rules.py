@@ -165,8 +165,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("calls_answered", calls_answered),
     ("user_went_on", user_went_on),
 )
-"""The name and function of each rule; the first rule with a result counts. A user's sentence is no evidence of a
-cut."""
+"""The rules, of which the first with a result counts. A user's sentence is no evidence of a cut."""
 _REQUEST = At(ExchangePart.REQUEST)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from loop_core.values import Usage
 from loop_core.wire import wire
 from loop_core.wire.body import token_count
 
@@ -50,7 +51,6 @@ def counts_of(holder: dict[str, Any], *names: str) -> tuple[int | None, ...]:
     """The counts in these members."""
     return tuple([number_of(holder.get(name)) for name in names])
 
-
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxTokens", "maxOutputTokens", "num_predict")
 """The names of the output cap in a request, of any wire format or client library."""
 
@@ -58,6 +58,17 @@ CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxTokens",
 def cap_of(*holders: dict[str, Any]) -> int | None:
     """The output cap that one of these objects states, the first that is above 0."""
     return next(filter(None, (number_of(holder.get(name)) for holder in holders for name in CAPS)), None)
+
+
+def first_count(holder: dict[str, Any], *names: str) -> int | None:
+    """The first of these members that is a count."""
+    return next((found for found in counts_of(holder, *names) if found is not None), None)
+
+
+def usage_in(holder: dict[str, Any], *names: str) -> Usage | None:
+    """The counts of input, output, reasoning and cached tokens in these members; None without input and output."""
+    usage = Usage(*counts_of(holder, *names))
+    return None if usage.input_tokens is None and usage.output_tokens is None else usage
 
 
 def input_count(api: str, fresh: int | None, cached: int | None, written: int | None) -> int | None:

@@ -1,22 +1,43 @@
-"""The provider's stop word and arguments, from the provider's answer as a log stores it, of any API.
+"""The model's answer as a log stores it: in the provider's own shape, or in that of LiteLLM.
 
-The answer is a dump of an object of a client library: member names may have underscores, and words may be members of
-an enumeration (`FinishReason.STOP`).
+A provider's answer is a dump of an object of a client library: member names may have underscores, and words may be
+members of an enumeration (`FinishReason.STOP`). By LiteLLM many harnesses speak to every provider, in the shape of Chat
+Completions. It writes a word of OpenAI's for every answer: `stop` if the provider sent no reason, and for reasons that
+it does not know or that report a failure. Newer releases also keep the provider's word if it differs
+(`native_finish_reason`). Source: litellm 1.110.2, `types/utils.py` `Choices`, `core_helpers.py`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from inspector.sessions.reasons import PROVIDER, provider_reason
-from inspector.sessions.transcripts.answer import TranscriptAnswer
-from inspector.sessions.transcripts.chat_messages import pointer_at
-from inspector.sessions.transcripts.member_values import object_of
+from inspector.sessions.reasons import PROVIDER, provider_reason, recorder_reason
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine
+from inspector.sessions.transcripts.chat_messages import pointer_at, take_message, usage_of
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 from loop_core.values import At, Evidence, Stop, StopReason
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.failures import StopRow
+from loop_core.wire.openai_chat.table import API, STOP_REASONS
 from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES
+from loop_core.wire.profiles import native_word
+
+NATIVE = ("provider_specific_fields", "native_finish_reason")
+"""The path of the provider's own word in a choice."""
+FALLBACK = "stop"
+"""The stop word that LiteLLM writes if it has no better one."""
+_OTHER_WORDS = re.compile(r"(?:^|[/.])(?:anthropic[/.]|bedrock/|gemini/|vertex_ai/|cohere|claude-|gemini-)")
+"""Matches the names of models whose APIs have stop words other than OpenAI's, which LiteLLM maps."""
+CALLING = frozenset({"STOP", "completed"})
+"""The words for a normal end in APIs that have no word for calls: Gemini's STOP and the `completed` of Responses."""
+CALLS: tuple[tuple[tuple[str | int, ...], str, tuple[str, ...]], ...] = (
+    (("choices", 0, "message", "tool_calls"), "id", ("function", "arguments")),
+    (("output",), "call_id", ("arguments",)),
+)
+"""Where the calls of an answer are in OpenAI's formats, the only ones with arguments as text: the place of the list,
+the name of the id in a call, and the place of the arguments there."""
 
 
 def at_path(value: Any, path: tuple[str | int, ...]) -> Any:
@@ -61,17 +82,6 @@ def _take(answer: TranscriptAnswer, api: str, word: str, at: At, words: Mapping[
                                  (Evidence(PROVIDER, at, word), Evidence(f"{api}.calls", at, "it holds calls")))
 
 
-CALLING = frozenset({"STOP", "completed"})
-"""The words for a normal end in APIs that have no word for calls: Gemini's STOP and the `completed` of Responses."""
-
-CALLS: tuple[tuple[tuple[str | int, ...], str, tuple[str, ...]], ...] = (
-    (("choices", 0, "message", "tool_calls"), "id", ("function", "arguments")),
-    (("output",), "call_id", ("arguments",)),
-)
-"""Where the calls of an answer are in OpenAI's formats, the only ones with arguments as text: the place of the list,
-the name of the id in a call, and the place of the arguments there."""
-
-
 def sent_arguments(response: dict[str, Any], key: str | None) -> tuple[tuple[str | int, ...], str] | None:
     """The place and the text of the arguments of a call in the provider's answer; None if they are not there."""
     for path, name, below in CALLS:
@@ -81,3 +91,43 @@ def sent_arguments(response: dict[str, Any], key: str | None) -> tuple[tuple[str
             if key is not None and isinstance(arguments, str) and object_of(call).get(name) == key:
                 return (*path, number, *below), arguments
     return None
+
+
+def litellm_reason(word: str, model: str | None, at: At) -> StopReason:
+    """The stop reason of an answer from LiteLLM: the provider's word, or LiteLLM's own translation of another
+    vocabulary. A word of that vocabulary itself, which some routers pass on, is the provider's again."""
+    name = (model or "").lower()
+    row = STOP_REASONS.get(word)
+    own = native_word(word) if row is None and _OTHER_WORDS.search(name) is not None else None
+    if own is not None:
+        return provider_reason(word, at, {word: own}, "native")
+    # OpenRouter and providers with OpenAI's words need no translation; only `stop` may still be LiteLLM's own.
+    if row is None or (word != FALLBACK and ("openrouter/" in name or _OTHER_WORDS.search(name) is None)):
+        return provider_reason(word, at, STOP_REASONS, API)
+    return recorder_reason(row.stop, row.detail, at, word, "litellm.finish_reasons")
+
+
+def take_litellm(
+    answer: TranscriptAnswer, payload: dict[str, Any], model: str | None, line: TranscriptLine, at: At, *path: str
+) -> None:
+    """Reads the whole Chat Completions answer at `path` of a row. `model` is the requested model."""
+    choice = next(iter(objects_of(payload.get("choices"))), {})
+    place: tuple[Any, ...] = (*path, "choices", 0)
+    take_message(answer, object_of(choice.get("message")), line, at, *place, "message")
+    take_litellm_end(answer, payload, model, at, *path)
+
+
+def take_litellm_end(answer: TranscriptAnswer, payload: dict[str, Any], model: str | None, at: At, *path: str) -> None:
+    """Reads its model, token counts and stop word."""
+    choice = next(iter(objects_of(payload.get("choices"))), {})
+    answer.model = known_text(payload.get("model")) or answer.model
+    answer.usage = usage_of(payload.get("usage")) or answer.usage
+    word, native = known_text(choice.get("finish_reason")), known_text(object_of(choice.get(NATIVE[0])).get(NATIVE[1]))
+    answer.word_at = pointer_at(at, *path, "choices", 0, *(NATIVE if native else ("finish_reason",)))
+    if native:
+        row = STOP_REASONS.get(native) or native_word(native)
+        answer.word = native
+        answer.stop = provider_reason(native, answer.word_at, {native: row} if row else {}, "native")
+    elif word:
+        answer.word = word
+        answer.stop = litellm_reason(word, model or answer.model, answer.word_at)

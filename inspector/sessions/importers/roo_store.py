@@ -1,17 +1,30 @@
-"""The requests of a task of Roo Code or Cline: the `api_req_started` rows of its `ui_messages.json`.
+"""What stands beside the messages of a task of Roo Code or Cline: its requests, and what Cline's SDK adds.
 
-The history has no requests and no token counts. An answer belongs to the last request that began before the answer was
-stored. If messages have no times, requests and answers are matched by order, and only if their numbers are equal.
+The requests are the `api_req_started` rows of `ui_messages.json`; the history has none, and no token counts. An answer
+belongs to the last request that began before the answer was stored. If messages have no times, requests and answers are
+matched by order, and only if their numbers are equal.
+
+In Cline's `<id>.messages.json`, a call whose arguments cannot be parsed is stored with `{}`, and its text in the
+metadata of the message. Newer releases count the tokens of each answer; older ones give the last answer of a turn the
+counts of the whole turn. The file `<id>.json` beside it has the state of the session. Source: cline/cline
+`sdk/packages/agents/src/agent-runtime.ts`, `sdk/packages/core/src/services/session-data.ts`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import compact_json, elements, partial
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
-from loop_core.values import Usage
+from inspector.sessions.importers.records import compact_json, elements
+from inspector.sessions.traffic import parse_prefix
+from inspector.sessions.transcripts.answer import TranscriptAnswer
+from inspector.sessions.transcripts.chat_messages import pointer_at
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of, usage_in
+from loop_core.values import At, ToolCall, Usage
+
+OVER = frozenset({"completed", "idle"})
+"""The states of a session that was not stopped, did not fail and is not running."""
 
 
 class TaskRequest(NamedTuple):
@@ -55,7 +68,7 @@ def requests_of(screen: bytes | None) -> list[TaskRequest]:
     """The requests in the rows of the screen."""
     found: list[TaskRequest] = []
     for piece in elements(screen) if screen else ():
-        row = object_of(partial(redact.body(piece)))
+        row = object_of(parse_prefix(redact.body(piece)))
         kind = row.get("say") or row.get("ask")
         if kind == "api_req_started":
             found.append(_request(row))
@@ -74,26 +87,23 @@ def _asks_if_done(row: dict[str, Any]) -> bool:
     kind, text = row.get("ask"), row.get("text")
     if kind != "tool" or not isinstance(text, str):
         return kind == "completion_result"
-    return object_of(partial(text.encode("utf-8", "replace"))).get("tool") == "finishTask"
+    return object_of(parse_prefix(text.encode("utf-8", "replace"))).get("tool") == "finishTask"
 
 
 def _request(row: dict[str, Any]) -> TaskRequest:
     text, at = row.get("text"), row.get("ts")
-    members = object_of(partial(text.encode("utf-8", "replace")) if isinstance(text, str) else None)
-    output_tokens = number_of(members.get("tokensOut"))
-    input_tokens = number_of(members.get("tokensIn"))
-    usage = None if output_tokens is None and input_tokens is None else Usage(
-        input_tokens, output_tokens, None, number_of(members.get("cacheReads")))
-    return TaskRequest(at if isinstance(at, (int, float)) else 0, usage, known_text(members.get("apiProtocol")),
-                       known_text(members.get("cancelReason")), known_text(members.get("streamingFailedMessage")),
-                       members.get("cost") is not None)
+    members = object_of(parse_prefix(text.encode("utf-8", "replace")) if isinstance(text, str) else None)
+    return TaskRequest(
+        at if isinstance(at, (int, float)) else 0, usage_in(members, "tokensIn", "tokensOut", "", "cacheReads"),
+        known_text(members.get("apiProtocol")), known_text(members.get("cancelReason")),
+        known_text(members.get("streamingFailedMessage")), members.get("cost") is not None)
 
 
 def with_requests(messages: list[bytes], requests: list[TaskRequest]) -> tuple[list[bytes], int]:
     """The messages with each request before its answer, and the number of requests without an answer."""
     if not requests:
         return messages, 0
-    values = [object_of(partial(piece)) for piece in messages]
+    values = [object_of(parse_prefix(piece)) for piece in messages]
     answers = [value for value in values if value.get("role") == "assistant"]
     timed = all(type(value.get("ts")) in (int, float) for value in answers)
     if not timed and len(answers) != len(requests):
@@ -110,10 +120,48 @@ def with_requests(messages: list[bytes], requests: list[TaskRequest]) -> tuple[l
     return merged + [compact_json(request.record()) for request in waiting], 0
 
 
-def models_of(metadata: bytes | None) -> list[tuple[float, str]]:
+def models_of(metadata: dict[str, Any]) -> list[tuple[float, str]]:
     """The models in Cline's `task_metadata.json`, each with the time of its first use."""
-    value = object_of(partial(redact.body(metadata))) if metadata else {}
-    rows = value.get("model_usage")
+    rows = metadata.get("model_usage")
     return sorted((float(row["ts"]), row["model_id"]) for row in (rows if isinstance(rows, list) else ())
                   if isinstance(row, dict) and type(row.get("ts")) in (int, float)
                   and isinstance(row.get("model_id"), str))
+
+
+def is_own(value: dict[str, Any]) -> bool:
+    """Whether Cline itself wrote a message in the role of the user, such as a reminder or a summary."""
+    metadata = object_of(value.get("metadata"))
+    return metadata.get("displayRole") in ("system", "status", "error") or metadata.get("userRunSpan") == 0
+
+
+def take_unread_calls(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
+    """Gives the calls that Cline could not read the text that the model sent; adds those that had no name."""
+    listed = objects_of(object_of(value.get("metadata")).get("invalidToolCalls"))
+    for number, row in enumerate(listed):
+        text, key = object_of(row.get("input")).get("rawInputText"), known_text(row.get("toolCallId"))
+        if not isinstance(text, str):
+            continue
+        place = pointer_at(at, "metadata", "invalidToolCalls", number, "input", "rawInputText")
+        call = ToolCall(key, known_text(row.get("toolName")) or "", text, True, at=place)
+        there = next((index for index, part in enumerate(answer.parts)
+                      if type(part) is ToolCall and part.id == key), None)
+        if there is None:
+            answer.parts.append(call)
+        else:
+            answer.parts[there] = call
+
+
+def count_turns(turns: Sequence[Sequence[tuple[TranscriptAnswer, dict[str, Any]]]]) -> None:
+    """Gives the answers of each turn their token counts, unless they may be those of the whole turn."""
+    for turn in turns:
+        counted = [(answer, usage) for answer, metrics in turn
+                   if (usage := usage_in(metrics, "inputTokens", "outputTokens", "", "cacheReadTokens")) is not None]
+        if len(turn) == 1 or len(counted) > 1:  # older releases write one count for a turn
+            for answer, usage in counted:
+                answer.usage = usage
+
+
+def state_of(manifest: dict[str, Any]) -> str:
+    """The state in which a session was left, if it is not over; else an empty text."""
+    state = known_text(manifest.get("status"))
+    return "" if state is None or state in OVER else state
