@@ -218,11 +218,9 @@ class LimitsForm(Dialog[LimitsChoice | None]):
             yield key_note(KEYS[self._opens_live], id="form-keys")
 
     def on_mount(self) -> None:
-        """Focuses and selects the first field, or max_tokens for a live answer, and shows the preview."""
+        """Focuses the first field, or max_tokens for a live answer, and shows the preview."""
         guessed = [name if name in FIELDS else OTHER_LIMITS for name in self._guess]
-        first = self.query_one(f"#{(guessed or [INITIAL if self._opens_live else FIELDS[0]])[0]}", Input)
-        first.focus()
-        first.select_all()
+        self.query_one(f"#{(guessed or [INITIAL if self._opens_live else FIELDS[0]])[0]}", Input).focus()
         if self._opens_live:
             self._ask()
 

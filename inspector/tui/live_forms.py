@@ -316,12 +316,6 @@ class BudgetForm(Dialog[str | None]):
                         "budget-note")
             yield key_note("enter takes them · esc leaves · ↑ ↓ fields")
 
-    def on_mount(self) -> None:
-        """Focuses and selects the first field."""
-        first = self.query_one(f"#{self._fields[0]}", Input)
-        first.focus()
-        first.select_all()
-
     @on(Input.Submitted)
     def action_take(self) -> None:
         """Applies the typed values, unless one is invalid."""

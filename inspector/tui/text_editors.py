@@ -151,10 +151,6 @@ class BodyEditor(TextEditor[str]):
             yield lines("", "body-note")
             yield key_note("^s or F2 takes it · esc leaves")
 
-    def on_mount(self) -> None:
-        """Focuses the text."""
-        self.query_one(TextArea).focus()
-
     def action_take(self) -> None:
         """Applies the text, unless it cannot be sent."""
         area = self.query_one(TextArea)
