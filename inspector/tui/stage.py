@@ -263,10 +263,6 @@ class SessionStage(Screen[None]):
         if to_end:
             self.step = last
 
-    def say(self, text: str) -> None:
-        """Shows a note at the foot until the next key."""
-        self.note = text
-
     def go(self, step: int | None, otherwise: str) -> None:
         """Goes to a step, or reports why there is none."""
         if step is None:

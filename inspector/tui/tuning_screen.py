@@ -6,7 +6,6 @@ The grid runs in a thread; cells that have not been run are blank. The screen re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from threading import Event
 from typing import ClassVar
 
@@ -316,10 +315,7 @@ class TuneScreen(Screen[int | None]):
             self.note = "the grid is still running; . stops it"
             return
         ask_operator(self.app, Choose("Export the grid", [(form, about) for form, (about, _) in EXPORT_FORMS.items()]),
-                     self._export_as)
-
-    def _export_as(self, form: str) -> None:
-        deliver(self.app, lambda: self.table.files(form), partial(setattr, self, "note"), f"the {form} export")
+                     lambda form: deliver(self, lambda: self.table.files(form), f"the {form} export"))
 
     # -- panes ---------------------------------------------------------------------------------------------------
 

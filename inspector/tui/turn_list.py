@@ -37,7 +37,6 @@ from inspector.tui.lists import RowList
 from inspector.tui.paint import paint_of
 from inspector.tui.panels import Panel
 from inspector.tui.session_files import OpenSession, recent_files
-from inspector.tui.turn_sorts import OTHER_FORM
 
 AGENTS = "Transcripts of your agents, newest first"
 SAMPLES = "Sample sessions"
@@ -210,11 +209,6 @@ class TurnList(RowList):
                 return (turn or same)[0]
         return next((at for at, row in enumerate(self.shown) if isinstance(row, TurnRow)), 0)
 
-    @property
-    def count(self) -> int:
-        """The number of rows and headings."""
-        return len(self.shown)
-
     def selectable(self, index: int) -> bool:
         """Whether the row is a turn; the cursor skips headings."""
         return isinstance(self.shown[index], TurnRow)
@@ -268,6 +262,18 @@ class TurnList(RowList):
                 return found
         return None
 
+
+SORTS: Mapping[str, str] = {
+    "verdict": "worst first", "session": "by title, or file name without one; turns in order",
+    "raw → reason": "by the effective reason",
+    "turn": "by its number in the session", "turns": "the longest session first",
+    "tokens": "output of the answer that decided", "calls": "most held first",
+    "model": "by name", "age": "newest first", "agent": "by name", "took": "the time of its answers",
+    "what to change": "same advice together", "message": "by the user's message",
+}
+"""Column -> what sorting by it does."""
+OTHER_FORM: Mapping[str, str] = {"turn": "turns", "turns": "turn"}
+"""Column -> the column in its place in the other form of the table: one row a session, or one row a turn."""
 
 MARGIN = 3
 """The cells of a row beside its columns: the cursor's mark, and one at the right."""
