@@ -52,8 +52,7 @@ CSV: Table[tuple[str, str, GroupRow]] = Table((
     Column("by", lambda row: row[0]), Column("name", lambda row: row[1]), Column("ending", lambda row: row[2].name),
     *(column.of(lambda row: row[2]) for column in COUNTS.columns),
 ))
-"""The columns of the CSV file: the dimension, the group, an ending, and the counts of the group's turns with this
-ending."""
+"""The columns of the CSV file: the dimension, the group, an ending, and how many of its turns end so."""
 
 
 def groups(turns: Sequence[TurnEnd], dimension: str) -> list[GroupRow]:

@@ -244,8 +244,7 @@ def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json
 
 
 class Way(NamedTuple):
-    """The way in which a turn is sent live, by default as recorded. `variable` is the environment variable with the
-    key."""
+    """The way in which a turn is sent live, by default as recorded; `variable` names the one with the key."""
 
     base: str
     model: str | None

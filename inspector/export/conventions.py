@@ -44,8 +44,7 @@ OUTPUT_MESSAGES = "gen_ai.output.messages"
 TOOL_DEFINITIONS = "gen_ai.tool.definitions"
 TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
 TOOL_RESULT = "gen_ai.tool.call.result"
-"""The names of these last six attributes hold message contents, which are left out unless the operator asks for
-them."""
+"""These last six attributes hold message contents, which are included only if the operator asks for them."""
 
 OURS = "loop_inspector."
 
@@ -126,8 +125,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
     CONTINUED: Instrument("s", "Duration of each turn that was continued.", _SECONDS),
     CONTINUED_UNTIMED: Instrument("{turn}", "Continued turns whose duration is not recorded."),
 }
-"""Name -> metric. Metrics of the conventions have the buckets that the conventions advise. The last five are those of
-ZeroClaw RFI 2309."""
+"""Name -> metric, with the buckets that the conventions advise; the last five are those of ZeroClaw RFI 2309."""
 
 
 # -- Spans and metric points as plain values -------------------------------------------------------------------------

@@ -38,8 +38,7 @@ from loop_core.turn.trace import Fidelity, Labels, Record, Trace, fold_metrics
 
 _LEFT_OUT = (conventions.ERROR_TYPE,)  # the conventions' metric of tokens has no error type, so it is left out
 _INT64 = 1 << 63
-"""One more than the largest integer that an instrument can hold. Larger counts, which a provider may report, are left
-out."""
+"""One more than the largest integer of an instrument. A provider may report larger counts; they are left out."""
 
 
 def points(view: View, only: Sequence[int] | None = None) -> tuple[OtelPoint, ...]:

@@ -21,8 +21,7 @@ SERVICE = "bedrock"
 _REGION = re.compile(
     r"^https?://(?:[^/?#]*@)?(?:[^/?#]+\.)?bedrock-runtime(?:-fips)?\.([a-z]{2}(?:-[a-z]+)+-\d+)\.", re.IGNORECASE)
 _SIGNED = frozenset({"content-type"})
-"""The headers that are signed besides the host, the date and the token. A proxy may change other headers, which would
-make the signature wrong."""
+"""The signed headers besides host, date and token. A proxy may change others, which would break the signature."""
 
 
 class AwsSigner:

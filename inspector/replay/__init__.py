@@ -77,13 +77,11 @@ class TurnRun(NamedTuple):
     first: int
     end: int
     runs: int
-    """The number of runs that examined the turn's responses. More than 1 means that the recorded agent went another way
-    than the engine."""
+    """The number of runs that examined the responses; more than 1: the agent went another way than the engine."""
     last: int
     """The index among the turn's steps of the step that ends the first run."""
     made: tuple[Step, ...] | StepMaker
-    """The steps of the turn, or the value that makes them. A what-if that does not change the turn shares this
-    object."""
+    """The steps, or what makes them; shared with a what-if that does not change the turn."""
 
     @property
     def deciding_step(self) -> int:
@@ -299,8 +297,7 @@ def _has_recut(step: Step) -> bool:
 def plan_of(
     case: Case, record: TurnRecord, link: Link, settings: Settings, number: int, live: bool = False
 ) -> tuple[Request, Plan]:
-    """The first request and the plan of run `number` of a turn, which begins with this exchange. With `live` it will be
-    sent to a server."""
+    """The first request and the plan of a turn's run `number`, which begins here; with `live` it will be sent."""
     opening = case.recording.exchanges[link.index]
     request = opening.request or Request(opening.api, model=opening.response.model)
     wanted, bound_by = settings.max_tokens, None

@@ -85,16 +85,14 @@ def input_of(case: Case, record: TurnRecord, name: str) -> TurnInput:
 
 
 def pending_edits(case: Case, record: TurnRecord, settings: Settings) -> list[tuple[TurnInput, str]]:
-    """The inputs of a turn that the settings replace, with their new texts; without those that a live run has already
-    used."""
+    """The inputs of a turn that the settings replace, with their new texts, unless a live run has used them already."""
     wanted = {edit.input: edit.text for edit in settings.edits if edit.id == record.id}
     return [(each, wanted[each.number]) for each in (turn_inputs(case, record) if wanted else ())
             if each.text != wanted.get(each.number, each.text)]
 
 
 def edited_request(request: Request, edits: Sequence[tuple[TurnInput, str]]) -> Request:
-    """The request with the new texts in place of the recorded ones, as far as it has the recorded texts at the recorded
-    places."""
+    """The request with the new texts, as far as it has the recorded texts at the recorded places."""
     messages = list(request.messages)
     for turn_input, text in edits:
         if turn_input.message < len(messages) and (

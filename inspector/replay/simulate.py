@@ -256,8 +256,7 @@ class SimulatedTurn:
 
 
 def ended_reason(last: ChatResponse) -> StopReason:
-    """The recorded stop reason of an answer that is known to its end. If a transcript shows the end without the
-    provider's word for it, the format's first word for it is used."""
+    """The recorded stop reason of a known end, or the format's first word for it where a transcript has none."""
     stop = last.stop_reason
     if not is_recorders(stop) and inference_of(stop) is None:
         return stop

@@ -25,11 +25,9 @@ from loop_core.values import (
 )
 
 MOST_HIDDEN = 1 << 18
-"""The largest believable number of an answer's tokens without text (hidden reasoning): twice the largest output cap of
-any model (128,000)."""
+"""The most believable tokens without text: twice the largest output cap of any model (128,000)."""
 MOST_UNREPORTED = 1 << 15
-"""The bound in place of `MOST_HIDDEN` for an answer that reports no reasoning, since some servers neither send thinking
-nor count it separately."""
+"""`MOST_HIDDEN` for an answer that reports no reasoning: some servers neither send nor count it separately."""
 
 
 def most_tokens(response: ChatResponse) -> int:
@@ -53,8 +51,7 @@ def ends_whole(response: ChatResponse) -> bool:
 
 
 def _may_hide_tokens(response: ChatResponse) -> bool:
-    """Whether an answer may have tokens without text: it reports reasoning tokens, or it was cut and reasoning may have
-    used them."""
+    """Whether an answer may have tokens without text: reported reasoning, or a cut that reasoning may have caused."""
     usage = response.usage
     counted = response.other_choices or (usage is not None and usage.reasoning_tokens)
     return not ends_whole(response) or bool(counted) or any(

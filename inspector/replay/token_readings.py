@@ -14,12 +14,10 @@ from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 Bounds = tuple[Sequence[int], Sequence[int]]
-"""For every number of tokens from 0 on, the least and the largest number of characters of all texts that have arrived
-by then."""
+"""For each number of tokens, from 0 on, the least and the largest number of characters that have arrived by then."""
 
 REPLACEMENT_CHARACTER = "\ufffd"
-"""The character that a server sends for bytes that form no character. It stands for up to three bytes, each of which
-may be a token."""
+"""What a server sends for bytes that form no character: up to three bytes, each of which may be a token."""
 
 
 class Slot(NamedTuple):

@@ -35,8 +35,7 @@ from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart
 from loop_core.wire.reads import Pieces
 
 Split = Callable[[str], Sequence[str]]
-"""A tokenizer: a function that divides a text into pieces of one token each. A token that ends inside a character gives
-an empty piece."""
+"""Divides a text into pieces of one token each; a token that ends inside a character gives an empty piece."""
 
 
 class TokenBasis(StrEnum):
@@ -81,8 +80,7 @@ class TokenMeasure(NamedTuple):
     end: int = 0
     """The number of tokens of the end mark: 1 if the provider counts it, else 0."""
     bounds: Bounds | None = None
-    """The range of characters that a number of tokens under the cap may reach; None if only one reading is possible, so
-    that a cut is exact."""
+    """The range of characters that the tokens under the cap may reach; None: the cut is exact."""
 
     @property
     def tokens(self) -> int:
@@ -302,11 +300,9 @@ FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"^(openai/)?(gpt-4o|gpt-4\.|gpt-[5-9]|chatgpt-|o[1-9](-|$)|gpt-oss)"), "o200k_base"),
     (re.compile(r"^(openai/)?gpt-(4|3\.5)(-|$)"), "cl100k_base"),
 )
-"""Pattern of a model's name and its vocabulary, from the table that OpenAI publishes with its tokenizer; the first that
-matches counts."""
+"""Pattern of a model's name -> its vocabulary, from OpenAI's table; the first that matches counts."""
 BLOCK = 50_000
-"""The number of characters that are tokenized in one call, since the tokenizer refuses texts of more than some 200,000
-tokens."""
+"""The characters that are tokenized in one call: the tokenizer refuses texts of more than some 200,000 tokens."""
 
 
 def splitter(model: str | None) -> Split | None:

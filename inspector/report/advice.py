@@ -42,8 +42,7 @@ class Advice(NamedTuple):
     live: bool = False
     """Whether only a new answer of the provider can show what is enough."""
     guess: Mapping[str, str] | None = None
-    """Settings for a live run, with larger values than those in force. Nothing shows that the values are large
-    enough."""
+    """Larger values to try in a live run; nothing shows that they are large enough."""
 
 
 TRIED: Mapping[Basis, str] = {
@@ -103,14 +102,12 @@ class Situation(NamedTuple):
     holds: Callable[[JudgedTurn], bool]
     guess: Callable[[JudgedTurn], str]
     tries: tuple[str, ...] = ()
-    """The names of the settings to try; `LIMIT` stands for the limit that ended the turn and those that would end it
-    next."""
+    """The settings to try; `LIMIT` stands for the limit that ended the turn and those that would end it next."""
 
 
 LIMIT = "limit"
 SLACK, SHARE = 16, 10
-"""The difference between a token count and the cap above which another cap must have cut the answer: a number of
-tokens, and a divisor of the cap."""
+"""How far a count may be from the cap that cut an answer: a number of tokens, and a divisor of the cap."""
 
 
 def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
@@ -255,8 +252,7 @@ RAISED: Mapping[str, int] = {
     "max_thinking_only": 10,
     "max_tool_steps": 1_000,
 }
-"""Name of a limit that advice may raise -> the highest value. The table has no limit on repetition or standstill, since
-a higher value would only prolong them."""
+"""Limit that advice may raise -> the highest value; more repetition or standstill would only prolong a turn."""
 
 
 def situation(look: JudgedTurn) -> Situation:

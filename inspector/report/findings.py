@@ -251,8 +251,7 @@ def _continues(case: Case, index: int, child: Link) -> bool:
 
 
 _SEARCHED_CHARACTERS = 240
-"""The number of characters at the beginning of a result in which a refusal must occur. Later text may come from a file
-that a tool has read."""
+"""The first characters of a result in which a refusal must occur; later text may come from a file."""
 _OF_THE_CALL = r"(?i)\b(?:calls?|arguments?|payload|json|not (?:been )?(?:executed|run))\b"  # compiled when it is used
 
 
@@ -288,8 +287,7 @@ _ASKS_FOR_REST = (
     r"(?i)\b(?:continue|go on|go ahead|keep going|carry on|resume|proceed|finish|retry|again|repeat|resend|redo|"
     r"start over|cut off|cut short|truncated|incomplete|unfinished|the rest|left off|you stopped|smaller|shorter)\b"
 )
-"""Matches words that may ask for the rest of a cut answer. If one occurs, no finding says that the agent lost the
-rest."""
+"""Matches words that may ask for the rest of a cut answer; then no finding says that the agent lost it."""
 
 
 def _asks_again(case: Case, child: Link) -> bool:

@@ -72,8 +72,7 @@ def _same_verdicts(rows: Sequence[TurnRow]) -> list[tuple[TurnVerdict, int]]:
 
 
 def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
-    """An example of each kind of verdict, worst first, with the number of turns that have it; simulated turns come
-    last."""
+    """An example of each kind of verdict with its number of turns, worst first, simulated ones last."""
     return _by_kind(_same_verdicts(list(rows)))
 
 

@@ -29,8 +29,7 @@ from inspector.sessions.thread import entry_word
 from loop_core.judge.gate import Admission
 
 LONG_NUMBER = 16
-"""The length of a file name from which a name of mostly hexadecimal digits counts as a number, which tells a reader
-nothing."""
+"""The length from which a file name of mostly hexadecimal digits counts as a number that tells a reader nothing."""
 NUMBER_CHARS = 8
 """The number of characters of a long number that are shown."""
 NAME_CHARS = 60
@@ -38,8 +37,7 @@ NAME_CHARS = 60
 TITLE_CHARS = 400
 """The number of characters of a turn's first message that its row stores."""
 NOT_READ, IN_PART, SKIPPED, SAME = "NOT READ", "READ IN PART", "ENTRY SKIPPED", "SAME FILE"
-"""The kinds of rows without a verdict: an unread file, a damaged file that was read in part, skipped entries, and a
-file with the very same bytes as another."""
+"""The kinds of rows without a verdict: unread, damaged and read in part, skipped, the same bytes as another."""
 
 SessionKey = tuple[tuple[str, ...], str]
 Shared = TypeVar("Shared", bound=Hashable)
@@ -122,8 +120,7 @@ class TurnRow(NamedTuple):
     copied: int = 0
     """The number of turns of its file that are left out, since they are copies."""
     origin: str = ""
-    """The names of the files that hold these turns; without such turns, of a file that has every turn of this file too.
-    """
+    """The files that hold these turns; without any, one that has every turn of this file too."""
     depth: int = 0
     """In a list of sessions: the number of sessions above it in the chain that started it."""
 

@@ -32,8 +32,7 @@ class TurnColumn(NamedTuple):
     """The least, a comfortable and the largest useful width of the column, in cells."""
     right: bool = False
     length: Callable[[TurnRow], int] | None = None
-    """The function that gives the length of a row's cell, in a column that never needs more room than its widest cell;
-    None for titles and names."""
+    """The length of a row's cell, if no wider column is ever needed; None for titles and names."""
 
 REASON = "raw → reason"
 GAP = 1
@@ -287,8 +286,7 @@ def shared_names(rows: Iterable[TurnRow]) -> frozenset[str]:
 
 
 def with_file(row: TurnRow) -> TurnRow:
-    """A row with its session's file added to the session's name; a session that is named by its file is shown with the
-    folder."""
+    """A row with the file in its session's name; with the folder if the name is the file's."""
     if row.name == name_of(row.file):
         return row._replace(name="/".join(row.file.split("/")[-2:]))
     return row._replace(name=f"{short_file(row.file)} · {row.name}")

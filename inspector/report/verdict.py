@@ -47,8 +47,7 @@ class VerdictRow(NamedTuple):
     """The function that gives the advice: a text, or the situation that decided the turn, for which settings may be
     tried."""
     sure: Callable[[JudgedTurn], bool] = lambda look: True
-    """Whether the end of the turn is known. A turn whose end is inferred or was not reached never counts as
-    complete."""
+    """Whether the turn's end is known; one that is inferred or not reached is never complete."""
     of_last: bool = False
     """Whether the verdict is about the last answer of the turn, and not the deciding one."""
     of_end: Callable[[JudgedTurn], bool] = lambda look: False
@@ -71,8 +70,7 @@ class TurnVerdict(NamedTuple):
     advice: Advice | None
     sure: bool = True
     answer: int | None = 0
-    """The index of the deciding answer among the turn's answers; None if the verdict is about how the engine ended the
-    turn."""
+    """The index of the deciding answer in the turn; None: the verdict is about how the engine ended it."""
     simulated: bool = False
     """Whether the turn has an answer that no provider sent. Such a turn is counted separately from recorded ones."""
 

@@ -114,8 +114,7 @@ class SideBySide(Screen[int | None]):
         self._show()
 
     def on_resize(self) -> None:
-        """Aligns the names of the turns with their columns again; moves the sentence about the differences, if it has
-        to."""
+        """Aligns the heads with their columns again, and moves the sentence about the differences."""
         self._head()
         if self._is_tall != (self.size.height >= TALL):
             self._show_texts()

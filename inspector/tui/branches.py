@@ -74,8 +74,7 @@ class Branches(SessionPart):
     # -- going between runs --------------------------------------------------------------------------------------
 
     def switch(self, index: int, compare: bool = False) -> None:
-        """Shows another run, optionally compared with the original; the cursor stays in its turn, and on its step if
-        the turn still has that step."""
+        """Shows another run, perhaps compared; the cursor stays on its step, else in its turn."""
         stage = self.stage
         old, run = stage.run.view, stage.runs.every[index]
         step = old.replay.place_in(run.view.replay, stage.step)
@@ -299,8 +298,7 @@ class Comparisons(SessionPart):
                      self._policy_chosen)
 
     def _policy_chosen(self, choice: tuple[Matrix, Place]) -> None:
-        """Runs the session under the policy of a cell, and moves the cursor to the step of the cell's turn at which
-        that policy first differs from strict."""
+        """Runs the session under a cell's policy, at the step of its turn that first differs from strict."""
         self.stage.for_view = False
         from inspector.whatif import policies_lines as lines
 

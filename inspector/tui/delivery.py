@@ -54,8 +54,7 @@ def shown_path(path: str) -> str:
 
 
 def download(app: App[Any], make: FileMaker) -> str:
-    """Offers files to the browser; several go into one archive, since a browser asks before it takes several
-    downloads."""
+    """Offers files to the browser, several as one archive: it asks before it takes several downloads."""
     try:
         files = make()
     except LoopError as why:

@@ -57,8 +57,7 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
     def show(
         self, axes: tuple[Axis, ...], marks: Callable[[bool], Sequence[Span]], best: Mapping[int, str]
     ) -> None:
-        """Shows other cells, or other marks in them; `marks` returns the content of each cell, in full or shortened,
-        and `best` the marks after some of them."""
+        """Shows other cells or marks; `marks` makes them in full or shortened, `best` follows some of them."""
         self._axes, self._marks_for, self._best = axes, marks, best
         self._lay()
 

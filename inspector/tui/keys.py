@@ -154,8 +154,7 @@ class KeyBar(AutoHeightPanel):
         return rows
 
     def _rows_and_keys(self, width: int) -> tuple[list[Line], list[tuple[ActiveBinding, Line]]]:
-        """The rows of the note, and the keys behind the last of them: on a row of their own if not even help and
-        leaving fit there."""
+        """The rows of the note, and the keys behind the last, or below it if help and leaving need more room."""
         rows, last = self._note_rows(width), not goes_back(self.app)
         every = [
             (found, _entry(key, "quit" if last and found.binding.id == "back" else found.binding.description))

@@ -100,8 +100,7 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
         self._stories: Mapping[str, Story] = {}
         """The scenarios by name; empty until they are read."""
         self._api = self._shown_api = ""
-        """The wire format that the operator chose, and the one that the form showed last. They differ while a scenario
-        is chosen that the operator's format cannot express."""
+        """The wire format that the operator chose, and the one shown last, which a scenario may override."""
 
     def compose(self) -> ComposeResult:
         """A row for each field."""

@@ -173,8 +173,7 @@ class VerdictPanel(Panel):
         return [*verdict_rows, *([()] * (rows - len(verdict_rows))), last]
 
     def _counts(self, view: View) -> Line:
-        """The number of turns with each verdict, counted once per run; for 33,000 turns it takes as long as ten
-        keys."""
+        """The counts of all verdicts, made once per run: for 33,000 turns they take as long as ten keys."""
         if self._counted is None or self._counted[0] is not view:
             self._counted = view, header.counts(view)
         return self._counted[1]

@@ -27,8 +27,7 @@ from inspector.whatif import policies_lines as lines
 from inspector.whatif.policies import Matrix, matrix
 
 ROOMY = 100
-"""The width in columns from which the head shows how many turns are complete. In narrower terminals the cell's text
-shows it."""
+"""The width in columns from which the head counts complete turns; below, the cell's text does."""
 
 
 @dataclass

@@ -145,8 +145,7 @@ def response_key(viewpoint: Viewpoint) -> Key:
 
 
 def current_key(viewpoint: Viewpoint) -> Key:
-    """A key for the current response within a run: its index, or the step that received it; before the first, the step.
-    """
+    """A key for the current response within a run: its index or step; before the first one, the step."""
     view = viewpoint.outline.view
     index = view.steps[viewpoint.step].response
     if index is not None:

@@ -224,7 +224,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
 
     def on_resize(self, event: Resize) -> None:
         """Wraps to the new width; the top line stays at the top."""
-        top = self._top
+        top = self._line_at(int(self.scroll_offset.y)) if self._ends and not self._unsized else None
         if top is None:
             self._lay()
             self.show_line(self.sheet.focus)
@@ -243,10 +243,6 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
             last = self._row_of(focus) + max(self._rows_with(focus, Tone.PICKED), default=0)
             if below <= last < below + lost:
                 self.scroll_to(y=self.scroll_offset.y + last - below + 1, animate=False, force=True)
-
-    @property
-    def _top(self) -> int | None:
-        return self._line_at(int(self.scroll_offset.y)) if self._ends and not self._unsized else None
 
     def _layout(self) -> tuple[object, int]:
         return (self.wrap, self.scrollable_content_region.width)
@@ -281,8 +277,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
 
     @property
     def _pinned_rows(self) -> int:
-        """The number of rows that stay at the top while the rest is scrolled: the first lines of the sheet, if there is
-        room."""
+        """The rows that stay at the top: the first lines of the sheet, if there is room."""
         lines = self.sheet.pinned
         rows = self._row_of(lines) if lines <= len(self._ends) else 0
         return rows if rows * PINNED_SHARE <= self.size.height else 0

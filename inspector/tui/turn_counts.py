@@ -45,8 +45,7 @@ def flow_groups(groups: Sequence[Line], verdicts: Sequence[Line], width: int, mo
 def count_groups(
     counts: RowCounts, progress: str | None, turns: int, listed: TurnList
 ) -> tuple[Sequence[Line], Sequence[Line]]:
-    """The progress of reading; how many turns and rows are listed, or how many of all `turns` pass the filter; how many
-    need attention. Then how many have each verdict."""
+    """The progress of reading, the counts of turns and rows or those that pass the filter; then of verdicts."""
     groups: list[Line] = [(Span(progress, Tone.HERE),)] if progress is not None else []
     if groups and not listed.count and listed.filter is None:
         return groups, ()  # nothing to count yet

@@ -127,8 +127,7 @@ class TurnList(RowList):
         return turn_table.widest_cells(self.columns, rows)
 
     def relist(self, growing: bool = False) -> None:
-        """Lists the rows again; the cursor stays on its row. With `growing` (while files are read) all listed rows stay
-        in place too."""
+        """Lists the rows again; the cursor stays on its row. With `growing` all listed rows stay in place too."""
         here = self.current_row
         self._shared = turn_table.shared_names(self.rows)
         self.passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]

@@ -74,8 +74,7 @@ def progress_over(table: TurnsScreen) -> str:
 
 
 def read_files(table: TurnsScreen, paths: Sequence[str], unread: Sequence[str] = ()) -> None:
-    """Reads files one after another and passes their rows to the table; those of `unread` only if the index has them.
-    """
+    """Reads files one by one and passes their rows to the table; those of `unread` only from the index."""
     _run_in_thread(table, partial(_read_files, table, paths, unread, reading_of(table.app)))
 
 

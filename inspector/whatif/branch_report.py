@@ -119,8 +119,7 @@ def stand_in_remark(branch: Branch) -> list[str]:
 
 
 def boundaries(branch: Branch) -> list[str]:
-    """How the token boundaries of the simulated answers are known: each basis, with its number of answers and a reason.
-    """
+    """How the simulated answers' token boundaries are known: each basis, how often, and why."""
     found: dict[str, list[Recut]] = {}
     for recut in _recuts(branch):
         found.setdefault(recut.basis, []).append(recut)

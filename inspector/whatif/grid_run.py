@@ -32,8 +32,7 @@ from loop_core.turn.state import State
 POLL = 0.05
 """The number of seconds after which a request to cancel is noticed."""
 CHUNKS = 32
-"""The number of chunks into which the tasks of each process are divided. A process that has finished its own takes over
-those of another."""
+"""The chunks of each process's tasks, so that one that has finished takes over those of another."""
 
 
 def run_tasks(
@@ -107,8 +106,7 @@ def _run_chunk(tasks: Sequence[int]) -> Chunk:
 Progress = Callable[[int, int], None]
 """A function that is called with the number of finished parts of the work and the number of all parts."""
 ALONE = 0.1
-"""The number of seconds for which this process works alone. Most grids are done by then, and no other process is
-started."""
+"""The seconds for which this process works alone; most grids need no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +312,7 @@ def blank(case: Case, grid: Grid) -> TunedGrid:
 
 
 def _reorder(codes: Sequence[int]) -> tuple[list[int], array[int]]:
-    """The codes in the order of the first cells that have them, and the index of each cell's code. Processes finish in
-    any order, and this makes the report of a grid the same text each time."""
+    """The codes in the order of their first cells, and each cell's index: processes finish in any order."""
     first = [code for code in dict.fromkeys(codes) if code != UNDONE_CODE]
     place = {UNDONE_CODE: UNDONE_CODE, **{code: number for number, code in enumerate(first)}}
     return first, array("I", map(place.__getitem__, codes))

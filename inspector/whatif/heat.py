@@ -222,8 +222,7 @@ WORDS: Mapping[str, str] = {
 
 
 WHOLE_SO_FAR: Mapping[str, str] = {"COMPLETE SO FAR": "so far", "AWAITS RESULT": "awaits"}
-"""Verdict on a turn whose last answer is whole and calls a tool, with nothing recorded after it -> the word for it in a
-cell."""
+"""Verdict on a turn whose last answer is whole, with nothing recorded after it -> its word in a cell."""
 _GLYPHS = {row.word: row.glyph for row in ROWS if row.word in WHOLE_SO_FAR}
 
 

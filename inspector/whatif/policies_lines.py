@@ -39,8 +39,7 @@ LABEL = 6
 COLUMN = 10
 """The least width of a policy, in columns."""
 FILE, FILE_MOST = 11, 31
-"""The least and the largest width, in columns, of the name of a turn's file, which is between the turn's number and the
-policies."""
+"""The least and the largest width, in columns, of a file's name between the turn and the policies."""
 FULL_WIDTH = 25
 """The width in columns at which every decision is written in full, between its mark and a blank."""
 ROLES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARN, Severity.INFO: Tone.OK}

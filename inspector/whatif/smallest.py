@@ -161,8 +161,7 @@ class SmallestLimits:
     cell: int | None
     """The cell that completes the turn for the smallest spend; None if no cell completes it."""
     end: End
-    """The end of the turn in `cell`; if there is none, its end in the last cell that was run, which has the largest
-    limits."""
+    """Its end in `cell`; without one, in the last cell that was run, which has the largest limits."""
     by_axis: tuple[Value, ...]
     """For each axis the smallest value with which any cell completes the turn; empty if no cell does."""
     edge: Edge | None = None
@@ -185,8 +184,7 @@ class SmallestLimits:
 
 
 def limits_of(budget: int | None, end: End) -> dict[str, int]:
-    """A max_tokens, and the smallest value of each other limit with which a turn has the same end, exact to one
-    unit."""
+    """A max_tokens, and the smallest value of each other limit with which a turn has this very end."""
     return {**({} if budget is None else {INITIAL: budget}),
             **{name: least for name, least in end.needs if name in SHORT_NAMES}}
 
@@ -279,8 +277,7 @@ class Knee:
     enough: BudgetPoint
     knee: BudgetPoint
     edge: Edge | None = None
-    """The smallest max_tokens that is enough for the turns that were run in the cell of `enough`; None if max_tokens is
-    no axis."""
+    """The smallest max_tokens for the turns run in the cell of `enough`; None if it is no axis."""
 
     @property
     def budget(self) -> int | None:

@@ -83,8 +83,7 @@ class TurnPair:
         return next((pair for pair in self.steps if not pair.same), None)
 
     def rows(self, open_rows: Collection[int] = ()) -> list[PairRow]:
-        """The facts, then the steps; equal steps share one row, unless it is unfolded (by the index of its first step).
-        """
+        """The facts, then the steps; equal ones share a row unless unfolded (by their first index)."""
         found: list[PairRow] = [*self.facts]
         for row in fold_pairs(self.steps):
             found += unfold_pair(row) if isinstance(row, EqualSteps) and row.left in open_rows else [row]
@@ -220,8 +219,7 @@ WHOLE_VALUES: Mapping[str, tuple[Callable[[Contents], object], str]] = {
     "calls": (lambda contents: contents.invocations, "other arguments"),
     "text": (lambda contents: contents.text, "other words"),
 }
-"""Name of a fact that a line abbreviates -> the function that gets the whole value, and the remark if only the whole
-value differs."""
+"""Name of an abbreviated fact -> its whole value, and the remark if only that differs."""
 
 
 # -- the JSON document -----------------------------------------------------------------------------------------------

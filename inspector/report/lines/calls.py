@@ -145,8 +145,7 @@ RECEIVED_SHOWN = 4_000
 
 
 def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> LineSheet:
-    """The sheet of a run's calls, opened at those of response `here`; calls after the step with this index are only
-    counted."""
+    """The sheet of a run's calls, opened at those of response `here`; calls after this step are only counted."""
     lines: list[Line] = []
     focus: int | None = None
     copied: list[str] = []

@@ -8,8 +8,7 @@ from loop_core.turn.trace import Fidelity
 
 
 def simulated_beside(count: int) -> str:
-    """The number of simulated turns beside that of recorded ones, with the sign that their rows have; empty for none.
-    """
+    """The number of simulated turns beside that of recorded ones, with the sign of their rows; empty for none."""
     return f" + {count:,} {Fidelity.SIMULATED} ({SIMULATED})" if count else ""
 
 

@@ -205,8 +205,7 @@ def _history(step: Step, before: Step | None) -> list[Line]:
 
 
 COLUMNS = 66
-"""The width in cells below which the two sides are shown one below the other, since narrower columns are hard to
-read."""
+"""The width in cells below which the sides stand one below the other."""
 SIDE_SHOWN = 240
 BETWEEN: Line = (Span(" │ ", Tone.RULE),)
 

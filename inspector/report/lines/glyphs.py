@@ -66,8 +66,7 @@ STATE: Mapping[State, tuple[str, Tone]] = {
     State.COMPLETE: ("✓", Tone.OK),
     State.UNRECORDED: ("∅", Tone.WARN),
 }
-"""State -> its glyph, and the role that shows its severity. EvaluateStop has the glyph of the stop reason if there is
-one."""
+"""State -> its glyph and severity; EvaluateStop shows the stop reason's glyph if there is one."""
 
 ADMISSION: Mapping[Admission, tuple[str, Tone]] = {
     Admission.READY: ("▷", Tone.OK),

@@ -45,8 +45,7 @@ class JsonPiece(NamedTuple):
 
 
 _REST = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*(?:"|(\\?)\Z)', re.DOTALL)
-"""Matches the rest of a string, up to its quote or the end of the piece. A backslash at the very end is a group of its
-own."""
+"""Matches the rest of a string up to its quote or the piece's end; a backslash there is a group of its own."""
 _STRING = re.compile(f'"{_REST.pattern}', re.DOTALL)
 _TOKEN = re.compile(
     rf'(?P<string>{_STRING.pattern})'

@@ -288,8 +288,7 @@ def _section(name: str, text: str | None) -> list[Line]:
 
 
 def awaiting_sheet(step: Step, forms: Line = EMPTY) -> LineSheet:
-    """The sheet while no response has arrived: the request under way, with a line about the forms of the tab, if it has
-    several."""
+    """The sheet while no response has arrived: the request under way, and the tab's forms if there are several."""
     request = step.turn.request
     send = send_of(step)
     lines: list[Line] = [(Span("No response yet: ", Tone.STRONG), Span("the request is under way", Tone.DIM))]
