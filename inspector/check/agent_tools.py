@@ -1,9 +1,4 @@
-"""The tools of `inspector mcp` as plain functions, without its protocol: questions that an agent may ask about recorded
-sessions.
-
-They only read. In every answer credentials are masked, and texts and lists are cut to a bound with the number of what
-is left out.
-"""
+"""The tools of `inspector mcp` as functions that only read; answers mask credentials and are cut to a bound."""
 
 from __future__ import annotations
 

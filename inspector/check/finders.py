@@ -1,8 +1,4 @@
-"""The functions behind the rules of `inspector check`: each examines one turn of a session.
-
-Findings and verdicts that other views show are used by name, so `check` and `explain` never disagree; the later
-functions compare several answers. A function reports only what bytes, or rows of a recorder, show.
-"""
+"""The functions behind the rules of `inspector check`: each reports only what bytes, or a recorder's rows, show."""
 
 from __future__ import annotations
 

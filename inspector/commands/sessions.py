@@ -1,8 +1,4 @@
-"""The commands on recorded sessions: opening them in the app, explaining, exporting, searching, comparing and checking
-them, and the samples.
-
-It also holds the commands that print the configuration, the places of files, and the schemas of documents and files.
-"""
+"""The commands on recorded sessions, the samples, the configuration, the places of files, and the schemas."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The settings of a replay as a value: how they are typed, and the command line that gives the same replay.
-
-One table, `CHOICES`, holds the settings beside the limits: how each is read, and how it is written.
-"""
+"""The settings of a replay as a value: how they are typed, and the command line that gives the same replay."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One exchange in forms for other tools: a curl command, a test of the engine, a session file, a bug report.
-
-Credentials were masked when the exchange was read; the command names an environment variable in place of one.
-"""
+"""One exchange as a curl command (a variable in place of its key), an engine test, a session file, a bug report."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""AWS Signature Version 4 for Bedrock, with botocore's signer and its search for credentials.
-
-This is the only module that imports botocore (the extra `bedrock`); it is imported only if requests have to be signed.
-"""
+"""AWS Signature Version 4 for Bedrock, with botocore's signer and credentials: the only module that imports it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lines about a live turn: its current activity, and the effect that waits, in full.
-
-`live_view` makes the screens' view model of a live run that is not over.
-"""
+"""Lines about a live turn: its current activity, the effect that waits, in full, and the view of a run under way."""
 
 from __future__ import annotations
 

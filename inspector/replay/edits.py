@@ -1,8 +1,4 @@
-"""The inputs of a turn (messages and tool results), and replays in which some are replaced by other texts.
-
-No recorded answer is an answer to a changed request. A run with an edit takes recorded answers up to the first request
-that contains the edited text, and ends there as Unrecorded; only a live run gets an answer to that request.
-"""
+"""The inputs of a turn. An edited one has no recorded answer: a run ends at the first request that contains it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The recorded outcomes of tool calls: which calls ran on cut arguments, and what the agent sent back.
-
-An agent may have completed the arguments before it ran a call; then only its next request shows those arguments,
-because no provider sent them.
-"""
+"""The recorded outcomes of tool calls: which ran on cut arguments, and what the agent sent back, perhaps completed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The text of `inspector explain`: a session as linear text that can be read aloud.
-
-It has no colours, boxes or cursor movements, for screen readers and pipes; control characters of the transcript are
-shown as text.
-"""
+"""The text of `inspector explain`, to be read aloud or piped: without colours, boxes or cursor movements."""
 
 from __future__ import annotations
 

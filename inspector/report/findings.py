@@ -1,8 +1,4 @@
-"""Compares the recorded agent with the engine's machine: every difference is a finding.
-
-It uses only recorded facts (which request followed, which results it carried) and verdicts. If the recording ends, the
-finding says so.
-"""
+"""Compares the recorded agent with our machine, by recorded facts alone: every difference is a finding."""
 
 from __future__ import annotations
 

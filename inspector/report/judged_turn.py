@@ -1,7 +1,4 @@
-"""The input of a verdict: one turn with its responses, recorded or simulated.
-
-The first part builds an exchange for a simulated answer.
-"""
+"""The input of a verdict: one turn with its responses, recorded or simulated."""
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections.abc import Iterator, Mapping, Sequence

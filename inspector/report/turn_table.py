@@ -1,7 +1,4 @@
-"""The table of turns: its columns, their widths, and the details of a row.
-
-The same columns give the screen's rows, the head of a report, and CSV. The end groups rows by session and counts them.
-"""
+"""The table of turns for screens, reports and CSV: columns, widths, a row's details, and rows grouped by session."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The verdict on a turn: a word, a sentence that explains it, and an advice.
-
-The rows of a table are tested in order, and the first that holds names the turn. Each has a word and a glyph, so that
-no meaning depends on colour.
-"""
+"""The verdict on a turn (a word and glyph, a sentence, an advice): that of the first row of a table that holds."""
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re

@@ -1,7 +1,4 @@
-"""The app: its screens, its theme, and the keys that work on every screen.
-
-Its last part is the screen shown while a large file is read.
-"""
+"""The app: its screens, its theme, the keys that work on every screen, and the screen while a large file is read."""
 
 from __future__ import annotations
 

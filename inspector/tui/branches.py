@@ -1,8 +1,4 @@
-"""The runs of a session: makes branches from the start or from a step, switches between runs, and compares two of them.
-
-It also opens the screens that show the run under every policy, one answer from every provider, and a turn with an
-edited input.
-"""
+"""The runs of a session: makes branches, goes between runs, and opens the screens that compare or edit them."""
 
 from __future__ import annotations
 

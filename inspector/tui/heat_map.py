@@ -1,7 +1,4 @@
-"""The heat map widget of a grid: it scrolls, has a cursor on a cell, and draws only the visible lines.
-
-It handles the cursor and its keys. `Plane` computes the positions of the cells; the marks are their contents.
-"""
+"""The heat map widget of a grid: cursor, keys and scrolling; `Plane` has the places of cells, marks their contents."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The keys of a screen, read from its bindings, so that key bar, help and command palette agree.
-
-A binding's description is shown in the bar, its tooltip in the help and in the palette.
-"""
+"""The keys of a screen, read from its bindings, so that key bar, help (by tooltip) and command palette agree."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lists with a cursor: rows, a table with the details of a row, and a short list to choose from.
-
-These classes scroll and move the cursor; subclasses define the contents of the rows.
-"""
+"""Lists that scroll and have a cursor: rows, a table with the details of a row, and a short list to choose from."""
 
 from __future__ import annotations
 

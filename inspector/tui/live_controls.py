@@ -1,7 +1,4 @@
-"""The operator's controls of a live turn: its keys, and the form that decides how each call is answered.
-
-Calls that the gate holds or rejects are listed too, but no key can have them answered.
-"""
+"""The operator's controls of a live turn. No key has a call answered that the gate holds or rejects."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The session screen for a live turn: the steps so far, the waiting effect in full, and an answer while it streams.
-
-Once the end is accepted, the screen shows the recording and works like any session screen.
-"""
+"""The session screen of a live turn, and of its recording once its end is accepted."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Small widgets: panels of lines, the status line, the verdict, a cycle of words, notes and fields.
-
-All of them draw lines, and draw again only when a value that they show has changed.
-"""
+"""Small widgets of lines, drawn again only when what they show has changed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The policy matrix screen: every turn of the run under every policy; a cell opens as a branch.
-
-The screen returns the matrix and the cell that the operator opened.
-"""
+"""The policy matrix screen: every turn of the run under every policy; a cell opens as a branch."""
 
 from __future__ import annotations
 

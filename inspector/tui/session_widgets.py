@@ -1,7 +1,4 @@
-"""The widgets around the text of the session screen: tabs, machine, gauges and the step list.
-
-Each of them shows the run and step that the screen sets as reactive attributes.
-"""
+"""The widgets around the text of the session screen: tabs, machine, gauges and the step list."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Makes the sheet for a tab and a step with a function of `report.lines`, and caches the last sheets.
-
-The modules that make sheets are imported when a tab is first opened, since the first frame needs only one of them.
-"""
+"""Makes the sheet for a tab and a step, by modules imported when a tab first opens, and caches the last sheets."""
 
 from __future__ import annotations
 

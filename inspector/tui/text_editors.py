@@ -1,7 +1,4 @@
-"""The editors for a text of several rows: an input of the model, and the body of a request as JSON.
-
-An input is a message, or the result of a tool.
-"""
+"""The editors for a text of several rows: a message or tool result for the model, and a request's body as JSON."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The widget that shows a sheet, with scrolling, wrapping and search. Only visible rows are drawn, whatever its size.
-
-The widget holds the scroll position, the wrapping and the last match; the screen gives it the `Sheet`.
-"""
+"""The widget that shows a sheet, with scrolling, wrapping and search. Only visible rows are drawn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The tuning screen: a grid of limits over the session as a heat map, and the smallest sufficient limits.
-
-The grid runs in a thread; cells that have not been run are blank. The screen returns the cell that the operator opened.
-"""
+"""The tuning screen: a grid of limits as a heat map, filled by a thread, and the smallest sufficient limits."""
 
 from __future__ import annotations
 

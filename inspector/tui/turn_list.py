@@ -1,8 +1,4 @@
-"""The rows and headings of the table of turns, the details of a row, and the sessions found without a path.
-
-A row is a turn, or a session represented by its worst turn. While files are read, each file's rows go to the place
-reserved for it.
-"""
+"""The table of turns: its rows (a turn, or a session by its worst one), its heading, and the details of a row."""
 
 from __future__ import annotations
 

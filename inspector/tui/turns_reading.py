@@ -1,8 +1,4 @@
-"""Reads the files of the table of turns in a thread while keys stay active.
-
-It reads one file after another, or the rest of a large file whose first turns are listed, or all files as one session
-for a view over all turns (tuning, policies).
-"""
+"""Reads the files of the table of turns in a thread: one by one, a large one's rest, or all as one session."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The server: its routes, the limited number of tabs, and a start and an end without leftover threads.
-
-Every request passes the access control (`Entrance`), and every answer has the security headers of `browser`. A tab is
-one WebSocket and one process; the end of either ends the other.
-"""
+"""The server: its routes, its bounded tabs (a WebSocket and a process each, of which neither outlives the other)."""
 
 from __future__ import annotations
 

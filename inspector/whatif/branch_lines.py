@@ -1,8 +1,4 @@
-"""Lines that compare a branch with the run that it was made from: the ends, the first different step, the differences
-of their texts.
-
-Both sides are one turn: the one at the cursor if the settings change it, else the worst of those that they change.
-"""
+"""Lines that compare one turn of a branch (at the cursor, else the worst that differs) with the original's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A branch compared with its original, and the saved branches of a session, as text and as JSON.
-
-The report shows the first difference, the end states, the spend, and a diff of the merged texts.
-"""
+"""A branch compared with its original, and the saved branches of a session, as text and as JSON."""
 
 from __future__ import annotations
 

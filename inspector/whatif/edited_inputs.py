@@ -1,7 +1,4 @@
-"""Edited inputs of turns: how an operator names them, and how reports describe a run with edits.
-
-`TURN.INPUT=TEXT` names one: `2.3=new text`, `2.user=@prompt.txt`, `2.result=` for an empty one.
-"""
+"""Edited inputs: how an operator names them (`2.3=new text`, `2.user=@prompt.txt`), how reports describe them."""
 
 from __future__ import annotations
 

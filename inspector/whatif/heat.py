@@ -1,8 +1,4 @@
-"""The heat map of a grid as lines: the value of each cell, for all turns together or for one.
-
-Each cell is a glyph and a word or number, so no meaning depends on colour; `~` marks simulated results. The first part
-computes the positions of cells.
-"""
+"""The heat map of a grid as lines: a glyph and a word or number in each cell; `~` marks simulated results."""
 
 from __future__ import annotations
 

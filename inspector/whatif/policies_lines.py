@@ -1,7 +1,4 @@
-"""The policy matrix as lines: a row for every turn, a column for every policy, and the details of one cell.
-
-The last part writes it as text, 80 columns wide, as CSV and as one JSON document.
-"""
+"""The policy matrix as lines (turns by policies, one cell in detail), as text of 80 columns, CSV and JSON."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The runs of one session as a tree: the original, its branches, and their branches.
-
-The key of a node is derived from its content (its parent, its settings, the step from which they hold), so the same
-what-if always has the same key. The module also compares two runs, and aligns the steps of two turns with equal ones
-folded.
-"""
+"""The runs of one session as a tree, each with a key made of its content; runs compared, and their steps aligned."""
 
 from __future__ import annotations
 

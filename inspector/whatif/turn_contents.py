@@ -1,7 +1,4 @@
-"""The contents of two turns compared: their answers' stop reasons, their texts line by line, their calls one by one.
-
-The differences come first, in words: reasons, then calls by their names and arguments, then texts.
-"""
+"""The contents of two turns compared, first in words: answers' stop reasons, then calls, then texts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Two turns side by side as lines: their ends, stop reasons, caps, tokens, calls, steps and texts.
-
-They are one turn under two runs of a recording, or any two turns, also of two recordings.
-"""
+"""Two turns side by side as lines: one turn under two runs, or any two turns, also of two recordings."""
 
 from __future__ import annotations
 

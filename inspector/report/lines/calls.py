@@ -1,8 +1,4 @@
-"""Tool calls as lines: what each policy would do with a call, and all facts about it.
-
-For each policy the engine takes the one response and makes its next move, which decides about the call. That another
-policy would run a call is only reported; the call is not run.
-"""
+"""Tool calls as lines: all facts about one, and what each policy would do with it, which is shown and never run."""
 
 from __future__ import annotations
 

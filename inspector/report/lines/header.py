@@ -1,7 +1,4 @@
-"""The first lines of every view: the verdict of the worst turn, and the counts of all verdicts.
-
-The later parts show what a turn has spent, and the status line.
-"""
+"""The first lines of every view (the worst verdict, the counts), the gauges of a turn, and the status line."""
 
 from __future__ import annotations
 

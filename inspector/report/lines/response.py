@@ -1,7 +1,4 @@
-"""One response, parsed: its stop reason with the evidence, usage, text, calls, server, and the next action.
-
-What the recorded agent did is always shown beside what the engine decides.
-"""
+"""One response, parsed, with the recorded agent's next action beside what the engine decides."""
 
 from __future__ import annotations
 
