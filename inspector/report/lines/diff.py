@@ -239,10 +239,6 @@ class Sides(LineSheet):
             for one, other in zip_longest(left, right, fillvalue=EMPTY)
         ]
 
-    def height(self, index: int, width: int, measure: Measure = cells) -> int:
-        """The number of rows of the line at a width."""
-        return len(self.rows(index, width, measure))
-
 
 def _flat(entry: Line | Pair) -> Line:
     if not isinstance(entry, Pair):

@@ -147,9 +147,7 @@ class JsonLines(LineSheet):
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """The number of rows of the line; roles do not change it."""
-        if index < len(self._head):
-            return len(wrap_line(self._head[index], width, measure))
-        line = self._lines[index - len(self._head)]
-        if line.isascii() and len(line) <= width:
+        position = index - len(self._head)
+        if position >= 0 and self._lines[position].isascii() and len(self._lines[position]) <= width:
             return 1
         return len(wrap_line(self.line(index), width, measure))
