@@ -274,6 +274,14 @@ def write_json(value: Any) -> None:
     _put(without_credentials(json.dumps(value, ensure_ascii=True, indent=1)) + "\n")
 
 
+def write_result(as_json: bool, document: Callable[[], Any], text: Callable[[], str]) -> None:
+    """Writes the result of a command to standard output: its document for `--json`, else its text."""
+    if as_json:
+        write_json(document())
+    else:
+        write(text())
+
+
 def ascii_json(text: str) -> str:
     """Lines of JSON with every non-ASCII character as an escape; their values are the same."""
     import json

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from inspector.report.lines.counts import copies_left_out, simulated_beside
+from inspector.report.lines.glyphs import copies_left_out, simulated_beside
 from inspector.report.lines.spans import count_of
 from inspector.report.turn_rows import SKIPPED, TurnRow
 from inspector.report.verdict import TurnVerdict

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inspector.report.filter_terms import noted_word
-from inspector.report.lines.advice_keys import key_first, key_line
-from inspector.report.lines.glyphs import SIMULATED
+from inspector.report.lines.glyphs import SIMULATED, key_first, key_line
 from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, width_of
 from inspector.report.lines.steps import role_of
 from inspector.report.row_counts import by_verdict

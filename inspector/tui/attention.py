@@ -11,8 +11,7 @@ from textual.containers import Vertical
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
-from inspector.report.lines.advice_keys import key_of
-from inspector.report.lines.glyphs import hint
+from inspector.report.lines.glyphs import hint, key_of
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, field, more, safe
 from inspector.report.lines.steps import SEVERITY, Outline
 from inspector.tui.messages import ActionWanted, TabWanted, ask_operator

@@ -100,16 +100,21 @@ class AutoHeightPanel(Panel):
         return len(self.make(width))
 
 
+class StepPanel(Panel):
+    """A panel about the step at the cursor, which the screen sets."""
+
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    step: reactive[int] = reactive(0, init=False, repaint=False)
+
+
 # -- The status line -------------------------------------------------------------------------------------------------
 # It is visible at every size of the terminal.
 
 
-class Status(Panel):
+class Status(StepPanel):
     """The status line of the current step."""
 
     SHOWS = ("outline", "step", "filtered", "coming", "live")
-    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
-    step: reactive[int] = reactive(0, init=False, repaint=False)
     filtered: reactive[str] = reactive("", init=False, repaint=False)
     """The current filter and the number of steps that pass it; empty without a filter."""
 
@@ -129,12 +134,10 @@ class Status(Panel):
 # The verdict of the turn, then the run, the file and the counts of all verdicts. The stylesheet fixes their height, so
 # that nothing below them moves when the text changes.
 
-class VerdictPanel(Panel):
+class VerdictPanel(StepPanel):
     """The verdict on the current turn; a click opens it in full."""
 
     SHOWS = ("live", "outline", "run")
-    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
-    step: reactive[int] = reactive(0, init=False, repaint=False)
     run: reactive[str] = reactive("original", init=False, repaint=False)
     paths: reactive[tuple[str, ...]] = reactive((), init=False, repaint=False)
     live: reactive[Line] = reactive((), init=False, repaint=False)

@@ -24,6 +24,7 @@ from inspector.whatif.smallest import (
     completes_in_larger,
     is_end_unknown,
     knee,
+    limits_of,
     smallest_limits,
     why_incomplete,
 )
@@ -310,7 +311,7 @@ def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     if lower:
         least = " or ".join(f"{axis.short}={axis.value_text(value)}" for axis, value in lower)
         yield (Span("completes also, for no fewer output tokens, with: ", Tone.DIM), Span(least))
-    exact = [f"{SHORT_NAMES.get(name, name)} {least:,}" for name, least in limits.limits.items() if name != INITIAL]
+    exact = [f"{SHORT_NAMES.get(name, name)} {least:,}" for name, least in limits_of(None, limits.at_edge).items()]
     if exact:
         yield (Span("to the unit: ", Tone.DIM), Span(", ".join(exact)))
     if limits.edge is not None:

@@ -177,11 +177,6 @@ class SmallestLimits:
         """The end of the turn with the smallest max_tokens; without such an axis, its end in the cell."""
         return self.end if self.edge is None else self.edge.ends[0]
 
-    @property
-    def limits(self) -> dict[str, int]:
-        """The smallest value of each limit, exact to one unit."""
-        return limits_of(self.budget, self.at_edge)
-
 
 def limits_of(budget: int | None, end: End) -> dict[str, int]:
     """A max_tokens, and the smallest value of each other limit with which a turn has this very end."""

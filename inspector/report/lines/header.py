@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.report.facts import TurnFacts, View
-from inspector.report.lines.advice_keys import key_first
+from inspector.report.lines.glyphs import key_first
 from inspector.report.lines.merged import reason
 from inspector.report.lines.spans import (
     Line,

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines import glyphs
-from inspector.report.lines.advice_keys import key_line
 from inspector.report.lines.blocks import Block
+from inspector.report.lines.glyphs import key_line
 from inspector.report.lines.spans import (
     Line,
     LineSheet,
