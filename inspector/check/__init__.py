@@ -175,8 +175,7 @@ def _day(nanoseconds: float | None) -> str:
 FEW = 4
 """The number of files below which no second process is started: its start (0.1 s) takes longer than it saves."""
 SMALL = 24_000_000
-"""The number of bytes below which one process checks all files, which takes about 3 s. Several processes spend 0.3 s
-more, because each imports the modules."""
+"""The bytes below which one process checks all (3 s); several spend 0.3 s more, as each imports the modules."""
 AHEAD = 4
 """The number of files for each process that are submitted at a time, so that finished reports do not pile up."""
 

@@ -128,8 +128,7 @@ def repeated_cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 _OPEN_THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>(?!.*</\1>)", re.DOTALL)
-"""Matches a text that consists of reasoning to its end. DeepSeek R1, QwQ and others write reasoning in such tags, and a
-server without a parser for them leaves it in the text."""
+"""Matches a text of reasoning alone: a server without a parser for such tags (DeepSeek R1, QwQ) leaves it there."""
 
 
 def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:

@@ -61,8 +61,7 @@ class PriceTable(NamedTuple):
     """The configured prices; none are built in."""
 
     models: tuple[tuple[str, Price], ...] = ()
-    """Pairs of a model's name and its price. A name that ends in `*` applies to every model whose name begins with the
-    text before the `*`. An exact name takes precedence, then the longest such name."""
+    """Pairs of a model's name, or `BEGINNING*`, and its price. An exact name comes first, then the longest."""
     currency: str = ""
     """The text after an amount of money; empty if none is configured."""
 

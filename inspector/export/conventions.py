@@ -187,8 +187,7 @@ def compact(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
 STEP = 1_000
 """Nanoseconds after a span without a recorded end, so that viewers keep the order of the spans."""
 SKEW = 100_000_000
-"""A tolerance in nanoseconds. The end of an answer is computed from the times of two clocks, so a tool that took no
-time may seem to have ended before the answer."""
+"""A tolerance in nanoseconds: by two clocks, a tool that took no time may seem to end before its answer."""
 
 
 class When(NamedTuple):

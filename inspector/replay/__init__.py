@@ -167,11 +167,7 @@ class Replay(NamedTuple):
         return next(each.settings for each in reversed(self.earlier) if each.since <= step)
 
     def effective_step(self, index: int) -> Step:
-        """A step with the limits and the policy that are in force at it.
-
-        A shared step still holds the limits and the policy under which it was made. Both lead to the same decisions,
-        but a view that shows a limit beside a step must take it from here.
-        """
+        """A step with the limits and policy in force at it; a shared step still holds those of its making."""
         step = self.trace.steps[index]
         settings = self.settings_at(index)
         policy = settings.belief
@@ -322,12 +318,7 @@ def plan_of(
 
 
 def bounding_cap(recorded: int | None, cap: int) -> int:
-    """The max_tokens from which the token bound is derived, if another max_tokens is simulated; simulation never
-    tightens the bound.
-
-    The bound stays as it was recorded, but grows with a larger max_tokens, because it would otherwise end the first
-    answer.
-    """
+    """The max_tokens from which the token bound is derived: the recorded one, or a larger simulated one."""
     # 0, not None: a recording without a cap had no token bound, and None would derive one from the new cap.
     return 0 if recorded is None else max(recorded, cap)
 

@@ -88,10 +88,7 @@ class BoundedSource(NamedTuple):
     exchanges: Sequence[Exchange]
 
     def respond(self, send: Send, turn: Turn) -> Event:
-        """The recorded answer, if what is left of the bound has room for it.
-
-        The first answer of a run is also given if it was cut: under the bound it would only be cut sooner.
-        """
+        """The recorded answer, if the bound has room, or a run's first one if it was cut anyway."""
         event, room = self.recorded.respond(send, turn), turn.room
         if not isinstance(event, ProviderResponse) or room is None or event.live:
             return event
@@ -115,10 +112,7 @@ class BoundedSource(NamedTuple):
 
 
 def tokens_under_cap(answer: ProviderResponse, exchanges: Sequence[Exchange]) -> int | None:
-    """The tokens that a request must ask for, so that a recorded answer can be its answer; None if that is not known.
-
-    Reasoning does not count, since not every server counts it under the cap, nor what exceeds the recorded cap.
-    """
+    """The tokens that a request must ask for to get a recorded answer, without reasoning; None if that is not known."""
     usage = answer.response.usage
     tokens = None if usage is None or impossible_count(answer.response) is not None else (
         usage.output_tokens if usage.visible_tokens is None else usage.visible_tokens)

@@ -193,10 +193,7 @@ def _ends_of_texts(
 
 
 def agrees(pieces: int, tokens: int, calls: int, spare: int = 0) -> bool:
-    """Whether a text in this many pieces can have this many tokens, one per piece.
-
-    The end mark and the frames of calls have no piece; `spare` tokens may have been held back inside characters.
-    """
+    """Whether a text in so many pieces can have so many tokens; end mark, frames and `spare` ones have no piece."""
     # Fewer tokens than chunks never agree: then a chunk is not a token, and servers do send words or lines as one
     # chunk.
     return 0 <= tokens - pieces <= max(SLACK, pieces // SLACK_SHARE) + _frames(pieces, calls) + spare
@@ -271,10 +268,7 @@ def _stretches(
 def _place_marks(
     measure: TokenMeasure, texts: Sequence[tuple[str, str]], marks: Mapping[int, Sequence[TokenMark]]
 ) -> Iterator[TokenMark]:
-    """The marks of all texts that count under the cap, including reasoning that was counted separately.
-
-    The number of tokens of such reasoning is known; where they end in its visible text is not.
-    """
+    """The marks of all texts under the cap; of separately counted reasoning only the number of tokens is known."""
     chars = tokens = 0
     early = late = 0
     shift = -1 if len(measure.stretches) > len(texts) else 0  # thinking that was never sent stands first

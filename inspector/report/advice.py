@@ -111,8 +111,7 @@ SLACK, SHARE = 16, 10
 
 
 def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
-    """The output tokens and the cap, if they can be compared. They cannot with reasoning, which providers count in
-    blocks or separately, or with several choices, whose tokens are counted together."""
+    """The output tokens and the cap, if comparable: not with reasoning or several choices, which are counted apart."""
     response, cap = look.exchange.response, look.exchange.cap
     usage = response.usage
     # Reasoning may be counted in blocks or in a field of its own, so the sum may stop at another number than the cap.

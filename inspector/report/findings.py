@@ -204,8 +204,7 @@ def ran_calls(notes: Iterable[ReportedFinding], response: int) -> list[Verdict]:
 
 
 def shows_cut(judgement: Judgement, verdict: Verdict) -> bool:
-    """Whether its own arguments, or the reason of its response, show that a held call was cut; an interrupted stream
-    shows it only if the call itself had not ended."""
+    """Whether a held call's arguments or its response's reason show a cut; an interruption only if it had not ended."""
     shape, word = parse(verdict.call.arguments).shape, judgement.stop.normalized
     # vLLM may report `tool_calls` for a call that the cap has cut (vllm-project/vllm#53269), so the count against the
     # cap decides whatever the word is.

@@ -219,8 +219,7 @@ BYTES_A_TOKEN = 4
 """The bytes per token, roughly (https://help.openai.com/en/articles/4936856): more in English, fewer in code."""
 _WRITTEN = (rb'"(?:cache_creation_input_tokens|cache(?:Creation|Write)InputTokens)"\s*:\s*([0-9]{1,15})'
             rb'(?=\s*[,}\]])')
-"""Matches the count of tokens that were written to the cache. Inside a JSON string quotes are escaped, so text of an
-answer never matches."""
+"""Matches the count of tokens written to the cache, never in an answer's text, whose quotes are escaped."""
 
 
 class InputTokens(NamedTuple):

@@ -51,8 +51,7 @@ class SharedValues(NamedTuple):
     answer. Empty for words that the turn's row has (`OF_ROW`)."""
     flags: frozenset[str]
     numbers: tuple[float | None, ...]
-    """The value of each row of `NUMBERS` at the answer's last step, in the order of the table, without the numbers that
-    `AnswerRecord` or `TurnRow` has."""
+    """The values of `NUMBERS` at the answer's last step, without those that `AnswerRecord` or `TurnRow` has."""
     shares: tuple[float | None, ...]
     """The value of each row of `SHARES` at the answer's last step, as a percentage of the limit."""
 
@@ -126,8 +125,7 @@ class TurnRow(NamedTuple):
 
     @property
     def session(self) -> SessionKey:
-        """The identity of the turn's session: its files, and its name if one file may hold several sessions; without a
-        name for an unread input."""
+        """The turn's session: its files, and a name where one file may hold several; without a name if unread."""
         return self.paths, self.name if self.verdict is not None and len(self.paths) == 1 else ""
 
     @property
@@ -260,8 +258,7 @@ def is_number(stem: str) -> bool:
 
 
 def short_file(path: str) -> str:
-    """A short name that identifies a file: its own, that of its folder if every session has the same file name, or
-    the time in it."""
+    """A short name that identifies a file: its own, its folder's if all have the same, or the time in it."""
     stem = os.path.basename(path).split(".")[0] or path
     if own := _OWN_LIVE.match(stem):
         return ":".join(own.groups())

@@ -148,8 +148,7 @@ def for_sessions(every: Sequence[TurnColumn]) -> list[TurnColumn]:
 
 
 ESSENTIAL = ("verdict", "session", REASON)
-"""The columns shown at any width. A further column is shown if those before it have a comfortable width, and the ones
-of this table that follow it have room."""
+"""The columns shown at any width; others follow if those before are comfortable and these have room."""
 
 
 def widest_cells(every: Sequence[TurnColumn], rows: Sequence[TurnRow]) -> dict[str, int]:
@@ -292,8 +291,7 @@ def with_file(row: TurnRow) -> TurnRow:
 
 
 def rows_once(rows: Iterable[TurnRow]) -> list[TurnRow]:
-    """The rows without copied turns. The other rows of a file say how many of its turns are copies; those of a file in
-    which nothing is new say that its turns count twice."""
+    """The rows without copied turns; the others of a file say how many are copies, or that all count twice."""
     every = list(rows)
     files: dict[str, list[TurnRow]] = {}
     for row in every:
@@ -368,8 +366,7 @@ def in_families(sessions: Sequence[Sequence[TurnRow]]) -> list[TurnRow]:
 
 
 def _parents(heads: Sequence[TurnRow]) -> list[int | None]:
-    """The index of the session that started each one: by its name in a file of several sessions, else by the parent id.
-    The id of a file belongs to its first session."""
+    """The index of the session that started each: by its name in a file of several, else by the parent id."""
     ids = {(heads[at].agent, heads[at].session_id): at for at in reversed(range(len(heads))) if heads[at].session_id}
     names = {head.session: at for at, head in enumerate(heads)}
     return [names.get((head.paths, head.name.rpartition(BELOW)[0]), ids.get((head.agent, head.parent_id)))

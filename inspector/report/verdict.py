@@ -40,8 +40,7 @@ class VerdictRow(NamedTuple):
     holds: Callable[[JudgedTurn], bool]
     say: Callable[[JudgedTurn], str]
     advise: Callable[[JudgedTurn], str | Situation] = lambda look: ""
-    """The function that gives the advice: a text, or the situation that decided the turn, for which settings may be
-    tried."""
+    """Gives the advice: a text, or the situation that decided the turn, for which settings may be tried."""
     sure: Callable[[JudgedTurn], bool] = lambda look: True
     """Whether the turn's end is known; one that is inferred or not reached is never complete."""
     of_last: bool = False

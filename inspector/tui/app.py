@@ -228,8 +228,7 @@ class LoopInspector(KeysInOrderApp):
             self._open(row.paths, message.remember, place)
 
     def _open(self, paths: Sequence[str], keep: bool, place: ScreenPlace | None = None) -> None:
-        """Opens files: at `place` if given, else on the table of their turns if there are several, else on the
-        session."""
+        """Opens files at `place`, else on the table of their turns if there are several, else on the session."""
         self._begins = place
         try:
             if not heavy(paths):
@@ -373,8 +372,7 @@ class LoopInspector(KeysInOrderApp):
 
 
 def _light_terminal() -> bool:
-    """Whether the terminal reports a light background: the last number of COLORFGBG, which rxvt introduced and others
-    set, is the background's colour."""
+    """Whether the terminal's background is light, by the last number of COLORFGBG, which rxvt introduced."""
     background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     return background in ("7", "15")
 

@@ -171,10 +171,7 @@ class Branches(SessionPart):
             self.branch(limits.assignments, since)
 
     def action_advice(self) -> None:
-        """Makes the run with which the advice was tested, for the turn at the cursor or else for the worst turn.
-
-        If only a live answer can show whether the advice helps, opens the form that asks for one.
-        """
+        """Makes the run that tested this turn's advice, else the worst's; opens a form if only a live answer helps."""
         view = self.stage.run.view
         if not view.steps or view.worst is None:
             return

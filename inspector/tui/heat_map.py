@@ -145,11 +145,7 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One visible line; the first shows the column headings if those are scrolled away.
-
-        Only whole columns are drawn; headings are marked on each side where more are hidden.
-        The names of the rows stay at the left when the cells are scrolled sideways.
-        """
+        """One visible line, in whole columns; row names stay at the left, column headings at the top."""
         heat_plane, width = self._plane, self.scrollable_content_region.width
         line = int(self.scroll_offset.y) + y
         if heat_plane is None or line >= heat_plane.height:

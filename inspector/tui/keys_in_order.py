@@ -108,8 +108,7 @@ class KeysInOrderApp(LeavingApp):
             self.tell(f"reading {one_line(os.path.basename(paths[0]))}… keys wait for it · esc gives up")
 
     def arrive(self, paths: Sequence[str], act: Callable[[], None], keys: bool = True) -> None:
-        """Runs what follows the reading of these paths, unless the operator has left meanwhile. With `keys`, keys that
-        were pressed meanwhile go to the screen that this opens; else they are dropped."""
+        """Runs what follows a reading, unless the operator has left; with `keys`, waiting keys go to what it opens."""
         if self.opening == tuple(paths):
             self.opening = ()
             self._keys = self._keys if keys else ()

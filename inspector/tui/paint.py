@@ -110,8 +110,7 @@ class RowsInOneStyle(Widget):
 
 
 def terminal_cells(text: str) -> int:
-    """The number of cells as Rich draws them; for printable ASCII without asking it, since a text may have 50,000
-    lines."""
+    """The cells as Rich draws them; of printable ASCII without asking it, since a text may have 50,000 lines."""
     return len(text) if text.isascii() and text.isprintable() else cell_len(text)
 
 

@@ -152,8 +152,7 @@ def current_key(viewpoint: Viewpoint) -> Key:
 
 
 def _merged_key(viewpoint: Viewpoint) -> Key:
-    """The cache key of the Merged tab. The merged text is laid out once for all responses, but side by side the tab
-    opens at the current response's seam, so the key then includes the response."""
+    """The cache key of the Merged tab: one layout for all responses, but side by side it opens at one's seam."""
     return (viewpoint.form, *current_key(viewpoint)) if viewpoint.form != "merged" else ()
 
 

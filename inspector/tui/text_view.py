@@ -77,10 +77,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         return found is not None
 
     def show_line(self, index: int, role: Tone = Tone.PICKED) -> None:
-        """Scrolls to a line, or to its first row with the role, unless it is visible; for a selection, to its last row.
-
-        A quarter of the view stays above it.
-        """
+        """Scrolls to a line, or its first row with the role (a selection's last row), unless it is visible."""
         if not self._ends or index >= len(self._ends):
             return
         height, pinned = self.size.height, self._pinned_rows

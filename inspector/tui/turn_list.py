@@ -241,10 +241,7 @@ class TurnList(RowList):
         return (mark, *turn_table.cells_of(row, self.layout_now, paint_of(self.app).measure))
 
     def find(self, needle: str, by: int, again: bool) -> TurnRow | None:
-        """Goes to the next row that contains a text, wrapping around; returns its turn or None.
-
-        The row of a session matches if any of its turns contains the text.
-        """
+        """Goes to the next row with a text (of a session: in any turn), wrapping around; returns its turn or None."""
         wanted = needle.casefold()
         sessions = turn_table.by_session(self.rows) if self.by_file else {}
         for far in range(len(self.shown)):

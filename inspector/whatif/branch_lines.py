@@ -62,10 +62,7 @@ def _basis(branch: Branch) -> str:
 
 
 def compared_turn(branch: Branch, step: int | None = None) -> TurnFacts | None:
-    """The turn by which two runs are compared: the one at a step if it differs, else the worst one that differs.
-
-    None if no turn differs.
-    """
+    """The turn by which two runs are compared: the one at a step if it differs, else the worst that does, if any."""
     changed = [new for old, new in zip(branch.original.turns, branch.view.turns, strict=True)
                if not old.run.same_steps(new.run) and first_difference_of(old.run, new.run) is not None]
     if step is not None and branch.view.steps:

@@ -319,8 +319,7 @@ def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
 
 
 def grain_line(edge: Edge, with_name: bool = False) -> Line:
-    """How precisely the smallest max_tokens is known, and the effect of one token less on the first turn that it harms,
-    `with_name` if there are others."""
+    """How precisely the smallest max_tokens is known, and whom one token less harms first."""
     below = ""
     for place in edge.worse[:1]:
         who = f"turn {edge.turns[place] + 1}" if with_name else "it"

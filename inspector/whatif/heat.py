@@ -189,10 +189,7 @@ class Plane:
 def plane(
     axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best: Mapping[int, str] = NO_MARKS
 ) -> Plane:
-    """The positions of cells with these marks, at most `width` columns wide; None: as wide as they are.
-
-    Every cell has room for the mark of the cursor, and each of `best` for its own.
-    """
+    """The positions of cells, at most `width` columns wide (None: as they are), with room for all their marks."""
     bare = Plane(axes, 0, 1, 1)
     rows, columns = bare.rows, bare.columns
     left = max(len(rows.short), *(len(rows.value_text(value)) for value in rows.values)) + 2 * GAP

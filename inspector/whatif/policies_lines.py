@@ -48,10 +48,7 @@ def short_word(cell: Cell) -> str:
 
 
 def cells_by_decision(matrix: Matrix, row: tuple[Cell, ...], *, by_step: bool) -> list[tuple[str, Cell]]:
-    """The cells of a row grouped by decision: the names of the policies, and the decision.
-
-    With `by_step`, policies that part from strict at different steps are in different groups.
-    """
+    """The cells of a row by decision, with their policies' names; `by_step`, also by where they part from strict."""
     found: dict[tuple[str, str, int | None], tuple[list[str], Cell]] = {}
     for policy, cell in zip(matrix.policies, row, strict=True):
         key = (cell.decision.word, cell.why, cell.step if by_step else None)
