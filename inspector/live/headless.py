@@ -13,7 +13,7 @@ from inspector.config.files import data_folder
 from inspector.config.settings import Settings, live_limits, parse_assignments, settings_of
 from inspector.live.answers import Answers, results_of
 from inspector.live.inputs import json_file, key_for, request_of, secrets_of, tools_of
-from inspector.live.recorder import Recorder, RunMemory, replay_of
+from inspector.live.recorder import LiveTurn, Recorder, RunMemory, replay_of_turns
 from inspector.replay import Replay
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
@@ -116,8 +116,8 @@ def run_live(
             if not answered:
                 observer.responses[-1] = replace(last, judgement=cancelled_answer(last.judgement))
         observer.write_end(ended.terminal or "")
-    notices = [observer.failure] if observer.failure else []
-    replay = replay_of(observer, steps, settings, path, notices)
+    notices = [*observer.notices, *([observer.failure] if observer.failure else [])]
+    replay = replay_of_turns((LiveTurn(observer.responses, steps),), settings, path, notices, observer)
     return LiveResult(replay, ended.terminal or "", observer.failure, ended.notice)
 
 

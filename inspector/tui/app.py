@@ -39,7 +39,7 @@ from inspector.tui.session_files import (
     OpenSession,
     ReadingOptions,
     ScreenPlace,
-    keep_theme,
+    keep_state,
     last_theme,
     load,
     load_beginning,
@@ -179,7 +179,7 @@ class LoopInspector(KeysInOrderApp):
         remember(self.opened_paths)
 
     def _repaint(self, theme: Theme) -> None:
-        keep_theme(theme.name)
+        keep_state("theme", theme.name.encode())
         self.paint = Paint(self.theme_variables, self._plain)
         for screen in self.screen_stack:
             for widget in screen.query("*"):

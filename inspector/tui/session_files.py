@@ -237,11 +237,6 @@ def last_theme() -> str | None:
         return None
 
 
-def keep_theme(name: str) -> None:
-    """Saves the chosen theme, if the file can be written."""
-    keep_state("theme", name.encode())
-
-
 def keep_state(name: str, data: bytes) -> None:
     """Writes a file of the state folder, if it can be written."""
     with suppress(OSError):

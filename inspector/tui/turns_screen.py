@@ -134,7 +134,7 @@ class TurnsScreen(Screen[None]):
         """Starts reading."""
         self.on_resize()  # the first layout would be made and drawn again if a height changed after it: 10 ms
         self.listed.focus()
-        self.watch(self.listed, "cursor", self._follow_cursor)
+        self.watch(self.listed, "cursor", self.query_one(TurnAbout).follow)
         paths = [path for section in self.sections for path in section.paths
                  if self.named or self.listed.slots[path][0].why == PENDING]
         self.reading = self.begun if self.opened is not None else bool(paths or self._large)
@@ -214,9 +214,6 @@ class TurnsScreen(Screen[None]):
                 self.listed.show_cursor()
                 self.listed.refresh()
 
-    def _follow_cursor(self) -> None:
-        self.query_one(TurnAbout).follow()
-
     def _count(self) -> None:
         """Counts the rows again, and shows the counts."""
         self.counts = count_rows(row for row in self.listed.rows if row.why not in (PENDING, LARGE))
@@ -234,7 +231,7 @@ class TurnsScreen(Screen[None]):
         self.query_one(TurnCounts).groups = count_groups(
             counts, progress, self.counts.turns + self.counts.simulated, self.listed)
         self.query_one(TurnHeading).redraw_changes()
-        self._follow_cursor()
+        self.query_one(TurnAbout).follow()
 
     def sort_by(self, name: str) -> None:
         """Sorts by a column; by the same column again, in reverse."""
