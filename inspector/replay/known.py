@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from inspector.replay.token_counts import is_cut, text_of
-from inspector.replay.token_readings import Bounds
+from inspector.replay.token_counts import Bounds, is_cut, text_of
 from inspector.replay.tokens import TokenBasis, TokenMeasure, TokenStretch
 from inspector.sessions.recording import common_beginning
 from loop_core.turn.continuation import Method, Segment

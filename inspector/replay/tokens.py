@@ -2,7 +2,7 @@
 
 The sources are tried in this order: the chunks of the stream, if it carries one token per chunk; a tokenizer, if the
 caller has one; an estimate. The first two are used only if they agree with the output tokens that the provider counted.
-Tokens beyond the chunks belong to chunks with multi-byte characters (`inspector.replay.token_readings`), to the end
+Tokens beyond the chunks belong to chunks with multi-byte characters (`inspector.replay.token_counts`), to the end
 mark, or to the frame of calls. If several readings remain, `TokenMeasure.bounds` says how far they differ. The module
 knows no wire format: chunks arrive decoded.
 
@@ -20,15 +20,19 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from inspector.replay.token_counts import MOST_UNREPORTED, ends_whole, impossible_count, most_tokens, text_of
-from inspector.replay.token_readings import (
+from inspector.replay.token_counts import (
+    MOST_UNREPORTED,
     Bounds,
     TokenCut,
     TokenLayout,
     TokenMark,
+    ends_whole,
+    impossible_count,
     layout_by_chunks,
     layout_by_count,
+    most_tokens,
     position_bounds,
+    text_of,
     tokens_held_back,
 )
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
