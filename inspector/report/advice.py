@@ -120,17 +120,14 @@ def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
     return usage.output_tokens, cap
 
 
-def _hit_stop_string(look: JudgedTurn) -> bool:
-    return hit_stop_string(look.exchange.response)
-
-
 def _messages_spent(look: JudgedTurn) -> bool:
     return look.judgement.stop.detail == "max_messages"
 
 
 def is_cut_below_cap(look: JudgedTurn) -> bool:
     """Whether the deciding response was cut well below the request's cap, by a cap of the provider."""
-    pair = _visible_tokens(look) if look.cut and not (_hit_stop_string(look) or _messages_spent(look)) else None
+    by_tokens = look.cut and not (hit_stop_string(look.exchange.response) or _messages_spent(look))
+    pair = _visible_tokens(look) if by_tokens else None
     return pair is not None and pair[1] - pair[0] > max(SLACK, pair[1] // SHARE)
 
 
@@ -193,7 +190,7 @@ SITUATIONS: tuple[Situation, ...] = (
     # A higher limit would only allow more repetitions of the same call, so nothing is tried.
     Situation("the same again", lambda look: _limit(look) == "max_identical_calls" and look.cut_call is None,
               _says("change the prompt or the tool's answer: the model keeps making the same call")),
-    Situation("a stop string", lambda look: look.cut and _hit_stop_string(look), _says(
+    Situation("a stop string", lambda look: look.cut and hit_stop_string(look.exchange.response), _says(
         "leave out the stop string, or choose one that no call can hold: it ended the answer")),
     Situation("messages", lambda look: look.cut and _messages_spent(look), _says(
         "raise the number of messages that the response may have: no token limit cut it")),
