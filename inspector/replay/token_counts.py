@@ -1,5 +1,4 @@
-"""Bounds the output tokens that an answer can have, checks whether the provider's count is possible, and finds where the
-tokens may lie in a stream.
+"""Bounds the output tokens that an answer can have, checks the provider's count, and finds where tokens may lie in it.
 
 No tokenizer is needed: each token has at least one byte of text, and tokens without text have a bound of their own.
 """

@@ -3,8 +3,6 @@
 Two terms side by side must both hold, as with `&`; `|` means either, `!` negates, brackets group. The shape is that of
 mitmproxy's filters (https://docs.mitmproxy.org/stable/concepts/filters/). A word that is not a term, nor nearly one, is
 searched in the text; so is anything in double quotes. An error names its column, counted from 1.
-
-The last part applies a filter to a session.
 """
 
 from __future__ import annotations

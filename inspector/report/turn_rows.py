@@ -2,8 +2,6 @@
 
 A row outlives the session that it was made from: a table of many files keeps only rows, and reads a file again when one
 of its turns is opened. A file that could not be read, or an entry that was skipped, is a row too.
-
-The later part tests rows with a filter.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.

@@ -1,8 +1,6 @@
 """Exported files: a download in a browser, else files in a folder that the operator names; nothing is overwritten.
 
 A failure is returned as a sentence for the note line, not raised.
-
-The last part copies text to the clipboard through the terminal (OSC 52).
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 The list of recent files is written only when files were opened by path; a folder that cannot be written is not an
 error.
-
-The last part stores the place in the app, so that a later process can begin there.
 """
 
 from __future__ import annotations

@@ -17,8 +17,6 @@ order. So among cells with the same result, the one with the strictest limits is
   there is no knee, and *enough* is named instead.
 
 If a grid was cancelled, only the cells in which the most turns were run are compared.
-
-The first part searches between two values of a grid.
 """
 
 from __future__ import annotations

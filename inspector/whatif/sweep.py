@@ -1,7 +1,5 @@
 """Runs one turn in all cells of a grid: one run (a stem) for all cells that differ only in limits, and a lookup for
 each cell.
-
-The first part derives from one run under the laxest limits how the turn ends under stricter ones.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 A whole line is translated: the program's own glyphs by a table, any other non-ASCII character by its escape. Every
 glyph has a word beside it, so none carries a meaning alone.
-
-The last part marks the keys named in a line, such as `enter runs · esc leaves`.
 """
 
 from __future__ import annotations

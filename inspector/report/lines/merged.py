@@ -2,8 +2,6 @@
 
 The whole run is laid out at every step, with the part after the cursor marked as ahead, so that no text moves while
 stepping. A seam shows the decision, its reason, and the characters left out.
-
-The first part describes seams in words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A body shown as slices: every line is a range of its bytes, and becomes text only when it is visible.
 
 A slice has an offset and perhaps a label, and shows its bytes unchanged (invalid UTF-8 and control characters as
-marks), so that a byte range of the body can be marked in every view. The last part shows a body in hexadecimal.
+marks), so that a byte range of the body can be marked in every view.
 """
 
 from __future__ import annotations
