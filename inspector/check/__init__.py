@@ -173,11 +173,9 @@ def _day(nanoseconds: float | None) -> str:
 # Exchanges that a logger spread over the files of a folder are examined together at the end.
 
 FEW = 4
-"""The number of files below which no second process is started, because the start (0.1 s each) takes longer than it
-saves."""
+"""The number of files below which no second process is started: its start (0.1 s) takes longer than it saves."""
 SMALL = 24_000_000
-"""The number of bytes below which one process checks all files, which takes about 3 s. Several processes spend 0.3 s
-more, because each imports the modules."""
+"""The bytes below which one process checks all (3 s); several spend 0.3 s more, as each imports the modules."""
 AHEAD = 4
 """The number of files for each process that are submitted at a time, so that finished reports do not pile up."""
 
@@ -191,8 +189,7 @@ class FileTask(NamedTuple):
     profile: str | None
     expression: str
     listed: bool
-    """Whether the files come from the listing of a folder: a file that is not a session is then counted and not
-    reported."""
+    """Whether the files come from a folder: one that is not a session is then counted and not reported."""
     most: int
     """The largest number of bytes that is read from one input."""
 

@@ -1,9 +1,4 @@
-"""The tools of `inspector mcp` as plain functions, without its protocol: questions that an agent may ask about recorded
-sessions.
-
-They only read. In every answer credentials are masked, and texts and lists are cut to a bound with the number of what
-is left out.
-"""
+"""The tools of `inspector mcp` as functions that only read; answers mask credentials and are cut to a bound."""
 
 from __future__ import annotations
 
@@ -23,6 +18,7 @@ from inspector.config.files import check_bounds
 from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
 from inspector.replay.case import open_case
+from inspector.report.explain_document import place_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.lines.spans import one_line
 from inspector.report.run_answers import fidelity_of
@@ -186,10 +182,8 @@ def response(
     reasoning, reasoning_whole = _part(answer.reasoning_content or "", offset, characters)
     return _mask_texts({
         "api": facts.exchange.api, "model": facts.exchange.model, **_reason(facts),
-        "evidence": [{"rule": evidence.rule, "note": _line(evidence.note), **({} if evidence.at is None else {
-            "part": evidence.at.part.value, "start": evidence.at.start, "end": evidence.at.end,
-            "pointer": evidence.at.pointer})}
-            for evidence in facts.evidence[:MOST_NOTES]],
+        "evidence": [{"rule": evidence.rule, "note": _line(evidence.note), **(place_of(evidence.at) or {})}
+                     for evidence in facts.evidence[:MOST_NOTES]],
         "more_evidence": max(0, len(facts.evidence) - MOST_NOTES),
         "text": text, "text_characters": text_whole,
         "reasoning": reasoning, "reasoning_characters": reasoning_whole,

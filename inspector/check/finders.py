@@ -1,8 +1,4 @@
-"""The functions behind the rules of `inspector check`: each examines one turn of a session.
-
-Findings and verdicts that other views show are used by name, so `check` and `explain` never disagree; the later
-functions compare several answers. A function reports only what bytes, or rows of a recorder, show.
-"""
+"""The functions behind the rules of `inspector check`: each reports only what bytes, or a recorder's rows, show."""
 
 from __future__ import annotations
 
@@ -62,8 +58,7 @@ def _is_suspicion(view: View, reported_finding: ReportedFinding) -> bool:
 
 
 _OWN_LIMIT = re.compile(r"(?:^|; )this loop's limit \w+ \([\d,]+(?: of [\d,]+)?\) ended the turn(?:$|: )")
-"""Matches the part of a verdict's sentence about a limit of this program's engine, which the recorded agent did not
-have."""
+"""Matches the part of a verdict's sentence about a limit of our engine, which the recorded agent did not have."""
 
 
 def from_verdict(*words: str) -> Finder:
@@ -112,8 +107,7 @@ def _cut(facts: ResponseFacts) -> bool:
 # -- Problems that only several answers show ---------------------------------------------------------------------------
 
 SAME = 20
-"""The number of characters at the beginning of the arguments that must be equal if two cut calls are to count as the
-same call."""
+"""The number of characters of the arguments that must be equal if two cut calls are to count as the same call."""
 
 
 def repeated_cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
@@ -134,8 +128,7 @@ def repeated_cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 _OPEN_THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>(?!.*</\1>)", re.DOTALL)
-"""Matches a text that consists of reasoning to its end. DeepSeek R1, QwQ and others write reasoning in such tags, and a
-server without a parser for them leaves it in the text."""
+"""Matches a text of reasoning alone: a server without a parser for such tags (DeepSeek R1, QwQ) leaves it there."""
 
 
 def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
@@ -286,13 +279,11 @@ def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 # -- Comparing requests: what an agent's history changed, lost or repeated ---------------------------------------------
 
 LISTS = ("system", "tools", "messages", "contents", "input")
-"""The members of a request that form the prefix which a provider caches, in the order in which the provider reads
-them."""
+"""The members of a request that a provider caches as a prefix, in the order in which it reads them."""
 OF_HISTORY = frozenset({"pairs", "first_role", "alternation", "undeclared", "empty_text", "last_blank"})
 """The names of the scripted provider's rules (`Demands.rules`) that concern only the history."""
 OWN_SERVERS = frozenset({"openai", "azure_openai", "anthropic", "gemini", "vertex", "bedrock", "ollama"})
-"""The profiles of the servers whose makers defined the formats. A history that such a server accepted is not one that
-it refuses."""
+"""The profiles of the servers whose makers defined the formats, which refuse no history that they accepted."""
 SHARED_LENGTH = 40
 """The number of characters that two texts must share if the match is not to be an accident."""
 

@@ -220,8 +220,7 @@ def _property(value: str) -> str:
 
 
 MOST_ROWS = 500
-"""The largest number of rows of the table in Markdown. GitHub refuses a step's summary of more than 1 MiB, and a row
-may take 2 KB."""
+"""The most rows of the Markdown table: GitHub refuses a summary of more than 1 MiB, and a row may take 2 KB."""
 
 
 def markdown(report: Report) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from inspector.report.lines.counts import copies_left_out, simulated_beside
+from inspector.report.lines.glyphs import copies_left_out, simulated_beside
 from inspector.sessions.copies import copies_in
 
 

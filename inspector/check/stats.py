@@ -52,8 +52,7 @@ CSV: Table[tuple[str, str, GroupRow]] = Table((
     Column("by", lambda row: row[0]), Column("name", lambda row: row[1]), Column("ending", lambda row: row[2].name),
     *(column.of(lambda row: row[2]) for column in COUNTS.columns),
 ))
-"""The columns of the CSV file: the dimension, the group, an ending, and the counts of the group's turns with this
-ending."""
+"""The columns of the CSV file: the dimension, the group, an ending, and how many of its turns end so."""
 
 
 def groups(turns: Sequence[TurnEnd], dimension: str) -> list[GroupRow]:
@@ -137,8 +136,7 @@ def _bars(title: str, rows: Sequence[tuple[str, int, str]]) -> list[str]:
 
 
 _COLOURS = ("#2f855a", "#c53030", "#b7791f", "#6b46c1", "#2b6cb0", "#718096")
-"""The colours of complete turns, of the most frequent other endings, and of the rest. Each has a contrast of at least
-3:1 to white and to the next colour."""
+"""Colours of complete turns, frequent other endings, the rest: contrast 3:1 to white and to the next."""
 _STYLE = (
     f"{PAGE_STYLE}body{{max-width:60rem}}h2{{margin-top:2.5rem}}table{{border-collapse:collapse}}"
     "td,th{padding:.15rem .8rem .15rem 0;text-align:left}td+td,th+th{text-align:right}"

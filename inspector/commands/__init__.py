@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from inspector.whatif.tree import Tree
 
 READ, UNREADABLE, INTERRUPTED = 0, 2, 130
-"""The exit codes of a command that read its inputs, of one that could not read an input, and of one that Ctrl-C ended
-(as in shells)."""
+"""The exit codes: inputs were read; one could not be read; Ctrl-C ended the command (as in shells)."""
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -231,8 +230,7 @@ def saved_runs(recording: Recording, original: View, stdin: bytes | None) -> tup
 
 
 def without_credentials(text: str) -> str:
-    """The text with credentials masked, of the same length. All output passes through it, except the address of our
-    server."""
+    """The text with credentials masked, at equal length; all output passes it but our server's address."""
     from inspector.sessions import redact  # `--help` and completion, which read nothing, do not import it
 
     return redact.text(text)
@@ -274,6 +272,14 @@ def write_json(value: Any) -> None:
 
     # Escaped to ASCII, so that no text of a transcript acts as a command on a terminal.
     _put(without_credentials(json.dumps(value, ensure_ascii=True, indent=1)) + "\n")
+
+
+def write_result(as_json: bool, document: Callable[[], Any], text: Callable[[], str]) -> None:
+    """Writes the result of a command to standard output: its document for `--json`, else its text."""
+    if as_json:
+        write_json(document())
+    else:
+        write(text())
 
 
 def ascii_json(text: str) -> str:

@@ -220,6 +220,5 @@ def run_tool(name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
 
 
 def _utf_8(text: str) -> str:
-    """The text with JSON escapes for lone surrogates, which UTF-8 cannot represent. A failed write would end the
-    server."""
+    """The text with JSON escapes for lone surrogates, whose failed write in UTF-8 would end the server."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,8 +1,4 @@
-"""The commands on recorded sessions: opening them in the app, explaining, exporting, searching, comparing and checking
-them, and the samples.
-
-It also holds the commands that print the configuration, the places of files, and the schemas of documents and files.
-"""
+"""The commands on recorded sessions, the samples, the configuration, the places of files, and the schemas."""
 
 from __future__ import annotations
 
@@ -147,7 +143,7 @@ SEARCH_SCHEMA = "loop-inspector/search/1"
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/search/1).")
 def search(words: Sequence[str], as_json: bool) -> None:
     """Searches the sessions that agents wrote on this machine; exits with 1 if no turn holds every word."""
-    from inspector.report.lines.counts import copies_left_out
+    from inspector.report.lines.glyphs import copies_left_out
     from inspector.report.lines.spans import count_of, one_line
     from inspector.report.turn_index import TurnIndex, read_rows
     from inspector.report.turn_table import rows_once
@@ -165,10 +161,9 @@ def search(words: Sequence[str], as_json: bool) -> None:
     left_out = copies_left_out(len(found_turns) - len(hits))
     found = [f"{count_of(len(hits), 'turn')}{left_out}"] if left_out else []
     commands.say([index.note] if index.note else found if hits else [missed])
-    if as_json:
-        commands.write_json({"schema": SEARCH_SCHEMA, "hits": [each._asdict() for each in hits]})
-    else:
-        commands.write("".join(f"{each.file}  turn {each.number}: {one_line(each.excerpt)}\n" for each in hits))
+    commands.write_result(
+        as_json, lambda: {"schema": SEARCH_SCHEMA, "hits": [each._asdict() for each in hits]},
+        lambda: "".join(f"{each.file}  turn {each.number}: {one_line(each.excerpt)}\n" for each in hits))
     sys.exit(0 if hits else 1)
 
 
@@ -214,10 +209,7 @@ def formats(as_json: bool) -> None:
     """Lists the files and wire formats that are read, with what each keeps."""
     from inspector.sessions.importers.known_formats import formats_document, formats_text
 
-    if as_json:
-        commands.write_json(formats_document())
-    else:
-        commands.write(formats_text())
+    commands.write_result(as_json, formats_document, formats_text)
 
 
 SCHEMAS: Mapping[str, str] = {

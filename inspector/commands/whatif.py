@@ -101,10 +101,7 @@ def replay(
         if node.parent is None or store.lost:
             code = code or commands.UNREADABLE
     branch = tree.beside(node, other)
-    if as_json:
-        commands.write_json(branch_report.values(branch))
-    else:
-        commands.write(branch_report.text(branch))
+    commands.write_result(as_json, lambda: branch_report.values(branch), lambda: branch_report.text(branch))
     sys.exit(commands.complain(loaded) or code)
 
 
@@ -162,10 +159,8 @@ def policies(
     loaded, case = commands.read_case(paths, api, profile)
     policy_matrix = matrix(case, settings, chosen)
     save(csv_path, lambda: policies_lines.as_csv(policy_matrix))
-    if as_json:
-        commands.write_json(policies_lines.values(policy_matrix))
-    else:
-        commands.write(policies_lines.as_csv(policy_matrix) if csv_path == "-" else policies_lines.text(policy_matrix))
+    text = policies_lines.as_csv if csv_path == "-" else policies_lines.text
+    commands.write_result(as_json, lambda: policies_lines.values(policy_matrix), lambda: text(policy_matrix))
     sys.exit(commands.complain(loaded))
 
 
@@ -213,11 +208,9 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
         tuned = run_grid(case, GridRequest(axes, simulate).grid(case, base), jobs, progress, cancelled)
     save(csv_path, lambda: as_csv(tuned))
     save(page_path, lambda: page(tuned), "--html")
-    if as_json:
-        commands.write_json(document(tuned))
-    else:
-        commands.write(as_csv(tuned) if csv_path == "-" else page(tuned) if page_path == "-"
-                       else text(tuned, show, plain or config.ascii, paths))
+    commands.write_result(as_json, lambda: document(tuned), lambda: (
+        as_csv(tuned) if csv_path == "-" else page(tuned) if page_path == "-"
+        else text(tuned, show, plain or config.ascii, paths)))
     if tuned.cancelled:
         commands.say([f"cancelled; {tuned.done:,} of {tuned.parts:,} parts were run"])
     sys.exit(commands.complain(loaded))
@@ -232,10 +225,8 @@ def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json
     stdin = commands.stdin_of(paths)
     loaded, original = commands.open_view(paths, api, profile, commands.configure(None)[1], stdin)
     tree, store = commands.saved_runs(loaded, original, stdin)
-    if as_json:
-        commands.write_json(branch_report.branches_values(tree, store, paths))
-    else:
-        commands.write(branch_report.branches_text(tree, store))
+    commands.write_result(as_json, lambda: branch_report.branches_values(tree, store, paths),
+                          lambda: branch_report.branches_text(tree, store))
     sys.exit(commands.complain(loaded))
 
 
@@ -244,8 +235,7 @@ def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json
 
 
 class Way(NamedTuple):
-    """The way in which a turn is sent live, by default as recorded. `variable` is the environment variable with the
-    key."""
+    """The way in which a turn is sent live, by default as recorded; `variable` names the one with the key."""
 
     base: str
     model: str | None

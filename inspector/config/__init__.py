@@ -16,8 +16,7 @@ from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 
 PREFIX = "LOOP_INSPECTOR_"
-"""The prefix of every variable, as in LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPTS=5 or
-LOOP_INSPECTOR_THEME=inspector-light."""
+"""The prefix of every variable, as in LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPTS=5."""
 AGENT = "agent"
 """The table of a configuration that holds the limits, by the names of ZeroClaw RFI 2309."""
 KEYS = "keys"

@@ -128,13 +128,11 @@ def _write(path: Path, data: bytes, former_mode: int | None, mode: int) -> None:
 APP = "loop-inspector"
 PROJECT_FILE = "loop-inspector.toml"
 CONFIG_VARIABLE = "LOOP_INSPECTOR_CONFIG"
-"""The environment variable with the path of a configuration file that replaces the operator's own; empty: no such file
-is read."""
+"""The variable with the path of a configuration file in place of the operator's own; empty: none is read."""
 DATA_VARIABLE = "LOOP_INSPECTOR_DATA"
 """The environment variable with the path of a folder that replaces the default data folder."""
 CACHE_VARIABLE = "LOOP_INSPECTOR_CACHE"
-"""The environment variable with the path of a folder that replaces the default cache folder; empty: there is no index
-of transcripts."""
+"""The variable with the path of another cache folder; empty: there is no index of transcripts."""
 
 
 def home_of_user() -> str:

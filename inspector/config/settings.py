@@ -1,7 +1,4 @@
-"""The settings of a replay as a value: how they are typed, and the command line that gives the same replay.
-
-One table, `CHOICES`, holds the settings beside the limits: how each is read, and how it is written.
-"""
+"""The settings of a replay as a value: how they are typed, and the command line that gives the same replay."""
 
 from __future__ import annotations
 
@@ -64,8 +61,7 @@ class PriceTable(NamedTuple):
     """The configured prices; none are built in."""
 
     models: tuple[tuple[str, Price], ...] = ()
-    """Pairs of a model's name and its price. A name that ends in `*` applies to every model whose name begins with the
-    text before the `*`. An exact name takes precedence, then the longest such name."""
+    """Pairs of a model's name, or `BEGINNING*`, and its price. An exact name comes first, then the longest."""
     currency: str = ""
     """The text after an amount of money; empty if none is configured."""
 

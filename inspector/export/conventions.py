@@ -44,8 +44,7 @@ OUTPUT_MESSAGES = "gen_ai.output.messages"
 TOOL_DEFINITIONS = "gen_ai.tool.definitions"
 TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
 TOOL_RESULT = "gen_ai.tool.call.result"
-"""The names of these last six attributes hold message contents, which are left out unless the operator asks for
-them."""
+"""These last six attributes hold message contents, which are included only if the operator asks for them."""
 
 OURS = "loop_inspector."
 
@@ -126,8 +125,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
     CONTINUED: Instrument("s", "Duration of each turn that was continued.", _SECONDS),
     CONTINUED_UNTIMED: Instrument("{turn}", "Continued turns whose duration is not recorded."),
 }
-"""Name -> metric. Metrics of the conventions have the buckets that the conventions advise. The last five are those of
-ZeroClaw RFI 2309."""
+"""Name -> metric, with the buckets that the conventions advise; the last five are those of ZeroClaw RFI 2309."""
 
 
 # -- Spans and metric points as plain values -------------------------------------------------------------------------
@@ -189,8 +187,7 @@ def compact(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
 STEP = 1_000
 """Nanoseconds after a span without a recorded end, so that viewers keep the order of the spans."""
 SKEW = 100_000_000
-"""A tolerance in nanoseconds. The end of an answer is computed from the times of two clocks, so a tool that took no
-time may seem to have ended before the answer."""
+"""A tolerance in nanoseconds: by two clocks, a tool that took no time may seem to end before its answer."""
 
 
 class When(NamedTuple):

@@ -1,7 +1,4 @@
-"""One exchange in forms for other tools: a curl command, a test of the engine, a session file, a bug report.
-
-Credentials were masked when the exchange was read; the command names an environment variable in place of one.
-"""
+"""One exchange as a curl command (a variable in place of its key), an engine test, a session file, a bug report."""
 
 from __future__ import annotations
 
@@ -172,8 +169,7 @@ def _bytes(key: str, data: bytes, ms: float | None) -> dict[str, Any]:
 # contains little of the user's work, and it has been verified.
 
 MOST_TRIALS = 64
-"""The largest number of times that the search for a smaller session reads a session again; then the smallest one so far
-is used."""
+"""The most times that the search for a smaller session reads one again; then the smallest so far is used."""
 
 Shows = Callable[[View], bool]
 T = TypeVar("T")
@@ -231,8 +227,7 @@ UNSENT: tuple[tuple[Callable[[JudgedTurn, Fidelity], bool], str], ...] = (
     (lambda look, fidelity: look.unanswered, "has no provider's answer in this run"),
     (lambda look, fidelity: fidelity is Fidelity.SIMULATED, "is SIMULATED, no provider sent it"),
 )
-"""The conditions under which a turn is no evidence against a provider, each with its description; the first that holds
-is reported."""
+"""Why a turn is no evidence against a provider: conditions with descriptions; the first that holds is reported."""
 
 
 def why_unreported(view: View, turn: TurnFacts) -> str:
@@ -300,8 +295,7 @@ def reread(exchanges: Sequence[Exchange], settings: Settings) -> View:
 
 
 def shrink(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> list[T]:
-    """A small subset of parts for which `holds` is true, found by leaving out ever smaller pieces; it tests at most
-    `MOST_TRIALS` subsets."""
+    """A small subset of parts for which `holds` is true, found by leaving out ever smaller pieces."""
     subset, trials = list(parts), 0
     size = max(1, len(subset) // 2)  # delta debugging (Zeller and Hildebrandt, ddmin): halves first
     while len(subset) > 1 and trials < MOST_TRIALS:

@@ -262,7 +262,10 @@ def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -
         **(of_answer(exchange) if with_content else {}),
     }
     name = " ".join(word for word in (Operation.CHAT.value, _model(exchange) or response.model) if word)  # `chat MODEL`
-    events = tuple(SpanEvent(f"{OURS}call", when.end, _of_call(verdict)) for verdict in facts.verdicts)
+    calls = ({conventions.TOOL_NAME: verdict.call.name, conventions.TOOL_CALL_ID: verdict.call.id,
+              f"{OURS}call.admission": verdict.admission.value, f"{OURS}call.rule": verdict.rule}
+             for verdict in facts.verdicts)
+    events = tuple(SpanEvent(f"{OURS}call", when.end, compact(call)) for call in calls)
     return OtelSpan(name, OtelKind.CLIENT, when.start, when.end, compact(attributes), parent, events, error)
 
 
@@ -270,11 +273,6 @@ def first_chunk(facts: ResponseFacts) -> float | None:
     """Seconds until the first piece of a streamed answer; None if that is not recorded."""
     chunks = facts.exchange.chunks
     return round(chunks[0].ms / 1_000, 6) if chunks and facts.exchange.response.streaming else None
-
-
-def _of_call(verdict: Verdict) -> Attributes:
-    return compact({conventions.TOOL_NAME: verdict.call.name, conventions.TOOL_CALL_ID: verdict.call.id,
-                  f"{OURS}call.admission": verdict.admission.value, f"{OURS}call.rule": verdict.rule})
 
 
 _Results = Mapping[tuple[str, int | None], Sequence[ToolAnswer]]

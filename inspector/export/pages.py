@@ -1,8 +1,4 @@
-"""A session as a document of headings, lines, tables and quotations, rendered as Markdown or HTML.
-
-The document holds texts as they were recorded, with well-known keys masked once more; each renderer escapes them for
-its own syntax.
-"""
+"""A session as a document of blocks, in Markdown or HTML; each renderer escapes texts for its own syntax."""
 
 from __future__ import annotations
 

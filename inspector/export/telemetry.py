@@ -29,7 +29,7 @@ from inspector.export.conventions import (
     compact,
 )
 from inspector.export.otel_spans import SERVICE, first_chunk, operation, spans, who
-from inspector.live.recorder import RunMemory, replay_of
+from inspector.live.recorder import LiveTurn, RunMemory, replay_of_turns
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.run_answers import fidelity_of
 from inspector.report.times_and_costs import ClockSource, length, turn_times
@@ -38,8 +38,7 @@ from loop_core.turn.trace import Fidelity, Labels, Record, Trace, fold_metrics
 
 _LEFT_OUT = (conventions.ERROR_TYPE,)  # the conventions' metric of tokens has no error type, so it is left out
 _INT64 = 1 << 63
-"""One more than the largest integer that an instrument can hold. Larger counts, which a provider may report, are left
-out."""
+"""One more than the largest integer of an instrument. A provider may report larger counts; they are left out."""
 
 
 def points(view: View, only: Sequence[int] | None = None) -> tuple[OtelPoint, ...]:
@@ -120,7 +119,8 @@ __all__ = ["RunMemory", "points", "sink", "spans", "view_of_run"]
 
 def view_of_run(memory: RunMemory, trace: Trace) -> View:
     """The view of one turn of a caller's own loop, from its observer's exchanges and its steps."""
-    return view(replay_of(memory, trace.steps, Settings(), "live"))
+    turn = LiveTurn(memory.responses, trace.steps)
+    return view(replay_of_turns((turn,), Settings(), "live", memory.notices, memory))
 
 
 def sink(environment: Mapping[str, str]) -> Sink:
@@ -155,7 +155,7 @@ def traces(spans: Sequence[OtelSpan]) -> str:
     span_values = [_span(span, ids[at], None if span.parent is None else ids[span.parent][1])
                    for at, span in enumerate(spans)]
     return _line({"resourceSpans": [
-        {"resource": _resource(), "scopeSpans": [{"scope": _scope(), "spans": span_values}]}]})
+        {"resource": _RESOURCE, "scopeSpans": [{"scope": _SCOPE, "spans": span_values}]}]})
 
 
 def metrics(points: Sequence[OtelPoint], start: int, end: int) -> str:
@@ -166,7 +166,7 @@ def metrics(points: Sequence[OtelPoint], start: int, end: int) -> str:
         series[point.name][tuple(sorted(point.attributes.items()))].append(point)
     metric_values = [_metric(name, list(series[name].values()), span) for name in INSTRUMENTS if name in series]
     return _line({"resourceMetrics": [
-        {"resource": _resource(), "scopeMetrics": [{"scope": _scope(), "metrics": metric_values}]}]})
+        {"resource": _RESOURCE, "scopeMetrics": [{"scope": _SCOPE, "metrics": metric_values}]}]})
 
 
 def _ids(spans: Sequence[OtelSpan]) -> list[tuple[str, str]]:
@@ -231,12 +231,8 @@ def _value(value: Attribute) -> dict[str, Any]:
     return {"arrayValue": {"values": [_value(each) for each in value]}}
 
 
-def _resource() -> dict[str, Any]:
-    return {"attributes": _attributes({"service.name": SERVICE, "service.version": __version__})}
-
-
-def _scope() -> dict[str, str]:
-    return {"name": SERVICE, "version": __version__}
+_RESOURCE = {"attributes": _attributes({"service.name": SERVICE, "service.version": __version__})}
+_SCOPE = {"name": SERVICE, "version": __version__}
 
 
 def _line(value: Mapping[str, Any]) -> str:

@@ -1,7 +1,4 @@
-"""AWS Signature Version 4 for Bedrock, with botocore's signer and its search for credentials.
-
-This is the only module that imports botocore (the extra `bedrock`); it is imported only if requests have to be signed.
-"""
+"""AWS Signature Version 4 for Bedrock, with botocore's signer and credentials: the only module that imports it."""
 
 from __future__ import annotations
 
@@ -21,8 +18,7 @@ SERVICE = "bedrock"
 _REGION = re.compile(
     r"^https?://(?:[^/?#]*@)?(?:[^/?#]+\.)?bedrock-runtime(?:-fips)?\.([a-z]{2}(?:-[a-z]+)+-\d+)\.", re.IGNORECASE)
 _SIGNED = frozenset({"content-type"})
-"""The headers that are signed besides the host, the date and the token. A proxy may change other headers, which would
-make the signature wrong."""
+"""The signed headers besides host, date and token. A proxy may change others, which would break the signature."""
 
 
 class AwsSigner:

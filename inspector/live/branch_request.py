@@ -59,8 +59,7 @@ class BranchRequest:
     target: Target
     cost: Cost
     counted: bool
-    """Whether the input tokens of the first request are those that the provider counted when it was recorded; otherwise
-    they are estimated."""
+    """Whether the provider counted the first request's input tokens when it was recorded; else an estimate."""
     results: TurnResults
     first: Step
     ability: Ability

@@ -45,8 +45,7 @@ class Driver(Observer):
         self.start, self.answers = start, start.answers
         self.live = RunState(begin_turn("t1", request, start.server, plan))
         self.recorder: Recorder | None = None
-        """The recording; None until the first request is sent. Settings that were made before are written at that
-        time."""
+        """The recording; None until the first request is sent, when earlier settings are written too."""
         self._settings = start.settings
         self._changed = on_change or (lambda: None)
         self._line = line

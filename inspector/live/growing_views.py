@@ -1,8 +1,4 @@
-"""The sheets of an answer that is still arriving: merged with the text before it, decoded, and as bytes.
-
-A sheet is made when it is first shown and grows from then on, so a frame costs only what has arrived since the last
-one. `GrowingSheet` is a sheet whose text grows at its end.
-"""
+"""The sheets of an answer that is still arriving. Each grows, so a frame costs only what has come since the last."""
 
 from __future__ import annotations
 

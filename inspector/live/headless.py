@@ -1,8 +1,4 @@
-"""`inspector run`: builds a live turn from command line options, runs and records it.
-
-This module chooses the defaults, such as the key and the file of the recording. `run_live` runs a turn from its first
-request to its end without an operator.
-"""
+"""`inspector run`: builds a live turn from options and their defaults, runs it to its end, and records it."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from inspector.config.files import data_folder
 from inspector.config.settings import Settings, live_limits, parse_assignments, settings_of
 from inspector.live.answers import Answers, results_of
 from inspector.live.inputs import json_file, key_for, request_of, secrets_of, tools_of
-from inspector.live.recorder import Recorder, RunMemory, replay_of
+from inspector.live.recorder import LiveTurn, Recorder, RunMemory, replay_of_turns
 from inspector.replay import Replay
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
@@ -120,8 +116,8 @@ def run_live(
             if not answered:
                 observer.responses[-1] = replace(last, judgement=cancelled_answer(last.judgement))
         observer.write_end(ended.terminal or "")
-    notices = [observer.failure] if observer.failure else []
-    replay = replay_of(observer, steps, settings, path, notices)
+    notices = [*observer.notices, *([observer.failure] if observer.failure else [])]
+    replay = replay_of_turns((LiveTurn(observer.responses, steps),), settings, path, notices, observer)
     return LiveResult(replay, ended.terminal or "", observer.failure, ended.notice)
 
 
@@ -176,13 +172,12 @@ def start(options: LiveOptions, settings: Settings) -> LiveStart:
     Raises:
         LoopError: something cannot be used.
     """
-    api, model, base = options.api, options.model, options.base
     settings = settings_of(parse_assignments(options.assignments), settings)
     settings = replace(settings, limits=live_limits(settings))
-    server = server_of(api, model, base, options.profile, options.key_env, options.sign, options.insecure_http)
+    server = server_of(options)
     refuse_plain(server)
     messages = None if options.messages is None else json_file(options.messages, "--messages")
-    request = request_of(api, model, options.prompt, messages, options.stream)
+    request = request_of(options.api, options.model, options.prompt, messages, options.stream)
     answers = Answers()
     if options.tools is not None:
         declared, runs = tools_of(options.tools)
@@ -192,31 +187,29 @@ def start(options: LiveOptions, settings: Settings) -> LiveStart:
     if options.reduce_schemas:
         request = with_reduced_tools(request)
     request, _ = plan_turn(request, server, settings)
-    path = options.record or new_recording(api)
+    path = options.record or new_recording(options.api)
     if os.path.exists(path) and os.path.getsize(path):
         raise CallerError(f"--record {path}: the file exists; expected a path for a new file")
     return LiveStart(request, server, settings, answers, path)
 
 
-def server_of(
-    api: str, model: str, base: str, profile: str | None, key_env: str | None, sign: str | None,
-    insecure_http: Sequence[str],
-) -> Server:
+def server_of(options: LiveOptions) -> Server:
     """The server of a live turn, with its key or signer."""
     # most SDKs raise the first error, boto3 raises the second
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    form = wire(api)
+    form, base = wire(options.api), options.base
     at_home = bool(form.region) and not base
     if at_home and region:
         base = form.home.base.replace(form.region, region)
-    server = Server(api, base, profile=profile, hidden_words=secrets_of(os.environ), insecure_http=tuple(insecure_http))
+    server = Server(options.api, base, profile=options.profile, hidden_words=secrets_of(os.environ),
+                    insecure_http=tuple(options.insecure_http))
     # without the named profile: who the address itself shows
-    owner = expected_speaker(replace(server, profile=None), model)
+    owner = expected_speaker(replace(server, profile=None), options.model)
     # A profile that the operator names says how the server speaks, not who it is: it must not choose the key.
     by_address = bool(owner.evidence) and owner.evidence[0].rule in ("profile.host", "profile.url")
     address = owner.profile.name if by_address else ""
-    if sign is None:
-        server = replace(server, key=key_for(address, os.environ, key_env))
+    if options.sign is None:
+        server = replace(server, key=key_for(address, os.environ, options.key_env))
         if server.key or address != "bedrock":
             return server
     signer = _aws(region)

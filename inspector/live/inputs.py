@@ -101,8 +101,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "openrouter": ("OPENROUTER_API_KEY",),
     "hf_router": ("HF_TOKEN",),
 }
-"""Profile that was found by the address -> the environment variables that the provider's SDK or documentation names for
-the key, in order."""
+"""Profile that the address shows -> the variables that the provider's SDK or documents name for its key, in order."""
 
 
 def key_for(address: str, environment: Mapping[str, str], variable: str | None) -> str:
@@ -137,8 +136,7 @@ def key_variables(address: str) -> tuple[str, ...]:
 
 
 def missing_key(server: Server, model: str | None) -> str:
-    """Which variable to set for the key that a provider's own address needs; empty if there is one, or a signer, or
-    if the address is another, which may need none."""
+    """Which variable to set for the key that a provider's own address needs; empty if none is needed."""
     if server.secrets or server.sign is not None:
         return ""
     owner = expected_speaker(replace(server, profile=None), model)

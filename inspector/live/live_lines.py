@@ -1,7 +1,4 @@
-"""Lines about a live turn: its current activity, and the effect that waits, in full.
-
-`live_view` makes the screens' view model of a live run that is not over.
-"""
+"""Lines about a live turn: its current activity, the effect that waits, in full, and the view of a run under way."""
 
 from __future__ import annotations
 
@@ -158,17 +155,11 @@ def _retrying_line(driver: Driver, key: Keys) -> Line:
             *_key_line(key, ("live.cancel", "cancels")))
 
 
-def _running_line(driver: Driver, key: Keys) -> Line:
-    return (Span(f"{GLYPH} TOOLS", Tone.WARN), Span("  the calls are being answered"), *_doing_line(driver, key))
-
-
-def _end_line(driver: Driver, key: Keys) -> Line:
-    return (Span("the turn is over"),)
-
-
 _PHASE_LINES: Mapping[Phase, Callable[[Driver, Keys], Line]] = {
     Phase.WAITING: _waiting_line, Phase.ASKING: _asking_line, Phase.STREAMING: _streaming_line,
-    Phase.RETRYING: _retrying_line, Phase.RUNNING: _running_line, Phase.OVER: _end_line,
+    Phase.RETRYING: _retrying_line, Phase.OVER: lambda driver, key: (Span("the turn is over"),),
+    Phase.RUNNING: lambda driver, key: (
+        Span(f"{GLYPH} TOOLS", Tone.WARN), Span("  the calls are being answered"), *_doing_line(driver, key)),
 }
 
 
@@ -196,8 +187,7 @@ WORD_OF: Mapping[RequestPlace, str] = {
     RequestPlace.REPAIR: "repair", RequestPlace.RESUME: "resumption", RequestPlace.NUDGE: "retry of an empty answer",
 }
 HOW_SENT: Mapping[Method, str] = {Method.REPAIR: ", which asks for the held call again", Method.NUDGE: ""}
-"""Method of a request -> the words after the request's name, for methods whose own name in brackets would only repeat
-that name."""
+"""Method of a request -> the words after its name, where the method in brackets would only repeat the name."""
 
 
 def _edit_note(driver: Driver) -> Line:
@@ -216,20 +206,14 @@ def why_no_answer(answer: LiveResponse) -> str:
 
 def waiting_lines(driver: Driver) -> list[Line]:
     """The effect that waits, in full: the request as it will be sent, the calls, or the end."""
-    live = driver.live
-    if live.failed_answer is not None:
-        return [*_failure_lines(live.failed_answer), EMPTY, *_next_lines(driver)]
-    return _next_lines(driver)
-
-
-def _next_lines(driver: Driver) -> list[Line]:
-    effect, request = driver.live.pending, driver.stepper.request
-    if isinstance(effect, Send):
-        missing = missing_key(driver.start.server, driver.start.request.model)
-        return request_lines(request, driver.stepper.edits, missing) if request is not None else []
+    failed, effect, request = driver.live.failed_answer, driver.live.pending, driver.stepper.request
+    before = [] if failed is None else [*_failure_lines(failed), EMPTY]
     if isinstance(effect, RunTools):
-        return call_lines(effect, driver.answers)
-    return end_lines(effect)
+        return [*before, *call_lines(effect, driver.answers)]
+    if not isinstance(effect, Send):
+        return [*before, *end_lines(effect)]
+    missing = missing_key(driver.start.server, driver.start.request.model)
+    return before if request is None else [*before, *request_lines(request, driver.stepper.edits, missing)]
 
 
 def request_lines(request: LiveRequest, parts: tuple[str, ...], missing: str) -> list[Line]:

@@ -213,13 +213,6 @@ class LiveTurn(NamedTuple):
     steps: Sequence[Step]
 
 
-def replay_of(
-    memory: RunMemory, steps: Sequence[Step], settings: Settings, path: str, notices: Sequence[str] = ()
-) -> Replay:
-    """One live turn as a replay: its exchanges as judged during the run, and its steps."""
-    return replay_of_turns((LiveTurn(memory.responses, steps),), settings, path, (*memory.notices, *notices), memory)
-
-
 def replay_of_turns(
     turns: Sequence[LiveTurn], settings: Settings, path: str, notices: Sequence[str] = (),
     memory: RunMemory | None = None,

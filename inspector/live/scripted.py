@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from inspector.provider.scenarios import DeclaredTool
 
 ENOUGH_TOKENS = 1_024
-"""The max_tokens for a scenario that names none, because some formats (Anthropic Messages) refuse a request without
-it."""
+"""The max_tokens for a scenario that names none, since some formats (Anthropic Messages) need it."""
 PACE = 0.1
 """The factor for the waits of a scenario, so that an operator does not have to wait a minute for a silent server."""
 

@@ -32,8 +32,7 @@ from loop_core.wire import wire
 
 
 class Flow:
-    """One answer while it streams: `take_data` appends a piece, and `read` decodes all new ones when a screen is
-    drawn."""
+    """One answer while it streams; a screen that is drawn decodes what has come since."""
 
     def __init__(self, api: str, number: int, secrets: Sequence[str]) -> None:
         """`secrets` are masked even if a server sends them in pieces."""
@@ -91,8 +90,7 @@ class Flow:
 # -- The turn --------------------------------------------------------------------------------------------------------
 
 METHODS_WITHOUT_MESSAGE = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
-"""The methods whose requests add no message to the history, so that an edit of their messages affects only that
-request."""
+"""The methods whose requests add no message to the history, so that an edit affects only that request."""
 
 
 @dataclass(frozen=True, slots=True)

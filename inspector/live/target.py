@@ -151,11 +151,9 @@ def base_of(url: str, api: str, request: Request) -> str:
 # of each request is that of the first one, and all answers before it. What a server refuses costs no output.
 
 CHARS_A_TOKEN = 3
-"""The number of characters per token of a request's JSON, if its tokens were not counted. It is low, so that the
-estimate is an upper bound."""
+"""The characters per token of a request's JSON, where none were counted; low, so that the estimate is a bound."""
 MESSAGE_TOKENS = 120
-"""The number of tokens that the message of a continuation or a repair adds to the history, besides the answer so
-far."""
+"""The tokens that a continuation's or repair's message adds to the history, besides the answer so far."""
 
 
 @dataclass(frozen=True, slots=True)

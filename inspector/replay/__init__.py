@@ -77,13 +77,11 @@ class TurnRun(NamedTuple):
     first: int
     end: int
     runs: int
-    """The number of runs that examined the turn's responses. More than 1 means that the recorded agent went another way
-    than the engine."""
+    """The number of runs that examined the responses; more than 1: the agent went another way than the engine."""
     last: int
     """The index among the turn's steps of the step that ends the first run."""
     made: tuple[Step, ...] | StepMaker
-    """The steps of the turn, or the value that makes them. A what-if that does not change the turn shares this
-    object."""
+    """The steps, or what makes them; shared with a what-if that does not change the turn."""
 
     @property
     def deciding_step(self) -> int:
@@ -169,11 +167,7 @@ class Replay(NamedTuple):
         return next(each.settings for each in reversed(self.earlier) if each.since <= step)
 
     def effective_step(self, index: int) -> Step:
-        """A step with the limits and the policy that are in force at it.
-
-        A shared step still holds the limits and the policy under which it was made. Both lead to the same decisions,
-        but a view that shows a limit beside a step must take it from here.
-        """
+        """A step with the limits and policy in force at it; a shared step still holds those of its making."""
         step = self.trace.steps[index]
         settings = self.settings_at(index)
         policy = settings.belief
@@ -299,8 +293,7 @@ def _has_recut(step: Step) -> bool:
 def plan_of(
     case: Case, record: TurnRecord, link: Link, settings: Settings, number: int, live: bool = False
 ) -> tuple[Request, Plan]:
-    """The first request and the plan of run `number` of a turn, which begins with this exchange. With `live` it will be
-    sent to a server."""
+    """The first request and the plan of a turn's run `number`, which begins here; with `live` it will be sent."""
     opening = case.recording.exchanges[link.index]
     request = opening.request or Request(opening.api, model=opening.response.model)
     wanted, bound_by = settings.max_tokens, None
@@ -325,12 +318,7 @@ def plan_of(
 
 
 def bounding_cap(recorded: int | None, cap: int) -> int:
-    """The max_tokens from which the token bound is derived, if another max_tokens is simulated; simulation never
-    tightens the bound.
-
-    The bound stays as it was recorded, but grows with a larger max_tokens, because it would otherwise end the first
-    answer.
-    """
+    """The max_tokens from which the token bound is derived: the recorded one, or a larger simulated one."""
     # 0, not None: a recording without a cap had no token bound, and None would derive one from the new cap.
     return 0 if recorded is None else max(recorded, cap)
 

@@ -1,8 +1,6 @@
 """A recording with each response judged; all replays of it share this value.
 
 Judging depends on the bytes alone and is done once; whatever depends on limits and policy is in `inspector.replay`.
-
-The second half of the module turns a recorded turn into the source that answers a run.
 """
 
 from __future__ import annotations

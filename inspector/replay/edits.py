@@ -1,8 +1,4 @@
-"""The inputs of a turn (messages and tool results), and replays in which some are replaced by other texts.
-
-No recorded answer is an answer to a changed request. A run with an edit takes recorded answers up to the first request
-that contains the edited text, and ends there as Unrecorded; only a live run gets an answer to that request.
-"""
+"""The inputs of a turn. An edited one has no recorded answer: a run ends at the first request that contains it."""
 
 from __future__ import annotations
 
@@ -85,16 +81,14 @@ def input_of(case: Case, record: TurnRecord, name: str) -> TurnInput:
 
 
 def pending_edits(case: Case, record: TurnRecord, settings: Settings) -> list[tuple[TurnInput, str]]:
-    """The inputs of a turn that the settings replace, with their new texts; without those that a live run has already
-    used."""
+    """The inputs of a turn that the settings replace, with their new texts, unless a live run has used them already."""
     wanted = {edit.input: edit.text for edit in settings.edits if edit.id == record.id}
     return [(each, wanted[each.number]) for each in (turn_inputs(case, record) if wanted else ())
             if each.text != wanted.get(each.number, each.text)]
 
 
 def edited_request(request: Request, edits: Sequence[tuple[TurnInput, str]]) -> Request:
-    """The request with the new texts in place of the recorded ones, as far as it has the recorded texts at the recorded
-    places."""
+    """The request with the new texts, as far as it has the recorded texts at the recorded places."""
     messages = list(request.messages)
     for turn_input, text in edits:
         if turn_input.message < len(messages) and (

@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from inspector.replay.token_counts import is_cut, text_of
-from inspector.replay.token_readings import Bounds
+from inspector.replay.token_counts import Bounds, is_cut, text_of
 from inspector.replay.tokens import TokenBasis, TokenMeasure, TokenStretch
 from inspector.sessions.recording import common_beginning
 from loop_core.turn.continuation import Method, Segment
@@ -50,11 +49,9 @@ class KnownOutput:
     """The worst basis of the segments' token boundaries."""
     note: str
     sure: int = 0
-    """The number of tokens at the beginning that come from the first recorded answer; the model wrote the rest after an
-    interruption."""
+    """The number of first tokens that come from the first recorded answer, before any interruption."""
     bounds: Bounds | None = None
-    """The range of characters for each number of tokens of the first recorded answer; None if only one reading is
-    possible."""
+    """The range of characters for each number of the first answer's tokens; None if there is one reading."""
 
     @property
     def text(self) -> str:
@@ -187,8 +184,7 @@ def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = Fa
 
 
 def _uncertain_range(output: KnownOutput, offset: int, tokens: int, repair: bool) -> tuple[int, int] | None:
-    """The range of characters at which a cut after this many further tokens may lie; None if there is only one
-    place."""
+    """The range of characters in which a cut after so many further tokens may lie; None if it is one place."""
     begin, before = _offsets_before(output, offset, repair)
     if before + tokens > output.sure:
         whole = sum(len(text_of(stretch.part)) for stretch in output.stretches if stretch.counted)
@@ -279,8 +275,7 @@ def _stretches_from(stretches: Sequence[TokenStretch], cut: int) -> list[TokenSt
 
 
 def _piece(part: ResponsePart | None, begin: int, end: int | None, started: bool) -> list[ResponsePart]:
-    """A part from character `begin` to `end` (None: the whole part, unchanged); nothing if no character of it is
-    included."""
+    """A part from character `begin` to `end` (None: whole and unchanged); nothing if it has no character there."""
     if part is None or not started:
         return []
     if end is None and not begin:

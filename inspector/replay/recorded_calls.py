@@ -1,8 +1,4 @@
-"""The gate for recorded calls: the engine's verdicts, corrected by what is known of the recording.
-
-A recording says which calls its agent refused, and credentials in it were masked before the gate read them. A live turn
-is gated by the engine alone, on the values that arrived.
-"""
+"""The gate's verdicts on recorded calls, corrected by what their agent refused and what was masked before."""
 
 from __future__ import annotations
 

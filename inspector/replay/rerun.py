@@ -235,10 +235,7 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
 
 
 def case_since(parent: Replay, profile: str | None, since: int) -> Case:
-    """The case read by the profile, except for the responses before a step, which stay as they were read.
-
-    A run that has its first response by then goes on with the server that gave it.
-    """
+    """The case read by the profile, but for the responses before a step; a run that has begun keeps its server."""
     case = case_as_profile(parent.case, profile)
     if since == 0 or case is parent.case:
         return case

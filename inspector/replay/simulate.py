@@ -201,11 +201,7 @@ class SimulatedTurn:
     def _encode(
         self, last: ChatResponse, parts: tuple[ResponsePart, ...], ended: bool, usage: Usage | None
     ) -> tuple[bytes, str] | None:
-        """The bytes that the provider would send, and the losses of the encoding; None if the format cannot express the
-        answer.
-
-        A cut call is tried closed by the stop reason, then left open; a format that can express neither leaves it out.
-        """
+        """The provider's bytes and their losses: a cut call closed, else open, else left out. None: not expressible."""
         stop = ended_reason(last) if ended else self._cut(last.api)
         for spelling, lost in _spellings(parts, ended):
             response = ChatResponse(
@@ -256,8 +252,7 @@ class SimulatedTurn:
 
 
 def ended_reason(last: ChatResponse) -> StopReason:
-    """The recorded stop reason of an answer that is known to its end. If a transcript shows the end without the
-    provider's word for it, the format's first word for it is used."""
+    """The recorded stop reason of a known end, or the format's first word for it where a transcript has none."""
     stop = last.stop_reason
     if not is_recorders(stop) and inference_of(stop) is None:
         return stop
@@ -285,10 +280,7 @@ def _round(turn: Turn) -> list[Segment]:
 
 
 def _prefix(text: str, offset: int, send: Send) -> str:
-    """The text that the model repeats before it continues: the requested anchor, or white space that the prefill lost.
-
-    Stripped white space is repeated only if the continuation begins with the same, which would be taken for it.
-    """
+    """What the model repeats first: the requested anchor, or white space lost by a prefill if it goes on with that."""
     if send.anchor:
         return send.anchor
     return send.stripped if send.stripped and text.startswith(send.stripped, offset) else ""

@@ -2,7 +2,7 @@
 
 The sources are tried in this order: the chunks of the stream, if it carries one token per chunk; a tokenizer, if the
 caller has one; an estimate. The first two are used only if they agree with the output tokens that the provider counted.
-Tokens beyond the chunks belong to chunks with multi-byte characters (`inspector.replay.token_readings`), to the end
+Tokens beyond the chunks belong to chunks with multi-byte characters (`inspector.replay.token_counts`), to the end
 mark, or to the frame of calls. If several readings remain, `TokenMeasure.bounds` says how far they differ. The module
 knows no wire format: chunks arrive decoded.
 
@@ -20,23 +20,26 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from inspector.replay.token_counts import MOST_UNREPORTED, ends_whole, impossible_count, most_tokens, text_of
-from inspector.replay.token_readings import (
+from inspector.replay.token_counts import (
+    MOST_UNREPORTED,
     Bounds,
     TokenCut,
     TokenLayout,
     TokenMark,
+    ends_whole,
+    impossible_count,
     layout_by_chunks,
     layout_by_count,
+    most_tokens,
     position_bounds,
+    text_of,
     tokens_held_back,
 )
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
 from loop_core.wire.reads import Pieces
 
 Split = Callable[[str], Sequence[str]]
-"""A tokenizer: a function that divides a text into pieces of one token each. A token that ends inside a character gives
-an empty piece."""
+"""Divides a text into pieces of one token each; a token that ends inside a character gives an empty piece."""
 
 
 class TokenBasis(StrEnum):
@@ -81,8 +84,7 @@ class TokenMeasure(NamedTuple):
     end: int = 0
     """The number of tokens of the end mark: 1 if the provider counts it, else 0."""
     bounds: Bounds | None = None
-    """The range of characters that a number of tokens under the cap may reach; None if only one reading is possible, so
-    that a cut is exact."""
+    """The range of characters that the tokens under the cap may reach; None: the cut is exact."""
 
     @property
     def tokens(self) -> int:
@@ -195,10 +197,7 @@ def _ends_of_texts(
 
 
 def agrees(pieces: int, tokens: int, calls: int, spare: int = 0) -> bool:
-    """Whether a text in this many pieces can have this many tokens, one per piece.
-
-    The end mark and the frames of calls have no piece; `spare` tokens may have been held back inside characters.
-    """
+    """Whether a text in so many pieces can have so many tokens; end mark, frames and `spare` ones have no piece."""
     # Fewer tokens than chunks never agree: then a chunk is not a token, and servers do send words or lines as one
     # chunk.
     return 0 <= tokens - pieces <= max(SLACK, pieces // SLACK_SHARE) + _frames(pieces, calls) + spare
@@ -273,10 +272,7 @@ def _stretches(
 def _place_marks(
     measure: TokenMeasure, texts: Sequence[tuple[str, str]], marks: Mapping[int, Sequence[TokenMark]]
 ) -> Iterator[TokenMark]:
-    """The marks of all texts that count under the cap, including reasoning that was counted separately.
-
-    The number of tokens of such reasoning is known; where they end in its visible text is not.
-    """
+    """The marks of all texts under the cap; of separately counted reasoning only the number of tokens is known."""
     chars = tokens = 0
     early = late = 0
     shift = -1 if len(measure.stretches) > len(texts) else 0  # thinking that was never sent stands first
@@ -302,11 +298,9 @@ FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"^(openai/)?(gpt-4o|gpt-4\.|gpt-[5-9]|chatgpt-|o[1-9](-|$)|gpt-oss)"), "o200k_base"),
     (re.compile(r"^(openai/)?gpt-(4|3\.5)(-|$)"), "cl100k_base"),
 )
-"""Pattern of a model's name and its vocabulary, from the table that OpenAI publishes with its tokenizer; the first that
-matches counts."""
+"""Pattern of a model's name -> its vocabulary, from OpenAI's table; the first that matches counts."""
 BLOCK = 50_000
-"""The number of characters that are tokenized in one call, since the tokenizer refuses texts of more than some 200,000
-tokens."""
+"""The characters that are tokenized in one call: the tokenizer refuses texts of more than some 200,000 tokens."""
 
 
 def splitter(model: str | None) -> Split | None:

@@ -42,8 +42,7 @@ class Advice(NamedTuple):
     live: bool = False
     """Whether only a new answer of the provider can show what is enough."""
     guess: Mapping[str, str] | None = None
-    """Settings for a live run, with larger values than those in force. Nothing shows that the values are large
-    enough."""
+    """Larger values to try in a live run; nothing shows that they are large enough."""
 
 
 TRIED: Mapping[Basis, str] = {
@@ -103,19 +102,16 @@ class Situation(NamedTuple):
     holds: Callable[[JudgedTurn], bool]
     guess: Callable[[JudgedTurn], str]
     tries: tuple[str, ...] = ()
-    """The names of the settings to try; `LIMIT` stands for the limit that ended the turn and those that would end it
-    next."""
+    """The settings to try; `LIMIT` stands for the limit that ended the turn and those that would end it next."""
 
 
 LIMIT = "limit"
 SLACK, SHARE = 16, 10
-"""The difference between a token count and the cap above which another cap must have cut the answer: a number of
-tokens, and a divisor of the cap."""
+"""How far a count may be from the cap that cut an answer: a number of tokens, and a divisor of the cap."""
 
 
 def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
-    """The output tokens and the cap, if they can be compared. They cannot with reasoning, which providers count in
-    blocks or separately, or with several choices, whose tokens are counted together."""
+    """The output tokens and the cap, if comparable: not with reasoning or several choices, which are counted apart."""
     response, cap = look.exchange.response, look.exchange.cap
     usage = response.usage
     # Reasoning may be counted in blocks or in a field of its own, so the sum may stop at another number than the cap.
@@ -124,17 +120,14 @@ def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
     return usage.output_tokens, cap
 
 
-def _hit_stop_string(look: JudgedTurn) -> bool:
-    return hit_stop_string(look.exchange.response)
-
-
 def _messages_spent(look: JudgedTurn) -> bool:
     return look.judgement.stop.detail == "max_messages"
 
 
 def is_cut_below_cap(look: JudgedTurn) -> bool:
     """Whether the deciding response was cut well below the request's cap, by a cap of the provider."""
-    pair = _visible_tokens(look) if look.cut and not (_hit_stop_string(look) or _messages_spent(look)) else None
+    by_tokens = look.cut and not (hit_stop_string(look.exchange.response) or _messages_spent(look))
+    pair = _visible_tokens(look) if by_tokens else None
     return pair is not None and pair[1] - pair[0] > max(SLACK, pair[1] // SHARE)
 
 
@@ -197,7 +190,7 @@ SITUATIONS: tuple[Situation, ...] = (
     # A higher limit would only allow more repetitions of the same call, so nothing is tried.
     Situation("the same again", lambda look: _limit(look) == "max_identical_calls" and look.cut_call is None,
               _says("change the prompt or the tool's answer: the model keeps making the same call")),
-    Situation("a stop string", lambda look: look.cut and _hit_stop_string(look), _says(
+    Situation("a stop string", lambda look: look.cut and hit_stop_string(look.exchange.response), _says(
         "leave out the stop string, or choose one that no call can hold: it ended the answer")),
     Situation("messages", lambda look: look.cut and _messages_spent(look), _says(
         "raise the number of messages that the response may have: no token limit cut it")),
@@ -255,8 +248,7 @@ RAISED: Mapping[str, int] = {
     "max_thinking_only": 10,
     "max_tool_steps": 1_000,
 }
-"""Name of a limit that advice may raise -> the highest value. The table has no limit on repetition or standstill, since
-a higher value would only prolong them."""
+"""Limit that advice may raise -> the highest value; more repetition or standstill would only prolong a turn."""
 
 
 def situation(look: JudgedTurn) -> Situation:

@@ -1,8 +1,4 @@
-"""The recorded outcomes of tool calls: which calls ran on cut arguments, and what the agent sent back.
-
-An agent may have completed the arguments before it ran a call; then only its next request shows those arguments,
-because no provider sent them.
-"""
+"""The recorded outcomes of tool calls: which ran on cut arguments, and what the agent sent back, perhaps completed."""
 
 from __future__ import annotations
 
@@ -33,15 +29,13 @@ class CutRun(StrEnum):
     """The call's arguments are whole, and it did not run from a cut answer."""
     RAN = "ran"
     RAN_OBJECT = "ran object"
-    """The call ran, and only the stop reason shows that it was cut, because its arguments are sent as a whole
-    object."""
+    """The call ran, and only the stop reason shows the cut: its arguments are sent as a whole object."""
     RAN_WHOLE = "ran whole"
     """The call ran on whole arguments, although its answer was cut."""
     RAN_BROKEN = "ran broken"
     """The call ran on arguments that are not whole, and nothing shows a cut."""
     FAILED = "failed"
-    """The call was cut, and the agent answered it with an error. It may have run, since a tool that ran may give an
-    error."""
+    """The agent answered the cut call with an error; it may have run, since a tool that ran may give one."""
     UNSEEN = "unseen"
     """The call was cut, and the recording ends after it."""
     UNTOLD = "untold"

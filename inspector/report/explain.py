@@ -1,8 +1,4 @@
-"""The text of `inspector explain`: a session as linear text that can be read aloud.
-
-It has no colours, boxes or cursor movements, for screen readers and pipes; control characters of the transcript are
-shown as text.
-"""
+"""The text of `inspector explain`, to be read aloud or piped: without colours, boxes or cursor movements."""
 
 from __future__ import annotations
 
@@ -14,6 +10,7 @@ from typing import NamedTuple
 from inspector.config.settings import command, settings_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
+from inspector.report.lines.glyphs import copies_left_out, simulated_beside
 from inspector.report.lines.spans import count_of, inert, one_line, plain
 from inspector.report.lines.steps import end_words
 from inspector.report.row_counts import count_rows
@@ -74,8 +71,8 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
     listed = [rows[at] for at in table.sorted_rows(rows, verdict)]
     visible_rows = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
     counts = count_rows(rows)
-    turns_in_sessions = f"{counts.simulated_words} in {count_of(counts.sessions, 'session')}{counts.copied_words}"
-    yield f"{count_of(counts.turns, 'turn')}{turns_in_sessions}{counts.unread_words}"
+    every_turn = f"{count_of(counts.turns, 'turn')}{simulated_beside(counts.simulated)}"
+    yield f"{every_turn} in {count_of(counts.sessions, 'session')}{copies_left_out(counts.copied)}{counts.unread_words}"
     if visible_rows:
         every = (verdict, table.FILE, *others)
         laid = table.layout(every, WIDE, table.widest_cells(every, visible_rows))

@@ -103,8 +103,7 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
 
 
 def _copy_texts(text: str | None) -> str | None:
-    """A copy of a text for the encoder, which stores the UTF-8 form in the text object. Without the copy a written
-    session would be in memory twice."""
+    """A copy of a text for the encoder, which would store the UTF-8 form inside the session's own text."""
     return text if text is None or text.isascii() else text[:1] + text[1:]
 
 
@@ -238,8 +237,7 @@ _END = "\n ]"
 AT_ONCE = 16
 """The number of items of a long list that are made and written at once."""
 MANY = 500
-"""The number of items below which the standard library writes the document: importing pydantic_core takes 19 ms and
-saves 0.04 ms per item."""
+"""The items below which the standard library writes: pydantic_core's import takes 19 ms, saves 0.04 ms an item."""
 
 
 def _indented_slowly(value: Any, level: int) -> str:

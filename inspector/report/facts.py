@@ -89,8 +89,7 @@ class ResponseFacts:
 
     @property
     def simulated(self) -> bool:
-        """Whether no provider sent the response: it is recorded output that was cut again, or comes from a table of
-        dialects or a stand-in."""
+        """Whether no provider sent it: a recorded answer cut again, or one of a dialect or a stand-in."""
         return self.recut is not None or self.exchange.simulated
 
     @property

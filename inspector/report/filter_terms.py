@@ -1,8 +1,4 @@
-"""The terms of a filter: words, flags, numbers and regular expressions, one row each.
-
-A row tests either the step itself or the current response at that step. A test of a response runs once per response,
-not once per step. `inspector.report.filter_words` has the words that are no names of terms.
-"""
+"""The terms of a filter, one row each: words, flags, numbers, expressions. Those of a response run once for it."""
 
 from __future__ import annotations
 

@@ -38,15 +38,13 @@ def closed_values() -> Iterator[tuple[str, str]]:
 
 
 NEAR = 0.75
-"""The similarity to a term (`difflib`) from which a word counts as misspelt: `helt` counts as `held`, but `readme` not
-as `ready`."""
+"""The similarity (`difflib`) from which a word counts as a misspelt term: `helt` as `held`, not `readme` as `ready`."""
 SHORTEST = 3
 """The least length of a word that counts as misspelt; `pi`, the name of an agent, is near to `api`."""
 
 
 def term_of(name: str) -> str:
-    """The term for a word that rows print, such as `verdict:TRUNCATED` for `truncated`; empty if there is none, as for
-    a single word of a longer verdict, which is searched in the text."""
+    """The term for a word that rows print, such as `verdict:TRUNCATED` for `truncated`; empty if there is none."""
     word = name.lower()
     term = _terms_by_word().get(word, "")
     whole = any(word in (row.word.lower(), identifier(row.word)) for row in ROWS)
@@ -89,8 +87,7 @@ def nearest_term(name: str, least: float = NEAR) -> str:
 
 
 def term_message(name: str, typed: str, offer: str = "") -> str:
-    """The message about a term that does not exist. What to type instead stands first, since a narrow screen cuts the
-    end of a message."""
+    """The message about an unknown term, led by what to type instead: narrow screens cut the end."""
     near = COLUMNS.get(name, offer) or nearest_term(name, 0.6)
     if near:
         return f'did you mean {near}? unknown term {name!r}; in "quotes" it is searched as text'
@@ -98,8 +95,7 @@ def term_message(name: str, typed: str, offer: str = "") -> str:
 
 
 def value_message(name: str, value: str, values: Mapping[str, str]) -> str:
-    """The message about a value that a term never has. What to type instead stands first: the nearest of its values,
-    or all of them if they are few."""
+    """The message about a value that a term never has, led by what to type instead: the nearest, or all if few."""
     folded = value.casefold()
     near = get_close_matches(folded, values, 1, 0.5) or [each for each in values if folded in each]
     few = f"expected one of {', '.join(values.values())}" if len(values) <= FEW else f"{name}:* finds any"

@@ -3,8 +3,6 @@
 Two terms side by side must both hold, as with `&`; `|` means either, `!` negates, brackets group. The shape is that of
 mitmproxy's filters (https://docs.mitmproxy.org/stable/concepts/filters/). A word that is not a term, nor nearly one, is
 searched in the text; so is anything in double quotes. An error names its column, counted from 1.
-
-The last part applies a filter to a session.
 """
 
 from __future__ import annotations
@@ -78,8 +76,7 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
 WILDCARDS = "*?["
 """The characters by which a value matches more than itself (`fnmatch`)."""
 DEEPEST = 100
-"""The largest number of brackets and negations. Each of them nests three calls while parsing and one or two in each
-test, and Python allows 1,000 nested calls by default."""
+"""The most brackets and negations: each nests three calls while parsing, of 1,000 that Python allows."""
 MOST_TERMS = 1_000
 """The largest number of terms. A word that is not a term takes half a millisecond, since it may be a misspelt one."""
 _TOKEN = re.compile(r"""
@@ -374,10 +371,7 @@ def responses(expression: Filter, view: View) -> list[int]:
 def hit_after(
     expression: Filter, view: View, step: int, direction: int, marks: frozenset[int]
 ) -> int | None:
-    """The next step at which a breakpoint stops, in direction 1 or -1; None if there is none.
-
-    A condition that stays true stops once for each response or turn, not at every step.
-    """
+    """The next step, by 1 or -1, at which a breakpoint stops: once for each response or turn of a lasting condition."""
     ahead = range(step + 1, len(view.steps)) if direction > 0 else range(step - 1, -1, -1)
     return next((index for index in ahead if _begins(expression, view, index, marks)), None)
 

@@ -1,8 +1,4 @@
-"""Compares the recorded agent with the engine's machine: every difference is a finding.
-
-It uses only recorded facts (which request followed, which results it carried) and verdicts. If the recording ends, the
-finding says so.
-"""
+"""Compares the recorded agent with our machine, by recorded facts alone: every difference is a finding."""
 
 from __future__ import annotations
 
@@ -208,8 +204,7 @@ def ran_calls(notes: Iterable[ReportedFinding], response: int) -> list[Verdict]:
 
 
 def shows_cut(judgement: Judgement, verdict: Verdict) -> bool:
-    """Whether its own arguments, or the reason of its response, show that a held call was cut; an interrupted stream
-    shows it only if the call itself had not ended."""
+    """Whether a held call's arguments or its response's reason show a cut; an interruption only if it had not ended."""
     shape, word = parse(verdict.call.arguments).shape, judgement.stop.normalized
     # vLLM may report `tool_calls` for a call that the cap has cut (vllm-project/vllm#53269), so the count against the
     # cap decides whatever the word is.
@@ -251,8 +246,7 @@ def _continues(case: Case, index: int, child: Link) -> bool:
 
 
 _SEARCHED_CHARACTERS = 240
-"""The number of characters at the beginning of a result in which a refusal must occur. Later text may come from a file
-that a tool has read."""
+"""The first characters of a result in which a refusal must occur; later text may come from a file."""
 _OF_THE_CALL = r"(?i)\b(?:calls?|arguments?|payload|json|not (?:been )?(?:executed|run))\b"  # compiled when it is used
 
 
@@ -288,8 +282,7 @@ _ASKS_FOR_REST = (
     r"(?i)\b(?:continue|go on|go ahead|keep going|carry on|resume|proceed|finish|retry|again|repeat|resend|redo|"
     r"start over|cut off|cut short|truncated|incomplete|unfinished|the rest|left off|you stopped|smaller|shorter)\b"
 )
-"""Matches words that may ask for the rest of a cut answer. If one occurs, no finding says that the agent lost the
-rest."""
+"""Matches words that may ask for the rest of a cut answer; then no finding says that the agent lost it."""
 
 
 def _asks_again(case: Case, child: Link) -> bool:

@@ -1,7 +1,4 @@
-"""The input of a verdict: one turn with its responses, recorded or simulated.
-
-The first part builds an exchange for a simulated answer.
-"""
+"""The input of a verdict: one turn with its responses, recorded or simulated."""
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections.abc import Iterator, Mapping, Sequence
@@ -200,8 +197,7 @@ class JudgedTurn(NamedTuple):
 
     @property
     def is_continuation_guessed(self) -> bool:
-        """Whether an answer of a transcript counts as the rest of a cut one only because it follows at once. What was
-        asked between them was not recorded, so a lost message of the user would look the same."""
+        """Whether an answer counts as the rest of a cut one only because a transcript has it next."""
         return any(
             answer.place is TurnPlace.CONTINUATION and answer.exchange.recorder is not None
             and answer.exchange.request is not None and not answer.exchange.request.messages

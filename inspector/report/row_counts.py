@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from inspector.report.lines.counts import copies_left_out, simulated_beside
 from inspector.report.lines.spans import count_of
 from inspector.report.turn_rows import SKIPPED, TurnRow
 from inspector.report.verdict import TurnVerdict
@@ -27,16 +26,6 @@ class RowCounts(NamedTuple):
     """The number of turns that are left out, since they are copies of turns of another file."""
     verdicts: Sequence[tuple[TurnVerdict, int]]
     """A verdict of each kind, worst first, with the number of turns that have it."""
-
-    @property
-    def simulated_words(self) -> str:
-        """The number of simulated turns beside that of recorded ones, with the sign that their rows have."""
-        return simulated_beside(self.simulated)
-
-    @property
-    def copied_words(self) -> str:
-        """The number of copies that are left out, such as ` (3 copies of turns left out)`."""
-        return copies_left_out(self.copied)
 
     @property
     def unread_words(self) -> str:
@@ -72,8 +61,7 @@ def _same_verdicts(rows: Sequence[TurnRow]) -> list[tuple[TurnVerdict, int]]:
 
 
 def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
-    """An example of each kind of verdict, worst first, with the number of turns that have it; simulated turns come
-    last."""
+    """An example of each kind of verdict with its number of turns, worst first, simulated ones last."""
     return _by_kind(_same_verdicts(list(rows)))
 
 

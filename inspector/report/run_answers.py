@@ -1,9 +1,4 @@
-"""Finds the answers of a run for every view: a recorded answer by its index; a simulated one is built from the step
-that received it.
-
-The later part says of a run what every export must say: its settings, the sources of its answers, and their files. It
-keeps a what-if, or a turn that was sent again, from being taken for what was recorded.
-"""
+"""The answers of a run, recorded or built from a simulation's steps, and what every export says of their sources."""
 
 from __future__ import annotations
 

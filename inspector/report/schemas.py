@@ -1,7 +1,4 @@
-"""The JSON Schema of `explain --json`, schema `loop-inspector/explain/2`: models that describe the document.
-
-The models only give the schema: `document` makes plain values, and a test validates every document.
-"""
+"""The JSON Schema of `explain --json`; `document` makes plain values, and a test validates every document."""
 
 from __future__ import annotations
 

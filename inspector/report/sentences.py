@@ -237,8 +237,7 @@ def seam(look: JudgedTurn) -> str:
 
 
 def break_words(look: JudgedTurn) -> str:
-    """The words for an answer that broke off: in the middle of a stream or body, or with a word that names no
-    reason."""
+    """The words for an answer that broke off, in the middle or with a word that names no reason."""
     response = look.exchange.response
     if look.exchange.recorder is not None:  # its rows are not the provider's bytes
         return f"did not finish the answer ({budget(look)})"
@@ -256,8 +255,7 @@ def _broke_off(look: JudgedTurn, response: ChatResponse) -> str:
 
 
 def router_words(look: JudgedTurn) -> str:
-    """The words of a router and of the provider behind it, if the provider's word decided; empty if there is no such
-    word."""
+    """The words of a router and of the provider behind it, if the provider's decided; else empty."""
     return next((found.message for found in look.judgement.findings if found.rule == "judge.native_word"), "")
 
 
@@ -314,8 +312,7 @@ def _failure_word(look: JudgedTurn) -> str:
 
 
 EXPLANATIONS = ("finishMessage", "blockReasonMessage")
-"""The fields in which Gemini explains a filter (https://ai.google.dev/api/generate-content); other providers use a
-refusal text."""
+"""Where Gemini explains a filter (https://ai.google.dev/api/generate-content); others use a refusal text."""
 
 
 def filter_explanation(look: JudgedTurn) -> str:

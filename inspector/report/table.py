@@ -1,8 +1,4 @@
-"""A table whose columns are declared once, for JSON, CSV and screens.
-
-A column has a key (also its heading), a plain value for JSON and CSV, and a cell for screens. The last part is the
-frame of an HTML page.
-"""
+"""A table whose columns (key, plain value, cell) are declared once, for JSON, CSV and screens; an HTML page's frame."""
 
 from __future__ import annotations
 

@@ -24,8 +24,7 @@ from loop_core.values import Usage
 from loop_core.wire import wire
 
 MOST_MS = 1e12
-"""The largest number of milliseconds that counts as a time, over thirty years. A longer time is an error of the
-recorder and counts as not recorded."""
+"""The most milliseconds that count as a time, over thirty years; more is an error of the recorder."""
 
 
 class ClockSource(StrEnum):
@@ -91,11 +90,9 @@ class TurnTimes(NamedTuple):
     clock: ClockSource
     started: str | None = None
     duration_ms: float | None = None
-    """Milliseconds from the first request to the end of the last answer; in a transcript from the first row of the
-    first answer to that of the last."""
+    """Milliseconds from the first request to the end of the last answer; in a transcript, between rows."""
     answers_ms: float | None = None
-    """The milliseconds of all answers together, without the time between them; None if they were not recorded for each
-    answer."""
+    """The milliseconds of all answers without the time between them; None unless each has one."""
 
 
 def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
@@ -172,8 +169,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Recorders write seconds, milliseconds, microseconds or nanoseconds without naming the unit. 1e11 seconds would be in
 # the year 5138, so a larger number has a smaller unit.
 UNITS = ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3), (float("inf"), 1))
-"""The upper bound of a number in each unit, and the nanoseconds in the unit: seconds, milliseconds, microseconds,
-nanoseconds."""
+"""The upper bound of a number in each unit (seconds to nanoseconds), and its nanoseconds."""
 
 
 def moment(text: str | None) -> int | None:
@@ -220,12 +216,10 @@ def _length(ms: float | None) -> float | None:
 # -- Input tokens ------------------------------------------------------------------------------------------------------
 
 BYTES_A_TOKEN = 4
-"""The approximate number of bytes per token (https://help.openai.com/en/articles/4936856). English prose has somewhat
-more, code and other scripts have fewer."""
+"""The bytes per token, roughly (https://help.openai.com/en/articles/4936856): more in English, fewer in code."""
 _WRITTEN = (rb'"(?:cache_creation_input_tokens|cache(?:Creation|Write)InputTokens)"\s*:\s*([0-9]{1,15})'
             rb'(?=\s*[,}\]])')
-"""Matches the count of tokens that were written to the cache. Inside a JSON string quotes are escaped, so text of an
-answer never matches."""
+"""Matches the count of tokens written to the cache, never in an answer's text, whose quotes are escaped."""
 
 
 class InputTokens(NamedTuple):

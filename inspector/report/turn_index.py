@@ -33,8 +33,7 @@ from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
 SCHEMA = 10
-"""The version of the tables. A database of another table version, or of another version of the program, is created
-again."""
+"""The version of the tables; a database of another one, or of another program version, is made again."""
 WAIT = 0.2
 """The number of seconds to wait for another process that writes."""
 _TABLES = """
@@ -42,8 +41,7 @@ CREATE TABLE file (path TEXT, reading TEXT, state TEXT, hash TEXT, rows TEXT, PR
 CREATE VIRTUAL TABLE words USING fts5 (path UNINDEXED, reading UNINDEXED, number UNINDEXED, text);
 """
 FileState = list[list[Any]]
-"""The name, size and time in nanoseconds of every file from which rows were read; size and time are 0 for a missing
-file."""
+"""The name, size and time in nanoseconds of every file that was read; 0 for a missing one."""
 
 
 class IndexHit(NamedTuple):

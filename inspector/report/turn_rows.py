@@ -2,8 +2,6 @@
 
 A row outlives the session that it was made from: a table of many files keeps only rows, and reads a file again when one
 of its turns is opened. A file that could not be read, or an entry that was skipped, is a row too.
-
-The later part tests rows with a filter.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -29,8 +27,7 @@ from inspector.sessions.thread import entry_word
 from loop_core.judge.gate import Admission
 
 LONG_NUMBER = 16
-"""The length of a file name from which a name of mostly hexadecimal digits counts as a number, which tells a reader
-nothing."""
+"""The length from which a file name of mostly hexadecimal digits counts as a number that tells a reader nothing."""
 NUMBER_CHARS = 8
 """The number of characters of a long number that are shown."""
 NAME_CHARS = 60
@@ -38,8 +35,7 @@ NAME_CHARS = 60
 TITLE_CHARS = 400
 """The number of characters of a turn's first message that its row stores."""
 NOT_READ, IN_PART, SKIPPED, SAME = "NOT READ", "READ IN PART", "ENTRY SKIPPED", "SAME FILE"
-"""The kinds of rows without a verdict: an unread file, a damaged file that was read in part, skipped entries, and a
-file with the very same bytes as another."""
+"""The kinds of rows without a verdict: unread, damaged and read in part, skipped, the same bytes as another."""
 
 SessionKey = tuple[tuple[str, ...], str]
 Shared = TypeVar("Shared", bound=Hashable)
@@ -53,8 +49,7 @@ class SharedValues(NamedTuple):
     answer. Empty for words that the turn's row has (`OF_ROW`)."""
     flags: frozenset[str]
     numbers: tuple[float | None, ...]
-    """The value of each row of `NUMBERS` at the answer's last step, in the order of the table, without the numbers that
-    `AnswerRecord` or `TurnRow` has."""
+    """The values of `NUMBERS` at the answer's last step, without those that `AnswerRecord` or `TurnRow` has."""
     shares: tuple[float | None, ...]
     """The value of each row of `SHARES` at the answer's last step, as a percentage of the limit."""
 
@@ -122,15 +117,13 @@ class TurnRow(NamedTuple):
     copied: int = 0
     """The number of turns of its file that are left out, since they are copies."""
     origin: str = ""
-    """The names of the files that hold these turns; without such turns, of a file that has every turn of this file too.
-    """
+    """The files that hold these turns; without any, one that has every turn of this file too."""
     depth: int = 0
     """In a list of sessions: the number of sessions above it in the chain that started it."""
 
     @property
     def session(self) -> SessionKey:
-        """The identity of the turn's session: its files, and its name if one file may hold several sessions; without a
-        name for an unread input."""
+        """The turn's session: its files, and a name where one file may hold several; without a name if unread."""
         return self.paths, self.name if self.verdict is not None and len(self.paths) == 1 else ""
 
     @property
@@ -263,8 +256,7 @@ def is_number(stem: str) -> bool:
 
 
 def short_file(path: str) -> str:
-    """A short name that identifies a file: its own, that of its folder if every session has the same file name, or
-    the time in it."""
+    """A short name that identifies a file: its own, its folder's if all have the same, or the time in it."""
     stem = os.path.basename(path).split(".")[0] or path
     if own := _OWN_LIVE.match(stem):
         return ":".join(own.groups())

@@ -1,7 +1,4 @@
-"""The table of turns: its columns, their widths, and the details of a row.
-
-The same columns give the screen's rows, the head of a report, and CSV. The end groups rows by session and counts them.
-"""
+"""The table of turns for screens, reports and CSV: columns, widths, a row's details, and rows grouped by session."""
 
 from __future__ import annotations
 
@@ -9,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inspector.report.filter_terms import noted_word
-from inspector.report.lines.advice_keys import key_first, key_line
-from inspector.report.lines.glyphs import SIMULATED
+from inspector.report.lines.glyphs import SIMULATED, key_first, key_line
 from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, width_of
 from inspector.report.lines.steps import role_of
 from inspector.report.row_counts import by_verdict
@@ -32,8 +28,7 @@ class TurnColumn(NamedTuple):
     """The least, a comfortable and the largest useful width of the column, in cells."""
     right: bool = False
     length: Callable[[TurnRow], int] | None = None
-    """The function that gives the length of a row's cell, in a column that never needs more room than its widest cell;
-    None for titles and names."""
+    """The length of a row's cell, if no wider column is ever needed; None for titles and names."""
 
 REASON = "raw → reason"
 GAP = 1
@@ -153,8 +148,7 @@ def for_sessions(every: Sequence[TurnColumn]) -> list[TurnColumn]:
 
 
 ESSENTIAL = ("verdict", "session", REASON)
-"""The columns shown at any width. A further column is shown if those before it have a comfortable width, and the ones
-of this table that follow it have room."""
+"""The columns shown at any width; others follow if those before are comfortable and these have room."""
 
 
 def widest_cells(every: Sequence[TurnColumn], rows: Sequence[TurnRow]) -> dict[str, int]:
@@ -287,8 +281,7 @@ def shared_names(rows: Iterable[TurnRow]) -> frozenset[str]:
 
 
 def with_file(row: TurnRow) -> TurnRow:
-    """A row with its session's file added to the session's name; a session that is named by its file is shown with the
-    folder."""
+    """A row with the file in its session's name; with the folder if the name is the file's."""
     if row.name == name_of(row.file):
         return row._replace(name="/".join(row.file.split("/")[-2:]))
     return row._replace(name=f"{short_file(row.file)} · {row.name}")
@@ -298,8 +291,7 @@ def with_file(row: TurnRow) -> TurnRow:
 
 
 def rows_once(rows: Iterable[TurnRow]) -> list[TurnRow]:
-    """The rows without copied turns. The other rows of a file say how many of its turns are copies; those of a file in
-    which nothing is new say that its turns count twice."""
+    """The rows without copied turns; the others of a file say how many are copies, or that all count twice."""
     every = list(rows)
     files: dict[str, list[TurnRow]] = {}
     for row in every:
@@ -374,8 +366,7 @@ def in_families(sessions: Sequence[Sequence[TurnRow]]) -> list[TurnRow]:
 
 
 def _parents(heads: Sequence[TurnRow]) -> list[int | None]:
-    """The index of the session that started each one: by its name in a file of several sessions, else by the parent id.
-    The id of a file belongs to its first session."""
+    """The index of the session that started each: by its name in a file of several, else by the parent id."""
     ids = {(heads[at].agent, heads[at].session_id): at for at in reversed(range(len(heads))) if heads[at].session_id}
     names = {head.session: at for at, head in enumerate(heads)}
     return [names.get((head.paths, head.name.rpartition(BELOW)[0]), ids.get((head.agent, head.parent_id)))

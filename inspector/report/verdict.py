@@ -1,8 +1,4 @@
-"""The verdict on a turn: a word, a sentence that explains it, and an advice.
-
-The rows of a table are tested in order, and the first that holds names the turn. Each has a word and a glyph, so that
-no meaning depends on colour.
-"""
+"""The verdict on a turn (a word and glyph, a sentence, an advice): that of the first row of a table that holds."""
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
@@ -44,11 +40,9 @@ class VerdictRow(NamedTuple):
     holds: Callable[[JudgedTurn], bool]
     say: Callable[[JudgedTurn], str]
     advise: Callable[[JudgedTurn], str | Situation] = lambda look: ""
-    """The function that gives the advice: a text, or the situation that decided the turn, for which settings may be
-    tried."""
+    """Gives the advice: a text, or the situation that decided the turn, for which settings may be tried."""
     sure: Callable[[JudgedTurn], bool] = lambda look: True
-    """Whether the end of the turn is known. A turn whose end is inferred or was not reached never counts as
-    complete."""
+    """Whether the turn's end is known; one that is inferred or not reached is never complete."""
     of_last: bool = False
     """Whether the verdict is about the last answer of the turn, and not the deciding one."""
     of_end: Callable[[JudgedTurn], bool] = lambda look: False
@@ -71,8 +65,7 @@ class TurnVerdict(NamedTuple):
     advice: Advice | None
     sure: bool = True
     answer: int | None = 0
-    """The index of the deciding answer among the turn's answers; None if the verdict is about how the engine ended the
-    turn."""
+    """The index of the deciding answer in the turn; None: the verdict is about how the engine ended it."""
     simulated: bool = False
     """Whether the turn has an answer that no provider sent. Such a turn is counted separately from recorded ones."""
 

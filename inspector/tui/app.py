@@ -1,7 +1,4 @@
-"""The app: its screens, its theme, and the keys that work on every screen.
-
-Its last part is the screen shown while a large file is read.
-"""
+"""The app: its screens, its theme, the keys that work on every screen, and the screen while a large file is read."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ from inspector.tui.session_files import (
     OpenSession,
     ReadingOptions,
     ScreenPlace,
-    keep_theme,
+    keep_state,
     last_theme,
     load,
     load_beginning,
@@ -182,7 +179,7 @@ class LoopInspector(KeysInOrderApp):
         remember(self.opened_paths)
 
     def _repaint(self, theme: Theme) -> None:
-        keep_theme(theme.name)
+        keep_state("theme", theme.name.encode())
         self.paint = Paint(self.theme_variables, self._plain)
         for screen in self.screen_stack:
             for widget in screen.query("*"):
@@ -231,8 +228,7 @@ class LoopInspector(KeysInOrderApp):
             self._open(row.paths, message.remember, place)
 
     def _open(self, paths: Sequence[str], keep: bool, place: ScreenPlace | None = None) -> None:
-        """Opens files: at `place` if given, else on the table of their turns if there are several, else on the
-        session."""
+        """Opens files at `place`, else on the table of their turns if there are several, else on the session."""
         self._begins = place
         try:
             if not heavy(paths):
@@ -376,8 +372,7 @@ class LoopInspector(KeysInOrderApp):
 
 
 def _light_terminal() -> bool:
-    """Whether the terminal reports a light background: the last number of COLORFGBG, which rxvt introduced and others
-    set, is the background's colour."""
+    """Whether the terminal's background is light, by the last number of COLORFGBG, which rxvt introduced."""
     background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     return background in ("7", "15")
 

@@ -11,8 +11,7 @@ from textual.containers import Vertical
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
-from inspector.report.lines.advice_keys import key_of
-from inspector.report.lines.glyphs import hint
+from inspector.report.lines.glyphs import hint, key_of
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, field, more, safe
 from inspector.report.lines.steps import SEVERITY, Outline
 from inspector.tui.messages import ActionWanted, TabWanted, ask_operator
@@ -35,7 +34,9 @@ class Attention(SessionPart):
     def action_attention(self) -> None:
         """Moves the cursor to the next turn that needs attention; after the last it returns to the first."""
         stage, view, rows, among = self.stage, self.stage.run.view, self.stage.rows, self.stage.rows.within
-        turns = [at for at in worst_first(view) if rows.shows_turn(view.turns[at])]
+        runs = [turn.run for turn in view.turns]
+        turns = [at for at in worst_first(view)
+                 if rows.nearest(runs[at].first, runs[at].first, runs[at].end) is not None]
         if not turns:
             stage.note = f"no turn{among} needs attention"
             return
@@ -48,8 +49,7 @@ class Attention(SessionPart):
                       else f"the only turn of this session{among} that needs attention · {word}")
 
     def open(self) -> None:
-        """Places the cursor, when a session opens, on the step that decides the verdict of its worst turn, if any needs
-        attention."""
+        """When a session opens, goes to the step that decides its worst verdict, if any needs attention."""
         view = self.stage.run.view
         found = worst_first(view)
         step = view.deciding_step(view.turns[found[0]]) if found else 0

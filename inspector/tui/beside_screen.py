@@ -35,28 +35,23 @@ class PairList(RowList):
         """Shows another pair of turns, with the cursor on their first difference."""
         self.pair = pair
         self._opened: set[int] = set()
-        self.rows: list[PairRow] = pair.rows()
-        first = next((at for at, row in enumerate(self.rows) if isinstance(row, StepPair) and not row.same), 0)
+        self.shown: list[PairRow] = pair.rows()
+        first = next((at for at, row in enumerate(self.shown) if isinstance(row, StepPair) and not row.same), 0)
         self.set_reactive(RowList.cursor, first)
-
-    @property
-    def count(self) -> int:
-        """The number of rows."""
-        return len(self.rows)
 
     def row(self, index: int) -> Line:
         """A fact, or a pair of steps."""
         width, measure = self.scrollable_content_region.width, paint_of(self.app).measure
         mark = Span("▶" if index == self.cursor else " ", Tone.HERE)
-        return (mark, *self.pair.row_line(self.rows[index], width - 1, measure))
+        return (mark, *self.pair.row_line(self.shown[index], width - 1, measure))
 
     def unfold(self) -> bool:
         """Unfolds the equal steps at the cursor; False if there are none."""
-        row = self.rows[self.cursor]
+        row = self.shown[self.cursor]
         if not isinstance(row, EqualSteps):
             return False
         self._opened.add(row.left)
-        self.rows = self.pair.rows(self._opened)
+        self.shown = self.pair.rows(self._opened)
         self.fit_rows()
         return True
 
@@ -64,7 +59,7 @@ class PairList(RowList):
         """The next row, in direction 1 or -1, whose steps differ; None if there is none."""
         ahead = range(self.cursor + 1, self.count) if by > 0 else range(self.cursor - 1, -1, -1)
         for index in ahead:
-            row = self.rows[index]
+            row = self.shown[index]
             if isinstance(row, StepPair) and not row.same:
                 return index
         return None
@@ -119,8 +114,7 @@ class SideBySide(Screen[int | None]):
         self._show()
 
     def on_resize(self) -> None:
-        """Aligns the names of the turns with their columns again; moves the sentence about the differences, if it has
-        to."""
+        """Aligns the heads with their columns again, and moves the sentence about the differences."""
         self._head()
         if self._is_tall != (self.size.height >= TALL):
             self._show_texts()
@@ -182,7 +176,7 @@ class SideBySide(Screen[int | None]):
 
     def action_go(self) -> None:
         """Returns the step of the right turn at the cursor; on folded equal steps, unfolds them."""
-        row = self._pairs.rows[self._pairs.cursor]
+        row = self._pairs.shown[self._pairs.cursor]
         if self._pairs.unfold():
             return
         if not isinstance(row, StepPair):

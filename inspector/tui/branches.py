@@ -1,8 +1,4 @@
-"""The runs of a session: makes branches from the start or from a step, switches between runs, and compares two of them.
-
-It also opens the screens that show the run under every policy, one answer from every provider, and a turn with an
-edited input.
-"""
+"""The runs of a session: makes branches, goes between runs, and opens the screens that compare or edit them."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from inspector.config.settings import TurnEdit, command
 from inspector.replay.edits import TurnInput, turn_inputs
-from inspector.report.lines.advice_keys import why_no_run
+from inspector.report.lines.glyphs import why_no_run
 from inspector.report.lines.spans import one_line
 from inspector.report.lines.steps import end_words
 from inspector.tui.delivery import copy_text
@@ -74,8 +70,7 @@ class Branches(SessionPart):
     # -- going between runs --------------------------------------------------------------------------------------
 
     def switch(self, index: int, compare: bool = False) -> None:
-        """Shows another run, optionally compared with the original; the cursor stays in its turn, and on its step if
-        the turn still has that step."""
+        """Shows another run, perhaps compared; the cursor stays on its step, else in its turn."""
         stage = self.stage
         old, run = stage.run.view, stage.runs.every[index]
         step = old.replay.place_in(run.view.replay, stage.step)
@@ -176,10 +171,7 @@ class Branches(SessionPart):
             self.branch(limits.assignments, since)
 
     def action_advice(self) -> None:
-        """Makes the run with which the advice was tested, for the turn at the cursor or else for the worst turn.
-
-        If only a live answer can show whether the advice helps, opens the form that asks for one.
-        """
+        """Makes the run that tested this turn's advice, else the worst's; opens a form if only a live answer helps."""
         view = self.stage.run.view
         if not view.steps or view.worst is None:
             return
@@ -299,8 +291,7 @@ class Comparisons(SessionPart):
                      self._policy_chosen)
 
     def _policy_chosen(self, choice: tuple[Matrix, Place]) -> None:
-        """Runs the session under the policy of a cell, and moves the cursor to the step of the cell's turn at which
-        that policy first differs from strict."""
+        """Runs the session under a cell's policy, at the step of its turn that first differs from strict."""
         self.stage.for_view = False
         from inspector.whatif import policies_lines as lines
 

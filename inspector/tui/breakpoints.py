@@ -138,10 +138,6 @@ class BreakpointList(Dialog[Sequence[Breakpoint] | None]):
             yield self._list
             yield key_note("space on/off · a type one · d remove · esc close, then c runs to the next")
 
-    def on_mount(self) -> None:
-        """Focuses the list."""
-        self._list.focus()
-
     def action_leave(self) -> None:
         """Closes the list and returns its breakpoints."""
         self.dismiss(tuple(self._list.stops))

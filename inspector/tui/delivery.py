@@ -1,8 +1,6 @@
 """Exported files: a download in a browser, else files in a folder that the operator names; nothing is overwritten.
 
 A failure is returned as a sentence for the note line, not raised.
-
-The last part copies text to the clipboard through the terminal (OSC 52).
 """
 
 from __future__ import annotations
@@ -10,11 +8,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from textual.app import App
+from textual.screen import Screen
 
 from inspector.config.files import data_folder, private_folder
 from inspector.report.lines.spans import one_line
@@ -26,9 +26,9 @@ FileMaker = Callable[[], Mapping[str, str]]
 """A function that makes files: name -> content."""
 
 
-def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], what: str, folder: str | None = None) -> None:
-    """Delivers files to the operator and reports the result through `say`; asks where to write `what` if no folder is
-    given."""
+def deliver(screen: Screen[Any], make: FileMaker, what: str, folder: str | None = None) -> None:
+    """Delivers files and reports the result in the screen's note; asks where to write `what` without a folder."""
+    app, say = screen.app, partial(setattr, screen, "note")
     # The process behind a browser tab may run on another machine, whose folders the operator cannot see.
     if app.is_web:
         say(download(app, make))
@@ -52,8 +52,7 @@ def shown_path(path: str) -> str:
 
 
 def download(app: App[Any], make: FileMaker) -> str:
-    """Offers files to the browser; several go into one archive, since a browser asks before it takes several
-    downloads."""
+    """Offers files to the browser, several as one archive: it asks before it takes several downloads."""
     try:
         files = make()
     except LoopError as why:

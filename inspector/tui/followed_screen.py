@@ -44,8 +44,7 @@ class FollowedScreen(SessionScreen):
         self._followed = view
         self._watched = files_watched(session.paths, session.original.view.inputs)
         self._states: Mapping[str, FileState] = {}
-        """The states of the files at the last reading; empty at first, since a row may have arrived between reading and
-        showing."""
+        """The files' states at the last reading; empty at first, as a row may have come before the first frame."""
         self._reading = False
         self._readings = 0
         """The number of readings that were shown."""

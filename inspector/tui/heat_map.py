@@ -1,7 +1,4 @@
-"""The heat map widget of a grid: it scrolls, has a cursor on a cell, and draws only the visible lines.
-
-It handles the cursor and its keys. `Plane` computes the positions of the cells; the marks are their contents.
-"""
+"""The heat map widget of a grid: cursor, keys and scrolling; `Plane` has the places of cells, marks their contents."""
 
 from __future__ import annotations
 
@@ -57,8 +54,7 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
     def show(
         self, axes: tuple[Axis, ...], marks: Callable[[bool], Sequence[Span]], best: Mapping[int, str]
     ) -> None:
-        """Shows other cells, or other marks in them; `marks` returns the content of each cell, in full or shortened,
-        and `best` the marks after some of them."""
+        """Shows other cells or marks; `marks` makes them in full or shortened, `best` follows some of them."""
         self._axes, self._marks_for, self._best = axes, marks, best
         self._lay()
 
@@ -149,11 +145,7 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One visible line; the first shows the column headings if those are scrolled away.
-
-        Only whole columns are drawn; headings are marked on each side where more are hidden.
-        The names of the rows stay at the left when the cells are scrolled sideways.
-        """
+        """One visible line, in whole columns; row names stay at the left, column headings at the top."""
         heat_plane, width = self._plane, self.scrollable_content_region.width
         line = int(self.scroll_offset.y) + y
         if heat_plane is None or line >= heat_plane.height:

@@ -1,7 +1,4 @@
-"""The keys of a screen, read from its bindings, so that key bar, help and command palette agree.
-
-A binding's description is shown in the bar, its tooltip in the help and in the palette.
-"""
+"""The keys of a screen, read from its bindings, so that key bar, help (by tooltip) and command palette agree."""
 
 from __future__ import annotations
 
@@ -154,8 +151,7 @@ class KeyBar(AutoHeightPanel):
         return rows
 
     def _rows_and_keys(self, width: int) -> tuple[list[Line], list[tuple[ActiveBinding, Line]]]:
-        """The rows of the note, and the keys behind the last of them: on a row of their own if not even help and
-        leaving fit there."""
+        """The rows of the note, and the keys behind the last, or below it if help and leaving need more room."""
         rows, last = self._note_rows(width), not goes_back(self.app)
         every = [
             (found, _entry(key, "quit" if last and found.binding.id == "back" else found.binding.description))

@@ -28,8 +28,7 @@ PASSES = 3
 """How often a follower passes through the queues of the widgets. A key can cause three messages, each sent by the one
 before: the key's to the app, that of an opened row to the screen, and the screen's request to the app."""
 FOLLOWER_TIMEOUT = 1.0
-"""The time in seconds after which a key counts as handled although its follower has not returned. A follower is lost if
-its widget is removed meanwhile."""
+"""Seconds after which a key counts as handled; its follower is lost if its widget is removed."""
 SEEN_ACTIONS: Mapping[str, str] = {"ask": "sends nothing", "stop": "stops nothing"}
 """The actions whose key counts only if it was struck when the screen was visible, and what an earlier key does not do:
 one confirms a question about costs, one stops work that the screen shows. The form of a live turn was visible before
@@ -41,8 +40,7 @@ LEAVE_ACTIONS = STOP_ACTIONS | {"quit", "interrupt"}
 
 
 class Follower(Message):
-    """A message that takes the same way as a key, from the widget with the focus up to the app, and so arrives after
-    it."""
+    """A message that goes a key's way, from the focused widget up to the app, and so arrives after it."""
 
     def __init__(self, passes: int) -> None:
         super().__init__()
@@ -61,8 +59,7 @@ class KeysInOrderApp(LeavingApp):
     _sent_at = 0.0
     """The time at which the follower was sent, on the monotonic clock."""
     _visible_screen: tuple[Screen[object], float] | None = None
-    """The visible screen, and the time from which it is visible, on the clock of messages; None until a screen is
-    drawn."""
+    """The visible screen and since when, on the clock of messages; None until a screen is drawn."""
 
     def on_mount(self) -> None:
         """Waits for the first screen, and for each that comes in its place."""
@@ -111,8 +108,7 @@ class KeysInOrderApp(LeavingApp):
             self.tell(f"reading {one_line(os.path.basename(paths[0]))}… keys wait for it · esc gives up")
 
     def arrive(self, paths: Sequence[str], act: Callable[[], None], keys: bool = True) -> None:
-        """Runs what follows the reading of these paths, unless the operator has left meanwhile. With `keys`, keys that
-        were pressed meanwhile go to the screen that this opens; else they are dropped."""
+        """Runs what follows a reading, unless the operator has left; with `keys`, waiting keys go to what it opens."""
         if self.opening == tuple(paths):
             self.opening = ()
             self._keys = self._keys if keys else ()
@@ -120,8 +116,7 @@ class KeysInOrderApp(LeavingApp):
             self.call_later(self._send_next)
 
     def _undone(self, event: Key) -> str:
-        """What a key does not do because its screen was not visible yet when the key was pressed; empty if it counts.
-        """
+        """What a key does not do because it came before its screen was visible; empty if it counts."""
         found = self.screen.active_bindings.get(event.key)
         unseen = self._visible_screen is not None and event.time < self._visible_screen[1]
         return SEEN_ACTIONS.get(found.binding.action, "") if found is not None and unseen else ""

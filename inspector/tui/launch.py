@@ -1,5 +1,4 @@
-"""Starts the app: reads inputs before the first frame, falls back to text in a plain terminal, and sets the exit code.
-"""
+"""Starts the app: reads inputs, falls back to text in a plain terminal, and sets the exit code."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Closing, going back and leaving the program: `q` leaves it from the first screen, `ctrl+c` when pressed twice, `esc`
-never; `ctrl+z` gives the terminal back to the shell."""
+"""Closing, going back and leaving: `q` leaves from the first screen, `ctrl+c` pressed twice, `esc` never."""
 
 from __future__ import annotations
 

@@ -138,8 +138,7 @@ def problem_of(name: str, value: str) -> str | None:
 
 
 KEYS = tuple(f"enter {does} · esc leaves · ↑ ↓ fields · ← → words" for does in ("runs", "shows costs"))
-"""The keys of the form, first for a run that this program answers, then for a run that the provider is to answer; 60
-columns have room for all of them."""
+"""The form's keys for a run that we answer, then for one that the provider does; 60 columns have room."""
 
 
 class LimitsChoice(NamedTuple):
@@ -174,8 +173,7 @@ class LimitsForm(Dialog[LimitsChoice | None]):
     def __init__(
         self, runs: Sequence[Run], current: int, step: int, since: int | None, live: Mapping[str, str] | None
     ) -> None:
-        """`live` opens the form with these settings filled in for a live answer; they are a guess, and can be
-        changed."""
+        """`live` opens the form for a live answer with these settings, which are a guess."""
         super().__init__()
         self._opens_live, self._guess = live is not None, live or {}
         self._runs, self._current, self._since = runs, current, since
@@ -185,8 +183,7 @@ class LimitsForm(Dialog[LimitsChoice | None]):
         self._step = step
         self._waiting: Timer | None = None
         self._cap = ""
-        """The max_tokens typed before the recording was chosen as the source; a recording answers only at its own
-        max_tokens."""
+        """The max_tokens typed before the recording was chosen, which answers only at its own."""
 
     def compose(self) -> ComposeResult:
         """A row for each setting, a preview, then the existing runs."""
@@ -218,11 +215,9 @@ class LimitsForm(Dialog[LimitsChoice | None]):
             yield key_note(KEYS[self._opens_live], id="form-keys")
 
     def on_mount(self) -> None:
-        """Focuses and selects the first field, or max_tokens for a live answer, and shows the preview."""
+        """Focuses the first field, or max_tokens for a live answer, and shows the preview."""
         guessed = [name if name in FIELDS else OTHER_LIMITS for name in self._guess]
-        first = self.query_one(f"#{(guessed or [INITIAL if self._opens_live else FIELDS[0]])[0]}", Input)
-        first.focus()
-        first.select_all()
+        self.query_one(f"#{(guessed or [INITIAL if self._opens_live else FIELDS[0]])[0]}", Input).focus()
         if self._opens_live:
             self._ask()
 
@@ -240,8 +235,7 @@ class LimitsForm(Dialog[LimitsChoice | None]):
             self._preview_soon()
 
     def _answer_at(self, cap: str) -> None:
-        """Keeps source and max_tokens consistent: a recording answers only at its own max_tokens, the simulation at
-        any."""
+        """Keeps source and max_tokens consistent: a recording answers only at its own, a simulation at any."""
         source = self.query_one("#source", Cycle)
         if source.value != LIVE:
             own = not cap.strip() or not is_changed(self._turn, INITIAL, cap)
@@ -352,8 +346,7 @@ class LimitsForm(Dialog[LimitsChoice | None]):
 
 
 MOST_RUNS, OTHER_ROWS = 4, 19
-"""The largest number of runs that the form lists if there is room (`R` shows all), and the rows of the form without
-them."""
+"""The most runs that the form lists (`R` shows all), and the rows of the form without them."""
 
 
 def live_refusal(run: Run, step: int, whole: bool) -> str | None:

@@ -1,13 +1,9 @@
-"""Lists with a cursor: rows, a table with the details of a row, and a short list to choose from.
-
-These classes scroll and move the cursor; subclasses define the contents of the rows.
-"""
+"""Lists that scroll and have a cursor: rows, a table with the details of a row, and a short list to choose from."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 from rich.style import Style
@@ -48,6 +44,8 @@ class RowList(ScrollView, RowsInOneStyle, can_focus=True):
         Binding("enter", "open", "Open", show=False, tooltip="Open the row", id="list.open"),
     ]
     cursor: reactive[int] = reactive(0, init=False, repaint=False)
+    shown: Sequence[object] = ()
+    """What the rows stand for, in order."""
     headings: Sequence[int] = ()
     """The rows that are headings, in order."""
 
@@ -56,7 +54,7 @@ class RowList(ScrollView, RowsInOneStyle, can_focus=True):
     @property
     def count(self) -> int:
         """The number of rows."""
-        raise NotImplementedError
+        return len(self.shown)
 
     def row(self, index: int) -> Line:
         """The content of a row."""
@@ -287,7 +285,7 @@ class TableScreen(Screen[Any]):
 
     def action_export(self) -> None:
         """Asks for a folder; in a browser the file is downloaded."""
-        deliver(self.app, self.files, partial(setattr, self, "note"), "the table")
+        deliver(self, self.files, "the table")
 
 
 # -- A short list to choose from -------------------------------------------------------------------------------------
@@ -298,18 +296,13 @@ class ChoiceList(RowList):
 
     def __init__(self, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
         super().__init__(id="words", classes="long")
-        self.rows = rows
+        self.shown: Sequence[tuple[str, str]] = rows
         self._columns = max((len(word) for word, _ in rows), default=0)
         self.set_reactive(RowList.cursor, start)
 
-    @property
-    def count(self) -> int:
-        """The number of rows."""
-        return len(self.rows)
-
     def row(self, index: int) -> Line:
         """A word and its meaning."""
-        word, about = self.rows[index]
+        word, about = self.shown[index]
         here = index == self.cursor
         return (Span("▶ " if here else "  ", Tone.HERE), Span(f"{word:<{self._columns}}  ", Tone.KEY), safe(about))
 
@@ -333,11 +326,7 @@ class Choose(Dialog[str | None]):
             yield self._words
             yield key_note("enter chooses · esc leaves")
 
-    def on_mount(self) -> None:
-        """Focuses the list."""
-        self._words.focus()
-
     def on_row_opened(self, message: RowOpened) -> None:
         """Chooses the row at the cursor."""
         message.stop()
-        self.dismiss(self._words.rows[message.row][0])
+        self.dismiss(self._words.shown[message.row][0])

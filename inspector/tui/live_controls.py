@@ -1,7 +1,4 @@
-"""The operator's controls of a live turn: its keys, and the form that decides how each call is answered.
-
-Calls that the gate holds or rejects are listed too, but no key can have them answered.
-"""
+"""The operator's controls of a live turn. No key has a call answered that the gate holds or rejects."""
 
 from __future__ import annotations
 
@@ -40,12 +37,7 @@ class CallList(RowList):
 
     def __init__(self, effect: RunTools, answers: Answers) -> None:
         super().__init__(id="calls")
-        self.effect, self.answers = effect, answers
-
-    @property
-    def count(self) -> int:
-        """The number of calls."""
-        return len(self.effect.batch)
+        self.effect, self.answers, self.shown = effect, answers, effect.batch
 
     def row(self, index: int) -> Line:
         """A call, and how it will be answered."""
@@ -155,10 +147,6 @@ class ResultEditor(Dialog[CallDecision | None]):
             yield note("is it an error?")
             yield Cycle(("no", "yes"), "yes" if self._before.is_error else "no", id="is-error")
             yield key_note("^s or F2 takes it · F3 an error or not · esc leaves")
-
-    def on_mount(self) -> None:
-        """Focuses the text."""
-        self.query_one(TextArea).focus()
 
     def action_error(self) -> None:
         """Switches between a result and an error."""

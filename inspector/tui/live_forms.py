@@ -100,8 +100,7 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
         self._stories: Mapping[str, Story] = {}
         """The scenarios by name; empty until they are read."""
         self._api = self._shown_api = ""
-        """The wire format that the operator chose, and the one that the form showed last. They differ while a scenario
-        is chosen that the operator's format cannot express."""
+        """The wire format that the operator chose, and the one shown last, which a scenario may override."""
 
     def compose(self) -> ComposeResult:
         """A row for each field."""
@@ -315,12 +314,6 @@ class BudgetForm(Dialog[str | None]):
             yield lines("a limit holds for the whole turn: one that the turn has passed already is refused",
                         "budget-note")
             yield key_note("enter takes them · esc leaves · ↑ ↓ fields")
-
-    def on_mount(self) -> None:
-        """Focuses and selects the first field."""
-        first = self.query_one(f"#{self._fields[0]}", Input)
-        first.focus()
-        first.select_all()
 
     @on(Input.Submitted)
     def action_take(self) -> None:

@@ -99,8 +99,7 @@ class AskLive(Dialog["BranchRequest | None"]):
         self._read()
 
     def action_ask(self) -> None:
-        """Confirms, unless the key repeats because it is held down, no request can be made, or the provider's key is
-        missing."""
+        """Confirms, unless the key is held down, no request can be made, or the provider's key is missing."""
         now = monotonic()
         # Also a refused press counts, so that a held key never gets through however long it is held.
         held, self._pressed = now - self._pressed < REPEAT_TIME, now

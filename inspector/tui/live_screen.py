@@ -1,7 +1,4 @@
-"""The session screen for a live turn: the steps so far, the waiting effect in full, and an answer while it streams.
-
-Once the end is accepted, the screen shows the recording and works like any session screen.
-"""
+"""The session screen of a live turn, and of its recording once its end is accepted."""
 
 from __future__ import annotations
 
@@ -52,9 +49,7 @@ UNSEEN_CUT = "⚠ it cuts this answer, and no byte shows it: no verdict can know
 
 
 def scenario_lines(turn: ScriptedTurn) -> list[Line]:
-    """The description of the scripted provider that answers a turn: the scenario, whether its stop word lies, what no
-    byte of it shows, and, dimmed, why.
-    """
+    """The scenario that answers a turn, whether its stop word lies, and, dimmed, what no byte shows."""
     server = field("server", Span(f"{BUILT_IN} {turn.plays}"),
                    *((Span(f" · {turn.stop_word}", Tone.WARN),) if turn.stop_word else ()))
     beware = (field("beware", Span(UNSEEN_CUT, Tone.WARN)), more(Span(turn.blind, Tone.DIM)))

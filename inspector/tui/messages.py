@@ -119,8 +119,7 @@ Made = TypeVar("Made")
 
 
 def run_in_thread(screen: Screen[Any], make: Callable[[], Made], show: Callable[[Made], object]) -> None:
-    """Makes a value in a thread, so that keys work meanwhile, and shows it, unless the operator has left the screen or
-    asked again by then."""
+    """Makes a value in a thread, and shows it unless the operator has left or asked again by then."""
     def show_here(made: Made) -> None:
         if screen.is_active:  # a screen below a question is current, but not active
             show(made)
@@ -145,8 +144,7 @@ class StepWanted(Message):
 
 @dataclass(eq=False, repr=False)
 class StepMoved(Message):
-    """The user wants to move by a number of steps. The message does not name the target, since keys may come faster
-    than the screen moves."""
+    """The user wants to move by a number of steps; no target, since keys may outrun the screen."""
 
     by: int
 

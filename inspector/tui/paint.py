@@ -60,7 +60,7 @@ class Paint:
     def __init__(self, variables: Mapping[str, str], plain: bool = False) -> None:
         self.plain = plain
         self.mark = "..." if plain else "…"
-        self.measure: Measure = _ascii_cells if plain else terminal_cells
+        self.measure: Measure = (lambda text: len(ascii_text(text))) if plain else terminal_cells
         background = _colour(variables, "cursor")
         # None of a terminal's sixteen colours is readable behind every text, so the row of the cursor is reversed.
         sixteen = background is None or background.is_system_defined
@@ -110,13 +110,8 @@ class RowsInOneStyle(Widget):
 
 
 def terminal_cells(text: str) -> int:
-    """The number of cells as Rich draws them; for printable ASCII without asking it, since a text may have 50,000
-    lines."""
+    """The cells as Rich draws them; of printable ASCII without asking it, since a text may have 50,000 lines."""
     return len(text) if text.isascii() and text.isprintable() else cell_len(text)
-
-
-def _ascii_cells(text: str) -> int:
-    return len(ascii_text(text))
 
 
 def _style(variables: Mapping[str, str], look: Look) -> Style:

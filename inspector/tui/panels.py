@@ -1,7 +1,4 @@
-"""Small widgets: panels of lines, the status line, the verdict, a cycle of words, notes and fields.
-
-All of them draw lines, and draw again only when a value that they show has changed.
-"""
+"""Small widgets of lines, drawn again only when what they show has changed."""
 
 from __future__ import annotations
 
@@ -103,16 +100,21 @@ class AutoHeightPanel(Panel):
         return len(self.make(width))
 
 
+class StepPanel(Panel):
+    """A panel about the step at the cursor, which the screen sets."""
+
+    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    step: reactive[int] = reactive(0, init=False, repaint=False)
+
+
 # -- The status line -------------------------------------------------------------------------------------------------
 # It is visible at every size of the terminal.
 
 
-class Status(Panel):
+class Status(StepPanel):
     """The status line of the current step."""
 
     SHOWS = ("outline", "step", "filtered", "coming", "live")
-    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
-    step: reactive[int] = reactive(0, init=False, repaint=False)
     filtered: reactive[str] = reactive("", init=False, repaint=False)
     """The current filter and the number of steps that pass it; empty without a filter."""
 
@@ -132,12 +134,10 @@ class Status(Panel):
 # The verdict of the turn, then the run, the file and the counts of all verdicts. The stylesheet fixes their height, so
 # that nothing below them moves when the text changes.
 
-class VerdictPanel(Panel):
+class VerdictPanel(StepPanel):
     """The verdict on the current turn; a click opens it in full."""
 
     SHOWS = ("live", "outline", "run")
-    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
-    step: reactive[int] = reactive(0, init=False, repaint=False)
     run: reactive[str] = reactive("original", init=False, repaint=False)
     paths: reactive[tuple[str, ...]] = reactive((), init=False, repaint=False)
     live: reactive[Line] = reactive((), init=False, repaint=False)
@@ -173,8 +173,7 @@ class VerdictPanel(Panel):
         return [*verdict_rows, *([()] * (rows - len(verdict_rows))), last]
 
     def _counts(self, view: View) -> Line:
-        """The number of turns with each verdict, counted once per run; for 33,000 turns it takes as long as ten
-        keys."""
+        """The counts of all verdicts, made once per run: for 33,000 turns they take as long as ten keys."""
         if self._counted is None or self._counted[0] is not view:
             self._counted = view, header.counts(view)
         return self._counted[1]

@@ -1,7 +1,4 @@
-"""The policy matrix screen: every turn of the run under every policy; a cell opens as a branch.
-
-The screen returns the matrix and the cell that the operator opened.
-"""
+"""The policy matrix screen: every turn of the run under every policy; a cell opens as a branch."""
 
 from __future__ import annotations
 
@@ -27,8 +24,7 @@ from inspector.whatif import policies_lines as lines
 from inspector.whatif.policies import Matrix, matrix
 
 ROOMY = 100
-"""The width in columns from which the head shows how many turns are complete. In narrower terminals the cell's text
-shows it."""
+"""The width in columns from which the head counts complete turns; below, the cell's text does."""
 
 
 @dataclass
@@ -59,7 +55,7 @@ class PolicyTable(CursorTable):
     """The turn from which the screen was opened."""
     each = False
     """Whether each turn in which all policies agree has its own line."""
-    line_turns: Sequence[range] = ()
+    shown: Sequence[range] = ()
     """The turns of each line."""
 
     def watch_matrix(self) -> None:
@@ -70,23 +66,18 @@ class PolicyTable(CursorTable):
     def fold(self, each: bool, turn: int) -> None:
         """Folds or unfolds turns in which all policies agree; moves the cursor to a turn."""
         if self.matrix is not None:
-            self.each, self.line_turns = each, lines.fold_turns(self.matrix, each)
+            self.each, self.shown = each, lines.fold_turns(self.matrix, each)
             self.cursor = self.line_of(turn)
             self.fit_rows()
 
     def line_of(self, turn: int) -> int:
         """The line of a turn."""
-        return next((at for at, turns in enumerate(self.line_turns) if turn in turns), 0)
-
-    @property
-    def count(self) -> int:
-        """The number of lines: one per turn, or per group of turns in which all policies agree."""
-        return len(self.line_turns)
+        return next((at for at, turns in enumerate(self.shown) if turn in turns), 0)
 
     @property
     def turns(self) -> range:
         """The turns at the cursor."""
-        return self.line_turns[self.cursor] if self.cursor < len(self.line_turns) else range(1)
+        return self.shown[self.cursor] if self.cursor < len(self.shown) else range(1)
 
     @property
     def here(self) -> lines.Place:
@@ -101,7 +92,7 @@ class PolicyTable(CursorTable):
         """A turn under every policy, or a group of turns."""
         if self.matrix is None:
             return ()
-        turns = self.line_turns[index]
+        turns = self.shown[index]
         if len(turns) > 1:
             return mark_matches(lines.fold_line(self.matrix, turns, here=index == self.cursor), self.needle)
         return mark_matches(lines.row(self.matrix, turns[0], self.here, self.layout_of(self.matrix)), self.needle)
@@ -110,7 +101,7 @@ class PolicyTable(CursorTable):
         """Moves the cursor to a cell, if there is one."""
         if place is None:
             return False
-        if len(self.line_turns[self.line_of(place[0])]) > 1:
+        if len(self.shown[self.line_of(place[0])]) > 1:
             self.fold(True, place[0])
         self.cursor, self.policy = self.line_of(place[0]), place[1]
         return True

@@ -1,7 +1,4 @@
-"""Prompts for one line at the foot of the screen: a search, a folder, a command.
-
-The prompts for a filter and for a grid's axes check the line while it is typed.
-"""
+"""Prompts for one line at the foot of the screen; a filter and a grid's axes are checked while they are typed."""
 
 from __future__ import annotations
 

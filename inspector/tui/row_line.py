@@ -1,5 +1,4 @@
-"""The line that a colon opens in the table of turns. It takes a row's number, a turn of the session at the cursor, or a
-file."""
+"""The line that a colon opens in the table of turns: a row's number, a turn of the session, or a file."""
 
 from __future__ import annotations
 

@@ -26,22 +26,17 @@ class RunRows(RowList):
         """`turn` is the index of the turn whose end is shown for each run."""
         super().__init__(id="nodes", classes="long")
         self.runs, self.turn = runs, turn
-        self.laid: list[tuple[Node, tuple[bool, ...]]] = []
+        self.shown: list[tuple[Node, tuple[bool, ...]]] = []
         self.lay()
-        self.set_reactive(RowList.cursor, next(i for i, (each, _) in enumerate(self.laid) if each is runs.node))
+        self.set_reactive(RowList.cursor, next(i for i, (each, _) in enumerate(self.shown) if each is runs.node))
 
     def lay(self) -> None:
         """Loads the tree."""
-        self.laid = list(self.runs.tree.rows())
-
-    @property
-    def count(self) -> int:
-        """The number of runs."""
-        return len(self.laid)
+        self.shown = list(self.runs.tree.rows())
 
     def row(self, index: int) -> Line:
         """A run: whether it is saved, and how the turn ends in it."""
-        node, follows = self.laid[index]
+        node, follows = self.shown[index]
         branches, lost = tree_prefix(follows), "not kept  " if self.runs.why_unsaved(node) else ""
         # 1: the scrollbar. Before the first layout the list has no width.
         room = self.size.width - len(branches) - len(lost) - 1 if self.size.width else None
@@ -72,19 +67,15 @@ class RunTree(Dialog[tuple[str, int] | None]):
             yield self._list
             yield key_note("enter goes there · d beside this run · x removes it · esc leaves")
 
-    def on_mount(self) -> None:
-        """Focuses the list."""
-        self._list.focus()
-
     def list_again(self) -> None:
         """Lists the runs of another tree, such as that of the saved runs, which is read after the first frame."""
-        here = self._list.laid[self._list.cursor][0].key
+        here = self._list.shown[self._list.cursor][0].key
         self._list.lay()
-        self._list.cursor = next((at for at, (node, _) in enumerate(self._list.laid) if node.key == here), 0)
+        self._list.cursor = next((at for at, (node, _) in enumerate(self._list.shown) if node.key == here), 0)
         self._list.fit_rows()
 
     def _chosen_index(self) -> int:
-        node = self._list.laid[self._list.cursor][0]
+        node = self._list.shown[self._list.cursor][0]
         return self._list.runs.tree.every.index(node)
 
     def on_row_opened(self, message: RowOpened) -> None:
@@ -97,7 +88,7 @@ class RunTree(Dialog[tuple[str, int] | None]):
         if self._list.count == 1:
             self.query(Note).last().line = (Span("there is only the original run; e makes another", Tone.WARN),)
             return
-        node = self._list.laid[self._list.cursor][0]
+        node = self._list.shown[self._list.cursor][0]
         if node is self._list.runs.node and node.parent is None:  # a branch is compared with the run it was made from
             self.query(Note).last().line = (Span("choose another run: d shows it beside the original", Tone.WARN),)
             return

@@ -2,8 +2,6 @@
 
 The list of recent files is written only when files were opened by path; a folder that cannot be written is not an
 error.
-
-The last part stores the place in the app, so that a later process can begin there.
 """
 
 from __future__ import annotations
@@ -130,11 +128,9 @@ def load_followed(paths: Sequence[str], view: FollowedView) -> OpenSession:
 
 
 BEGINNING = 3 << 17
-"""The largest number of bytes of a large file that are read before the first frame, if they hold `FEW` turns. They are
-read in 12 ms."""
+"""The most bytes of a large file read before the first frame if they hold `FEW` turns: 12 ms."""
 FURTHEST, FEW = 1 << 23, 3
-"""The largest number of bytes that are read before the first frame to find so many turns: an agent may work on one for
-megabytes. They are read in 0.2 s, and a whole file of 1 GB takes half a minute."""
+"""The most bytes read before the first frame to find so many turns, as an agent may fill megabytes with one: 0.2 s."""
 LEAST, SCREENFUL = 12 << 10, 40
 """The number of bytes that are read first, and the number of turns that fill a screen. The first bytes either hold that
 many short turns, or show how many bytes hold them: of 100,000 short turns the first verdicts take 317 ms of CPU time,
@@ -237,11 +233,6 @@ def last_theme() -> str | None:
         return state_path("theme").read_text(encoding="utf-8").strip() or None
     except (OSError, ValueError):
         return None
-
-
-def keep_theme(name: str) -> None:
-    """Saves the chosen theme, if the file can be written."""
-    keep_state("theme", name.encode())
 
 
 def keep_state(name: str, data: bytes) -> None:

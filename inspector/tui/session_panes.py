@@ -109,9 +109,7 @@ class Panes(SessionPart):
         self.stage.set_class(listing, "-listing")
 
     def fit(self, narrow: bool, roomy: bool) -> None:
-        """Shows one pane or several by the room, and focuses a visible one; the machine shrinks to one row if the text
-        needs room.
-        """
+        """Shows one pane or several, focuses a visible one, and folds the machine if the text needs room."""
         self.stage.narrow, self._roomy = narrow, roomy
         self._fold()
         self.mark_tab()
@@ -322,8 +320,7 @@ class Tracing(SessionPart):
             act(found)
 
     def _look(self, provenance: Provenance, choice: FactChoice | None) -> None:
-        """Shows the bytes of a fact, and names it in the note line: the head of the view may be scrolled out of sight.
-        """
+        """Shows the bytes of a fact, and names it in the note: the view's head may be scrolled away."""
         from inspector.report.lines.spans import text_of
         from inspector.report.lines.wire import fact_line
 

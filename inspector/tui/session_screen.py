@@ -136,7 +136,7 @@ class Exports(SessionPart):
         screen = picture(self.stage.app)
 
         ask_operator(self.stage.app, Choose("Export", rows, start), lambda form: deliver(
-            self.stage.app, lambda: self.files(form, screen), self.stage.say, f"the {form} export"))
+            self.stage, lambda: self.files(form, screen), f"the {form} export"))
 
     def _reportable(self) -> bool:
         """Whether the turn at the cursor has a provider's bytes; an agent's rows and a simulation hold none."""
@@ -151,7 +151,7 @@ class Exports(SessionPart):
 
     def action_report(self) -> None:
         """Writes a bug report into the folder for exports, or downloads it."""
-        deliver(self.stage.app, lambda: self.files("bug", ""), self.stage.say, "the bug report", export_folder())
+        deliver(self.stage, lambda: self.files("bug", ""), "the bug report", export_folder())
 
     def files(self, form: str, screen: str) -> Mapping[str, str]:
         """The files of a form: name -> content; `screen` is its picture."""

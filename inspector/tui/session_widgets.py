@@ -1,7 +1,4 @@
-"""The widgets around the text of the session screen: tabs, machine, gauges and the step list.
-
-Each of them shows the run and step that the screen sets as reactive attributes.
-"""
+"""The widgets around the text of the session screen: tabs, machine, gauges and the step list."""
 
 from __future__ import annotations
 
@@ -16,20 +13,17 @@ from inspector.report.lines.spans import EMPTY, Line, Span, Tone, spread_ends, t
 from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
 from inspector.tui.lists import RowList
 from inspector.tui.messages import ActionWanted, StepMoved, StepWanted, TabWanted
-from inspector.tui.panels import Panel
+from inspector.tui.panels import StepPanel
 from inspector.tui.tabs import TABS
 
 # -- The machine beside the text -------------------------------------------------------------------------------------
 # It shows the drawing with the path taken, the transition that led here, and the one that follows.
 
 
-class MachinePanel(Panel):
+class MachinePanel(StepPanel):
     """The machine at the current step; in a single row, the transitions into and out of its state."""
 
     SHOWS = ("outline", "step")
-
-    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
-    step: reactive[int] = reactive(0, init=False, repaint=False)
 
     def make(self, width: int) -> Sequence[Line]:
         """The drawing and the transitions."""
@@ -55,12 +49,10 @@ class MachinePanel(Panel):
 # Each gauge shows what the turn has spent of one of the four limits.
 
 
-class SpentPanel(Panel):
+class SpentPanel(StepPanel):
     """Four gauges for the current step."""
 
     SHOWS = ("outline",)
-    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
-    step: reactive[int] = reactive(0, init=False, repaint=False)
 
     def watch_step(self, old: int, new: int) -> None:
         """Redraws for another step."""
@@ -162,13 +154,11 @@ TAB_FORMS = ((" ", None), ("", None), ("", 4), ("", 3), ("", 2), ("", 0))
 """Forms of the tabs, the longest first: what follows the number, and how many letters of a title that is not open."""
 
 
-class Tabs(Panel):
+class Tabs(StepPanel):
     """One row of tabs."""
 
     SHOWS = ("outline", "tab", "steps", "live")
 
-    outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
-    step: reactive[int] = reactive(0, init=False, repaint=False)
     tab: reactive[str] = reactive("merged", init=False, repaint=False)
     steps: reactive[bool] = reactive(True, init=False, repaint=False)
     """Whether the step list is a tab, because there is no room for it beside the text."""

@@ -1,7 +1,4 @@
-"""Makes the sheet for a tab and a step with a function of `report.lines`, and caches the last sheets.
-
-The modules that make sheets are imported when a tab is first opened, since the first frame needs only one of them.
-"""
+"""Makes the sheet for a tab and a step, by modules imported when a tab first opens, and caches the last sheets."""
 
 from __future__ import annotations
 
@@ -145,8 +142,7 @@ def response_key(viewpoint: Viewpoint) -> Key:
 
 
 def current_key(viewpoint: Viewpoint) -> Key:
-    """A key for the current response within a run: its index, or the step that received it; before the first, the step.
-    """
+    """A key for the current response within a run: its index or step; before the first one, the step."""
     view = viewpoint.outline.view
     index = view.steps[viewpoint.step].response
     if index is not None:
@@ -156,8 +152,7 @@ def current_key(viewpoint: Viewpoint) -> Key:
 
 
 def _merged_key(viewpoint: Viewpoint) -> Key:
-    """The cache key of the Merged tab. The merged text is laid out once for all responses, but side by side the tab
-    opens at the current response's seam, so the key then includes the response."""
+    """The cache key of the Merged tab: one layout for all responses, but side by side it opens at one's seam."""
     return (viewpoint.form, *current_key(viewpoint)) if viewpoint.form != "merged" else ()
 
 

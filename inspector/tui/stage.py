@@ -59,8 +59,7 @@ class SessionRuns:
 
     @property
     def comparison(self) -> Branch | None:
-        """The branch that is compared with the run that it was made from: the current run, or while the original is
-        shown its latest branch; None if it has none."""
+        """The compared branch: the current run, or while the original is shown its latest branch, if any."""
         if self.current.branch is not None:
             return self.current.branch
         branches = (run.branch for run in reversed(self.every) if run.branch is not None)
@@ -85,8 +84,7 @@ class SessionRuns:
     def with_settings(
         self, settings: Settings, since: int | None, parent: Node | None = None
     ) -> tuple[int, bool]:
-        """The index of the run with exactly these settings, and whether it is new; `parent` is the current run unless
-        it is given."""
+        """The run with exactly these settings, and whether it is new; `parent`: by default the current run."""
         node, new = self.tree.add(parent or self.node, settings, since)
         if new:
             self._build_runs()
@@ -127,9 +125,7 @@ class SessionRuns:
         self.keep(lambda store: store.forget(key))
 
     def remove(self, index: int) -> tuple[int, str]:
-        """Removes a branch and its descendants; returns their number, and why the removal was not saved (empty if it
-        was). The original stays.
-        """
+        """Removes a branch and those made from it; returns how many, and why that was not saved (or "")."""
         here = self.node
         node = self.tree.every[index]
         gone, why = self.tree.remove(node), ""
@@ -224,8 +220,7 @@ class SessionStage(Screen[None]):
         self.opened, self.runs = session, SessionRuns(session)
         self.parts: tuple[SessionPart, ...] = ()
         self.for_view = False
-        """Whether the screen was opened from the table only to carry a view, so that leaving the view leads back to the
-        table."""
+        """Whether the screen was opened only to carry a view, whose end leads back to the table."""
         self.came_from: int | None = None
         """The turn at the cursor of the table of turns from which the screen was opened."""
         self.past_filter = False
@@ -263,10 +258,6 @@ class SessionStage(Screen[None]):
         if to_end:
             self.step = last
 
-    def say(self, text: str) -> None:
-        """Shows a note at the foot until the next key."""
-        self.note = text
-
     def go(self, step: int | None, otherwise: str) -> None:
         """Goes to a step, or reports why there is none."""
         if step is None:
@@ -279,8 +270,7 @@ class SessionStage(Screen[None]):
         raise NotImplementedError
 
     def adopt(self, *parts: SessionPart) -> None:
-        """Adds parts to the screen. Textual looks for the action of a key on the screen, so the parts' actions become
-        attributes of it."""
+        """Adds parts; their actions become attributes of the screen, where Textual looks for a key's action."""
         self.parts = (*parts, *self.parts)
         for part in parts:
             for binding in part.BINDINGS:

@@ -1,7 +1,4 @@
-"""The editors for a text of several rows: an input of the model, and the body of a request as JSON.
-
-An input is a message, or the result of a tool.
-"""
+"""The editors for a text of several rows: a message or tool result for the model, and a request's body as JSON."""
 
 from __future__ import annotations
 
@@ -150,10 +147,6 @@ class BodyEditor(TextEditor[str]):
             yield text_field(self._before, "body-text", show_line_numbers=True, tab_behavior="indent")
             yield lines("", "body-note")
             yield key_note("^s or F2 takes it · esc leaves")
-
-    def on_mount(self) -> None:
-        """Focuses the text."""
-        self.query_one(TextArea).focus()
 
     def action_take(self) -> None:
         """Applies the text, unless it cannot be sent."""

@@ -1,7 +1,4 @@
-"""The widget that shows a sheet, with scrolling, wrapping and search. Only visible rows are drawn, whatever its size.
-
-The widget holds the scroll position, the wrapping and the last match; the screen gives it the `Sheet`.
-"""
+"""The widget that shows a sheet, with scrolling, wrapping and search. Only visible rows are drawn."""
 
 from __future__ import annotations
 
@@ -80,10 +77,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         return found is not None
 
     def show_line(self, index: int, role: Tone = Tone.PICKED) -> None:
-        """Scrolls to a line, or to its first row with the role, unless it is visible; for a selection, to its last row.
-
-        A quarter of the view stays above it.
-        """
+        """Scrolls to a line, or its first row with the role (a selection's last row), unless it is visible."""
         if not self._ends or index >= len(self._ends):
             return
         height, pinned = self.size.height, self._pinned_rows
@@ -224,7 +218,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
 
     def on_resize(self, event: Resize) -> None:
         """Wraps to the new width; the top line stays at the top."""
-        top = self._top
+        top = self._line_at(int(self.scroll_offset.y)) if self._ends and not self._unsized else None
         if top is None:
             self._lay()
             self.show_line(self.sheet.focus)
@@ -243,10 +237,6 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
             last = self._row_of(focus) + max(self._rows_with(focus, Tone.PICKED), default=0)
             if below <= last < below + lost:
                 self.scroll_to(y=self.scroll_offset.y + last - below + 1, animate=False, force=True)
-
-    @property
-    def _top(self) -> int | None:
-        return self._line_at(int(self.scroll_offset.y)) if self._ends and not self._unsized else None
 
     def _layout(self) -> tuple[object, int]:
         return (self.wrap, self.scrollable_content_region.width)
@@ -281,8 +271,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
 
     @property
     def _pinned_rows(self) -> int:
-        """The number of rows that stay at the top while the rest is scrolled: the first lines of the sheet, if there is
-        room."""
+        """The rows that stay at the top: the first lines of the sheet, if there is room."""
         lines = self.sheet.pinned
         rows = self._row_of(lines) if lines <= len(self._ends) else 0
         return rows if rows * PINNED_SHARE <= self.size.height else 0

@@ -1,12 +1,8 @@
-"""The tuning screen: a grid of limits over the session as a heat map, and the smallest sufficient limits.
-
-The grid runs in a thread; cells that have not been run are blank. The screen returns the cell that the operator opened.
-"""
+"""The tuning screen: a grid of limits as a heat map, filled by a thread, and the smallest sufficient limits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from threading import Event
 from typing import ClassVar
 
@@ -316,10 +312,7 @@ class TuneScreen(Screen[int | None]):
             self.note = "the grid is still running; . stops it"
             return
         ask_operator(self.app, Choose("Export the grid", [(form, about) for form, (about, _) in EXPORT_FORMS.items()]),
-                     self._export_as)
-
-    def _export_as(self, form: str) -> None:
-        deliver(self.app, lambda: self.table.files(form), partial(setattr, self, "note"), f"the {form} export")
+                     lambda form: deliver(self, lambda: self.table.files(form), f"the {form} export"))
 
     # -- panes ---------------------------------------------------------------------------------------------------
 

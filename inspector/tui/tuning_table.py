@@ -278,8 +278,7 @@ class TuningTable:
             self.cell, self.exact = self._why_cell(), None
 
     def _why_cell(self) -> int:
-        """Where nothing completes, the cell with the smallest max_tokens that brings the turn's call whole. Or else the
-        conclusion is about the largest cell that was run: that cell, or for one turn the first that ends like it."""
+        """Where nothing completes: the cell that first brings the call whole, else the largest or one that ends so."""
         single = self.single_turn
         if single is None:
             return max((cell for cell, count in enumerate(self.tuning.run_counts) if count), default=0)

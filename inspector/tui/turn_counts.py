@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from textual.reactive import reactive
 
+from inspector.report.lines.glyphs import copies_left_out, simulated_beside
 from inspector.report.lines.spans import Line, Span, Tone, count_of, join_groups, safe, width_of
 from inspector.report.lines.steps import role_of
 from inspector.report.row_counts import RowCounts
@@ -45,8 +46,7 @@ def flow_groups(groups: Sequence[Line], verdicts: Sequence[Line], width: int, mo
 def count_groups(
     counts: RowCounts, progress: str | None, turns: int, listed: TurnList
 ) -> tuple[Sequence[Line], Sequence[Line]]:
-    """The progress of reading; how many turns and rows are listed, or how many of all `turns` pass the filter; how many
-    need attention. Then how many have each verdict."""
+    """The progress of reading, the counts of turns and rows or those that pass the filter; then of verdicts."""
     groups: list[Line] = [(Span(progress, Tone.HERE),)] if progress is not None else []
     if groups and not listed.count and listed.filter is None:
         return groups, ()  # nothing to count yet
@@ -65,9 +65,9 @@ def count_groups(
 
 def _sum_of_rows(counts: RowCounts, rows: int, by_file: bool) -> Line:
     """The sum of the listed rows: `217 turns in 3 sessions + 4 not read = 221 rows`."""
-    simulations = Span(counts.simulated_words, Tone.WARN)
+    simulations = Span(simulated_beside(counts.simulated), Tone.WARN)
     turns, sessions = (*_count_line(counts.turns, "turn"), simulations), _count_line(counts.sessions, "session")
-    copies = Span(counts.copied_words, Tone.DIM)
+    copies = Span(copies_left_out(counts.copied), Tone.DIM)
     line = (*((*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)), copies)
     if not counts.unread:
         return line

@@ -1,8 +1,4 @@
-"""The rows and headings of the table of turns, the details of a row, and the sessions found without a path.
-
-A row is a turn, or a session represented by its worst turn. While files are read, each file's rows go to the place
-reserved for it.
-"""
+"""The table of turns: its rows (a turn, or a session by its worst one), its heading, and the details of a row."""
 
 from __future__ import annotations
 
@@ -37,7 +33,6 @@ from inspector.tui.lists import RowList
 from inspector.tui.paint import paint_of
 from inspector.tui.panels import Panel
 from inspector.tui.session_files import OpenSession, recent_files
-from inspector.tui.turn_sorts import OTHER_FORM
 
 AGENTS = "Transcripts of your agents, newest first"
 SAMPLES = "Sample sessions"
@@ -128,8 +123,7 @@ class TurnList(RowList):
         return turn_table.widest_cells(self.columns, rows)
 
     def relist(self, growing: bool = False) -> None:
-        """Lists the rows again; the cursor stays on its row. With `growing` (while files are read) all listed rows stay
-        in place too."""
+        """Lists the rows again; the cursor stays on its row. With `growing` all listed rows stay in place too."""
         here = self.current_row
         self._shared = turn_table.shared_names(self.rows)
         self.passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]
@@ -210,11 +204,6 @@ class TurnList(RowList):
                 return (turn or same)[0]
         return next((at for at, row in enumerate(self.shown) if isinstance(row, TurnRow)), 0)
 
-    @property
-    def count(self) -> int:
-        """The number of rows and headings."""
-        return len(self.shown)
-
     def selectable(self, index: int) -> bool:
         """Whether the row is a turn; the cursor skips headings."""
         return isinstance(self.shown[index], TurnRow)
@@ -252,10 +241,7 @@ class TurnList(RowList):
         return (mark, *turn_table.cells_of(row, self.layout_now, paint_of(self.app).measure))
 
     def find(self, needle: str, by: int, again: bool) -> TurnRow | None:
-        """Goes to the next row that contains a text, wrapping around; returns its turn or None.
-
-        The row of a session matches if any of its turns contains the text.
-        """
+        """Goes to the next row with a text (of a session: in any turn), wrapping around; returns its turn or None."""
         wanted = needle.casefold()
         sessions = turn_table.by_session(self.rows) if self.by_file else {}
         for far in range(len(self.shown)):
@@ -268,6 +254,18 @@ class TurnList(RowList):
                 return found
         return None
 
+
+SORTS: Mapping[str, str] = {
+    "verdict": "worst first", "session": "by title, or file name without one; turns in order",
+    "raw → reason": "by the effective reason",
+    "turn": "by its number in the session", "turns": "the longest session first",
+    "tokens": "output of the answer that decided", "calls": "most held first",
+    "model": "by name", "age": "newest first", "agent": "by name", "took": "the time of its answers",
+    "what to change": "same advice together", "message": "by the user's message",
+}
+"""Column -> what sorting by it does."""
+OTHER_FORM: Mapping[str, str] = {"turn": "turns", "turns": "turn"}
+"""Column -> the column in its place in the other form of the table: one row a session, or one row a turn."""
 
 MARGIN = 3
 """The cells of a row beside its columns: the cursor's mark, and one at the right."""

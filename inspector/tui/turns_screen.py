@@ -16,28 +16,22 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+from textual.screen import Screen
 
 from inspector.report import turn_rows, turn_table
 from inspector.report.lines.spans import count_of, in_quotes
 from inspector.report.row_counts import count_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.tui import turns_reading
-from inspector.tui.delivery import deliver
+from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted, ask_operator
 from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.tabs import TABS
 from inspector.tui.turn_counts import TurnCounts, count_groups
-from inspector.tui.turn_list import (
-    NO_MATCH_NOTE,
-    Section,
-    TurnAbout,
-    TurnHeading,
-    TurnList,
-    rows_of_session,
-)
-from inspector.tui.turn_sorts import SORTS
+from inspector.tui.turn_list import NO_MATCH_NOTE, SORTS, Section, TurnAbout, TurnHeading, TurnList, rows_of_session
 
 LARGEST_READ = 16_000_000
 """The largest size in bytes of a file that is read to show its verdict although the operator did not name it."""
@@ -47,7 +41,7 @@ TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
 PROGRESS = 0.5  # seconds between two updates while files are read
 
 
-class TurnsScreen(turns_reading.ReadingScreen):
+class TurnsScreen(Screen[None]):
     """All inputs, one row per turn."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -90,17 +84,20 @@ class TurnsScreen(turns_reading.ReadingScreen):
     #turns-about { height: 6; padding: 0 1; border-top: hkey $border; }
     """
 
+    note: reactive[str] = reactive("", init=False, repaint=False)
+
     def __init__(
         self, sections: Sequence[Section] = (), *, session: OpenSession | None = None, named: bool = True,
         begun: bool = False,
     ) -> None:
         super().__init__()
         self.sections = sections
-        self.opened = session
+        self.opened = session  # loaded already, and the whole table
+        self.waiting_view = ""  # the view over all turns that opens once the files are read
         self.begun = begun  # only the beginning of a file was read; its last turn may go on, and is not listed
-        self.named = named
+        self.named = named  # by the operator: the files are read whole, and sorted worst first
         self.listed = TurnList(sections, by_file=not self.named, id="turns")
-        self.read, self.total = 0, 0
+        self.read, self.total = 0, 0  # files; the total is 0 until they are counted
         self.counts = count_rows(())
         self.reading = False
         self.parts = (self,)  # `esc` closes the filter
@@ -137,7 +134,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Starts reading."""
         self.on_resize()  # the first layout would be made and drawn again if a height changed after it: 10 ms
         self.listed.focus()
-        self.watch(self.listed, "cursor", self._follow_cursor)
+        self.watch(self.listed, "cursor", self.query_one(TurnAbout).follow)
         paths = [path for section in self.sections for path in section.paths
                  if self.named or self.listed.slots[path][0].why == PENDING]
         self.reading = self.begun if self.opened is not None else bool(paths or self._large)
@@ -147,7 +144,6 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.call_after_refresh(turns_reading.read_files, self, paths, self._large)
         self._clock = self.set_interval(PROGRESS, self._progress, pause=not self.reading)
         self._count()
-        self._follow_cursor()
 
     def on_resize(self) -> None:
         """Gives the details of a row the room that is left."""
@@ -187,7 +183,6 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self._unlisted = False
             self.listed.relist(growing=True)
             self._count()
-            self._follow_cursor()
             self._next_look = time.monotonic() + 10 * (time.monotonic() - began)
 
     def finish(self) -> None:
@@ -201,7 +196,6 @@ class TurnsScreen(turns_reading.ReadingScreen):
         else:
             self.listed.relist()
         self._count()
-        self._follow_cursor()
         if self._needle and self._match is None:
             self._find(1, again=False)
         if self._needle and self._large and not searched:
@@ -220,16 +214,13 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 self.listed.show_cursor()
                 self.listed.refresh()
 
-    def _follow_cursor(self) -> None:
-        self.query_one(TurnAbout).follow()
-
     def _count(self) -> None:
         """Counts the rows again, and shows the counts."""
         self.counts = count_rows(row for row in self.listed.rows if row.why not in (PENDING, LARGE))
         self._say_counts()
 
     def _say_counts(self) -> None:
-        """Shows the number of turns, the counts of their verdicts, and the progress of reading."""
+        """Shows the counts of turns and verdicts, the progress of reading, and the current row."""
         progress = None
         if self.begun and self.opened is not None:
             progress = turns_reading.progress_within(self.opened.paths[0])
@@ -240,6 +231,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.query_one(TurnCounts).groups = count_groups(
             counts, progress, self.counts.turns + self.counts.simulated, self.listed)
         self.query_one(TurnHeading).redraw_changes()
+        self.query_one(TurnAbout).follow()
 
     def sort_by(self, name: str) -> None:
         """Sorts by a column; by the same column again, in reverse."""
@@ -247,7 +239,6 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.listed.sort = name
         self.listed.relist()
         self._say_counts()
-        self._follow_cursor()
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
@@ -281,7 +272,6 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Switches between one row per session and one per turn."""
         self.listed.regroup()
         self._say_counts()
-        self._follow_cursor()
         self.note = "one row a session, by its worst turn" if self.listed.by_file else "one row a turn"
 
     def action_attention(self) -> None:
@@ -328,7 +318,6 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Lists the rows that match an expression; returns their number as text, or the error."""
         message = self.listed.narrow(text)
         self._say_counts()
-        self._follow_cursor()
         return message
 
     def action_search(self) -> None:
@@ -394,7 +383,15 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if text.strip():
             self.post_message(PathWanted(os.path.expanduser(text.strip()), True))
 
+    def action_over_all(self, view: str) -> None:
+        """Opens all files as one session, with a view over it."""
+        turns_reading.open_over_all(self, view)
+
+    def action_copy(self) -> None:
+        """Copies the command line that prints the same table."""
+        self.note = copy_text(self.app, turns_reading.command_of(self))
+
     def action_export(self) -> None:
         """Exports the listed rows."""
         rows = [row for row in self.listed.shown if isinstance(row, TurnRow)]
-        deliver(self.app, lambda: {"turns.csv": turn_table.table(time.time()).csv(rows)}, self.say, "turns.csv")
+        deliver(self, lambda: {"turns.csv": turn_table.table(time.time()).csv(rows)}, "turns.csv")

@@ -1,8 +1,4 @@
-"""The server: its routes, the limited number of tabs, and a start and an end without leftover threads.
-
-Every request passes the access control (`Entrance`), and every answer has the security headers of `browser`. A tab is
-one WebSocket and one process; the end of either ends the other.
-"""
+"""The server: its routes, its bounded tabs (a WebSocket and a process each, of which neither outlives the other)."""
 
 from __future__ import annotations
 
@@ -25,8 +21,7 @@ from inspector.web.tab import GRACE, SCHEMES, Tab
 MOST_BYTES = 4 << 20
 """The largest size in bytes of one frame from a page; pasted text arrives in one frame."""
 PLACE = "LOOP_INSPECTOR_PLACE"
-"""The environment variable with the place in the session at which a new process begins
-(`inspector.tui.session_files`)."""
+"""The variable with the place at which a new process begins (`inspector.tui.session_files`)."""
 HEAD_WAIT = 10.0
 """The number of seconds within which the head of a request must arrive."""
 PATIENCE = 3.0
@@ -216,8 +211,7 @@ class AppServer:
         return True
 
     def _place_left(self, name: str) -> str:
-        """The place in the session of this page's ended tab, else of the tab that ended last; empty if no tab has
-        ended."""
+        """The place of this page's ended tab, else of the tab that ended last; empty if none has."""
         left = next((each for each in self._ended_tabs if each[0] == name != ""), None)
         left = left or (self._ended_tabs[-1] if self._ended_tabs else ("", ""))
         if left in self._ended_tabs:
@@ -233,8 +227,7 @@ class AppServer:
         await self._show_until_end(tab, socket, request)
 
     async def _show_until_end(self, tab: Tab, socket: web.WebSocketResponse, request: web.Request) -> None:
-        """Shows the tab until its process ends, which closes the socket, or until the browser leaves; then the process
-        is kept for a while, in case the browser returns."""
+        """Shows the tab until its process ends or the browser leaves; then the process is kept for a while."""
         closing = asyncio.create_task(self._ends_socket(tab, request, socket))
         entrance, gone = self._entrance, False
         expiring = asyncio.create_task(self._expires(entrance, request, socket))
@@ -302,8 +295,7 @@ async def _with_headers(request: web.Request, response: web.StreamResponse) -> N
 
 
 async def _send_file(request: web.Request, tab: Tab, key: str, name: str) -> web.StreamResponse:
-    """Sends a file as a download. A file that is cut short ends the download with an error, so it does not look
-    complete."""
+    """Sends a download; a file that is cut short ends it with an error, so that it does not look complete."""
     response = web.StreamResponse(headers={
         "Content-Type": "application/octet-stream",
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",  # RFC 8187

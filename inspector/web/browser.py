@@ -66,8 +66,7 @@ def page(title: str) -> str:
 
 ONWARD = """<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">
 <title>Loop Inspector</title>"""
-"""A page that loads the address without the token. It replaces a redirect for a browser that comes from another site,
-which would send no strict cookie after a redirect."""
+"""A page that loads the address without the token: after a redirect from another site no strict cookie is sent."""
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -231,8 +230,7 @@ class BrowserClaims:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Entrance:
-    """The access control of the server: hosts, token and cookie. Cookie and token are different values, and neither can
-    be computed from the other."""
+    """The server's access control: hosts, and a token and a cookie of which neither follows from the other."""
 
     token: str
     cookie: str
@@ -254,13 +252,8 @@ class Entrance:
         return _same(claims.token, self.token)
 
     def from_elsewhere(self, claims: BrowserClaims) -> bool:
-        """Whether another site caused the request; browsers send our strict cookie only with requests from our own
-        page."""
+        """Whether another site caused the request; browsers send a strict cookie only from our own page."""
         return claims.site is not None and claims.site not in OWN_SITE
-
-
-def _own_host(entrance: Entrance, claims: BrowserClaims) -> bool:
-    return is_own_host(claims.hosts, entrance.name, entrance.exposed)
 
 
 def _own_origin(entrance: Entrance, claims: BrowserClaims) -> bool:
@@ -269,32 +262,20 @@ def _own_origin(entrance: Entrance, claims: BrowserClaims) -> bool:
     return claims.origin.lower() == f"http{'s' if entrance.encrypted else ''}://{claims.hosts[0]}".lower()
 
 
-def _own_site(entrance: Entrance, claims: BrowserClaims) -> bool:
-    return not entrance.from_elsewhere(claims) or (entrance.brings_token(claims) and not claims.websocket)
-
-
-def _token_is_right(entrance: Entrance, claims: BrowserClaims) -> bool:
-    return claims.token is None or entrance.brings_token(claims)
-
-
-def _has_key(entrance: Entrance, claims: BrowserClaims) -> bool:
-    return entrance.brings_token(claims) or _same(claims.cookie, entrance.cookie)
-
-
-def _in_time(entrance: Entrance, claims: BrowserClaims) -> bool:
-    return claims.now < entrance.until
-
-
 RULES: tuple[tuple[Callable[[Entrance, BrowserClaims], bool], EntryRefusal], ...] = (
-    (_own_host, EntryRefusal(*UNKNOWN_HOST)),
+    (lambda entrance, claims: is_own_host(claims.hosts, entrance.name, entrance.exposed), EntryRefusal(*UNKNOWN_HOST)),
     (_own_origin, EntryRefusal(403, "only the page of this server may ask that")),
-    (_own_site, EntryRefusal(403, "another site led here; open the address that the server printed")),
-    (_token_is_right, EntryRefusal(403, "the token is wrong; open the address that the server printed last")),
-    (_has_key, EntryRefusal(403, "the token is missing; open the address that the server printed")),
-    (_in_time, EntryRefusal(403, "the token has expired; SIGUSR1 makes the server print an address with a new one")),
+    (lambda entrance, claims:
+        not entrance.from_elsewhere(claims) or (entrance.brings_token(claims) and not claims.websocket),
+     EntryRefusal(403, "another site led here; open the address that the server printed")),
+    (lambda entrance, claims: claims.token is None or entrance.brings_token(claims),
+     EntryRefusal(403, "the token is wrong; open the address that the server printed last")),
+    (lambda entrance, claims: entrance.brings_token(claims) or _same(claims.cookie, entrance.cookie),
+     EntryRefusal(403, "the token is missing; open the address that the server printed")),
+    (lambda entrance, claims: claims.now < entrance.until,
+     EntryRefusal(403, "the token has expired; SIGUSR1 makes the server print an address with a new one")),
 )
-"""The conditions that a request must meet, in the order in which they are tested, each with the refusal if it is not
-met."""
+"""The conditions of a request, in the order in which they are tested, each with its refusal."""
 
 
 def _same(value: str | None, expected: str) -> bool:

@@ -23,8 +23,7 @@ from textual_serve.download_manager import DownloadManager
 GRACE = 3.0
 """The number of seconds that a process gets to exit by itself, before it gets SIGTERM, then SIGKILL."""
 MOST_TEXT = 4_000
-"""The largest size in bytes of a process's last output on standard error, which tells why the process ended, and of the
-stored place in the session."""
+"""The most bytes of a process's last output on standard error, and of the stored place in the session."""
 
 _START = "import os, sys; sys.path[:] = sys.argv.pop(1).split(os.pathsep); from inspector.cli import run; run()"
 # The child process has the module path of the server, without the working directory.
@@ -83,8 +82,7 @@ class Tab(AppService):
         self.files = TabFiles()
         self.over = asyncio.Event()
         self.name = name
-        """The name of the page that shows the tab, by which a reloaded page gets the same tab; empty if the page sent
-        none."""
+        """The name of the page that shows the tab, by which a reloaded page finds it; empty if it sent none."""
         self.place = ""
         """The user's place in the session when the page last lost the keyboard, as JSON; empty if none was reported."""
         self._modes: dict[bytes, bytes] = {}
@@ -124,8 +122,7 @@ class Tab(AppService):
             await self._write_out(self._writers, self._writers[1](text))
 
     async def _write_out(self, writers: tuple[WriteBytes, WriteText], writing: Awaitable[None]) -> None:
-        """Writes to the browser. A browser that has left does not end the process; only `over` says that it has
-        ended."""
+        """Writes to the browser, whose leaving does not end the process; only `over` says that it has ended."""
         try:
             await writing
         except (ConnectionError, asyncio.CancelledError):
@@ -158,8 +155,7 @@ class Tab(AppService):
         }
 
     async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
-        """Starts the process without a shell, in a session of its own, so Ctrl-C reaches only the server, which ends
-        its tabs."""
+        """Starts the process without a shell, in its own session: Ctrl-C reaches only the server."""
         process = self._process = await asyncio.create_subprocess_exec(
             *self._argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=self._build_environment(width, height),
             start_new_session=True,
@@ -224,8 +220,7 @@ class Tab(AppService):
 
 
 async def _wait_for_end(process: Process, error_reader: asyncio.Task[None] | None) -> None:
-    """Waits for the end of the process and of all processes that hold its output. The output is read meanwhile, because
-    a full pipe would keep them from ending."""
+    """Waits for all processes that hold the output, which is read: a full pipe would keep them from ending."""
     while process.stdout is not None and await process.stdout.read(65_536):
         pass
     await process.wait()

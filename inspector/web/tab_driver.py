@@ -1,8 +1,4 @@
-"""Textual's driver in the process of a browser tab: it ends with its server, writes whole packets, and tracks the
-page's focus.
-
-The server names it in TEXTUAL_DRIVER; nothing else loads it.
-"""
+"""Textual's driver in a tab's process: it ends with its server, writes whole packets, and tracks the page's focus."""
 
 from __future__ import annotations
 

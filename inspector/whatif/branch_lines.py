@@ -1,8 +1,4 @@
-"""Lines that compare a branch with the run that it was made from: the ends, the first different step, the differences
-of their texts.
-
-Both sides are one turn: the one at the cursor if the settings change it, else the worst of those that they change.
-"""
+"""Lines that compare one turn of a branch (at the cursor, else the worst that differs) with the original's."""
 
 from __future__ import annotations
 
@@ -66,10 +62,7 @@ def _basis(branch: Branch) -> str:
 
 
 def compared_turn(branch: Branch, step: int | None = None) -> TurnFacts | None:
-    """The turn by which two runs are compared: the one at a step if it differs, else the worst one that differs.
-
-    None if no turn differs.
-    """
+    """The turn by which two runs are compared: the one at a step if it differs, else the worst that does, if any."""
     changed = [new for old, new in zip(branch.original.turns, branch.view.turns, strict=True)
                if not old.run.same_steps(new.run) and first_difference_of(old.run, new.run) is not None]
     if step is not None and branch.view.steps:

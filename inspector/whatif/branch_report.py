@@ -1,7 +1,4 @@
-"""A branch compared with its original, and the saved branches of a session, as text and as JSON.
-
-The report shows the first difference, the end states, the spend, and a diff of the merged texts.
-"""
+"""A branch compared with its original, and the saved branches of a session, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -119,8 +116,7 @@ def stand_in_remark(branch: Branch) -> list[str]:
 
 
 def boundaries(branch: Branch) -> list[str]:
-    """How the token boundaries of the simulated answers are known: each basis, with its number of answers and a reason.
-    """
+    """How the simulated answers' token boundaries are known: each basis, how often, and why."""
     found: dict[str, list[Recut]] = {}
     for recut in _recuts(branch):
         found.setdefault(recut.basis, []).append(recut)

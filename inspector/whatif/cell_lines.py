@@ -1,5 +1,4 @@
-"""Lines about one cell of a grid: its result for all turns together, then the end of each turn; or all details of one
-turn."""
+"""Lines about one cell of a grid: for all turns with the end of each, or all details of one turn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Edited inputs of turns: how an operator names them, and how reports describe a run with edits.
-
-`TURN.INPUT=TEXT` names one: `2.3=new text`, `2.user=@prompt.txt`, `2.result=` for an empty one.
-"""
+"""Edited inputs: how an operator names them (`2.3=new text`, `2.user=@prompt.txt`), how reports describe them."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from inspector.replay.edits import TurnInput, input_of, turn_inputs
 from inspector.replay.rerun import edit_step
 from inspector.report.lines.spans import one_line
 from inspector.sessions import intake
-from inspector.sessions.recording import TurnRecord
 from inspector.whatif.tree import Branch
 from loop_core.errors import CallerError
 
@@ -50,7 +46,9 @@ def edit_of(replay: Replay, text: str) -> TurnEdit:
     try:
         turn_input = input_of(replay.case, record, wanted)
     except CallerError as why:
-        raise CallerError(f"--edit {one_line(place)}: {why}; its inputs are {inputs_line(replay, record)}") from None
+        inputs = "; ".join(f"{each.number} {each.what} “{one_line(each.text, SHOWN_CHARS)}”"
+                           for each in turn_inputs(replay.case, record))
+        raise CallerError(f"--edit {one_line(place)}: {why}; its inputs are {inputs}") from None
     return TurnEdit(int(number), turn_input.number, _text(value))
 
 
@@ -63,12 +61,6 @@ def _text(value: str) -> str:
         return intake.file_bytes(value[1:]).decode("utf-8")
     except (OSError, UnicodeDecodeError, intake.BoundError) as why:
         raise CallerError(f"{value[1:]}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
-
-
-def inputs_line(replay: Replay, record: TurnRecord) -> str:
-    """All inputs of a turn in one line."""
-    return "; ".join(f"{each.number} {each.what} “{one_line(each.text, SHOWN_CHARS)}”"
-                     for each in turn_inputs(replay.case, record))
 
 
 def edit_stretches(replay: Replay, texts: Sequence[str], from_step: int | None) -> list[tuple[int, dict[str, str]]]:

@@ -24,6 +24,7 @@ from inspector.whatif.smallest import (
     completes_in_larger,
     is_end_unknown,
     knee,
+    limits_of,
     smallest_limits,
     why_incomplete,
 )
@@ -57,8 +58,7 @@ LEAST_CAP, FEWEST, BEST_VALUE = "smallest max_tokens", "fewest output tokens", "
 """The names of the three marked cells. The last is the knee of the curve of complete turns by tokens."""
 BEST_VALUE_MEANS = "with a larger budget each further turn costs more than the average"
 ALL_COUNT_NOTE = "every turn counts: one that does not complete, with what it spends until it stops"
-"""The remark about the output tokens of all turns, if not all turns complete: a smaller max_tokens may stop a turn
-sooner."""
+"""The remark about the tokens of all turns if not all complete: a smaller max_tokens may stop a turn sooner."""
 FROM_RECORDING = "from the recording"
 
 
@@ -111,8 +111,7 @@ def turn_headline(tuning: TunedGrid, found: SmallestLimits) -> Line:
 
 
 def _whole_call(tuning: TunedGrid, turn: int) -> Line:
-    """The end of a sentence about the max_tokens with which a turn that completes nowhere gets its call whole; empty if
-    there is none."""
+    """The end of a sentence about the max_tokens that only brings a turn's call whole; empty if none does."""
     whole = whole_cap(tuning, turn)
     if whole is None:
         return ()
@@ -122,8 +121,7 @@ def _whole_call(tuning: TunedGrid, turn: int) -> Line:
 
 
 def least_cap_line(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> Line:
-    """The first of the two answers (smallest max_tokens) in few words, with the separator; empty if max_tokens is not
-    varied."""
+    """The first answer (smallest max_tokens) in few words, with the separator; empty if it is not varied."""
     if cap is None:
         return ()
     spent = f"{count_of(cap.ends[0].spend.requests, 'answer')}, " if len(cap.ends) == 1 else ""
@@ -183,8 +181,7 @@ def between_note(tuning: TunedGrid, cell: int, budget: int | None) -> Line:
 
 
 def parameter_lines(tuning: TunedGrid, turn: int | None = None) -> Iterator[Line]:
-    """The parameters of the grid: the axes, the size, and how far the results can be trusted, those of `turn` if one is
-    shown alone."""
+    """The grid's axes, its size, and how far the results can be trusted, for `turn` if it is shown alone."""
     grid = tuning.grid
     for number, axis in enumerate(grid.axes):
         values = [axis.value_text(value) for value in axis.values]
@@ -208,8 +205,7 @@ def parameter_lines(tuning: TunedGrid, turn: int | None = None) -> Iterator[Line
 
 
 def fidelity_counts(tuning: TunedGrid, turn: int | None = None) -> tuple[int, int, int]:
-    """The cells in which all turns, or one, were run; of these, those that rest on simulated answers, and those where
-    the recording ends first."""
+    """How many cells were run for all turns or one, how many were simulated, and where the recording ends first."""
     sums: Iterable[Iterable[bool | int]] = (tuning.run_counts, tuning.simulated, tuning.unrecorded)
     if turn is not None:
         ends = [end for cell in range(tuning.grid.size) if (end := tuning.turns[turn].end(cell)) is not None]
@@ -270,8 +266,7 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
 
 
 def _cap_lines(tuning: TunedGrid, turn: int) -> Iterator[Line]:
-    """The smallest max_tokens of one turn, the effect of one token less, and the smallest that rests on recorded
-    answers."""
+    """One turn's smallest max_tokens, the effect of one token less, and the smallest by recorded answers."""
     cap = smallest_cap(tuning, turn)
     if cap is None:
         return
@@ -316,7 +311,7 @@ def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     if lower:
         least = " or ".join(f"{axis.short}={axis.value_text(value)}" for axis, value in lower)
         yield (Span("completes also, for no fewer output tokens, with: ", Tone.DIM), Span(least))
-    exact = [f"{SHORT_NAMES.get(name, name)} {least:,}" for name, least in limits.limits.items() if name != INITIAL]
+    exact = [f"{SHORT_NAMES.get(name, name)} {least:,}" for name, least in limits_of(None, limits.at_edge).items()]
     if exact:
         yield (Span("to the unit: ", Tone.DIM), Span(", ".join(exact)))
     if limits.edge is not None:
@@ -324,8 +319,7 @@ def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
 
 
 def grain_line(edge: Edge, with_name: bool = False) -> Line:
-    """How precisely the smallest max_tokens is known, and the effect of one token less on the first turn that it harms,
-    `with_name` if there are others."""
+    """How precisely the smallest max_tokens is known, and whom one token less harms first."""
     below = ""
     for place in edge.worse[:1]:
         who = f"turn {edge.turns[place] + 1}" if with_name else "it"

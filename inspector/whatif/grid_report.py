@@ -84,11 +84,9 @@ class TurnInCell(NamedTuple):
     smallest: int | None
     """The smallest max_tokens that completes the turn, in the row of the cell that stands for it; else None."""
     fewest: Edge | None
-    """The max_tokens with which the turn completes for the fewest output tokens, in the row of the cell that stands for
-    it; else None."""
+    """The max_tokens of the turn's fewest output tokens, in the row of the cell for it; else None."""
     enough: Edge | None
-    """The max_tokens with which all turns together need the fewest output tokens, in the rows of the cell that stands
-    for it; else None."""
+    """The max_tokens of all turns' fewest output tokens, in the rows of the cell for it; else None."""
 
 
 def rows_of(tuning: TunedGrid) -> Iterator[TurnInCell]:

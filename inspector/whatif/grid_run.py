@@ -1,7 +1,4 @@
-"""Runs a grid: every turn in every cell, on all cores, with progress; a cancelled run keeps its results.
-
-The first part shares work among forked processes.
-"""
+"""Runs a grid: every turn in every cell, on all cores, with progress; a cancelled run keeps its results."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from itertools import chain
+from math import inf
 from operator import add
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -32,24 +30,24 @@ from loop_core.turn.state import State
 POLL = 0.05
 """The number of seconds after which a request to cancel is noticed."""
 CHUNKS = 32
-"""The number of chunks into which the tasks of each process are divided. A process that has finished its own takes over
-those of another."""
+"""The chunks of each process's tasks, so that one that has finished takes over those of another."""
 
 
 def run_tasks(
-    tasks: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
+    tasks: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool], alone: float = 0.0
 ) -> Iterator[tuple[int, Any]]:
-    """Runs tasks in processes; yields each with its result as it is done, and ends early when cancelled."""
-    jobs = min(jobs, len(tasks))
-    left = set(tasks)
-    if jobs > 1 and hasattr(os, "fork"):
-        for task, result in _share_tasks(tasks, work, jobs, cancelled):
-            left.discard(task)
-            yield task, result
-    for task in tasks:
-        if cancelled():
-            return
-        if task in left:
+    """Runs tasks, after `alone` seconds in processes; yields each with its result, and ends early when cancelled."""
+    until = time.monotonic() + alone
+    left = dict.fromkeys(tasks)
+    while left and not cancelled():
+        if min(jobs, len(left)) > 1 and hasattr(os, "fork") and time.monotonic() >= until:
+            for task, result in _share_tasks(list(left), work, min(jobs, len(left)), cancelled):
+                del left[task]
+                yield task, result
+            until = inf  # what a worker left undone is done here
+        else:
+            task = next(iter(left))
+            del left[task]
             yield task, work(task)
 
 
@@ -107,8 +105,7 @@ def _run_chunk(tasks: Sequence[int]) -> Chunk:
 Progress = Callable[[int, int], None]
 """A function that is called with the number of finished parts of the work and the number of all parts."""
 ALONE = 0.1
-"""The number of seconds for which this process works alone. Most grids are done by then, and no other process is
-started."""
+"""The seconds for which this process works alone; most grids need no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +282,7 @@ def tune(
         return sweeps[turn].sweep(each[which])
 
     done = 0
-    for part, (ends, swept) in _run_parts(range(parts), work, jobs or cores(), stop):
+    for part, (ends, swept) in run_tasks(range(parts), work, jobs or cores(), stop, ALONE):
         which, turn = divmod(part, len(records))
         own = [places[turn].setdefault(end, len(places[turn])) for end in ends]
         cells = chain.from_iterable(group.cells for group in each[which])
@@ -314,22 +311,7 @@ def blank(case: Case, grid: Grid) -> TunedGrid:
 
 
 def _reorder(codes: Sequence[int]) -> tuple[list[int], array[int]]:
-    """The codes in the order of the first cells that have them, and the index of each cell's code. Processes finish in
-    any order, and this makes the report of a grid the same text each time."""
+    """The codes in the order of their first cells, and each cell's index: processes finish in any order."""
     first = [code for code in dict.fromkeys(codes) if code != UNDONE_CODE]
     place = {UNDONE_CODE: UNDONE_CODE, **{code: number for number, code in enumerate(first)}}
     return first, array("I", map(place.__getitem__, codes))
-
-
-def _run_parts(
-    parts: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
-) -> Iterator[tuple[int, Any]]:
-    """Runs tasks in this process for a moment, and shares the remaining ones among processes."""
-    until = time.monotonic() + ALONE
-    for number, part in enumerate(parts):
-        if cancelled():
-            return
-        if jobs > 1 and time.monotonic() > until:
-            yield from run_tasks(parts[number:], work, jobs, cancelled)
-            return
-        yield part, work(part)

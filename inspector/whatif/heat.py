@@ -1,8 +1,4 @@
-"""The heat map of a grid as lines: the value of each cell, for all turns together or for one.
-
-Each cell is a glyph and a word or number, so no meaning depends on colour; `~` marks simulated results. The first part
-computes the positions of cells.
-"""
+"""The heat map of a grid as lines: a glyph and a word or number in each cell; `~` marks simulated results."""
 
 from __future__ import annotations
 
@@ -193,10 +189,7 @@ class Plane:
 def plane(
     axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best: Mapping[int, str] = NO_MARKS
 ) -> Plane:
-    """The positions of cells with these marks, at most `width` columns wide; None: as wide as they are.
-
-    Every cell has room for the mark of the cursor, and each of `best` for its own.
-    """
+    """The positions of cells, at most `width` columns wide (None: as they are), with room for all their marks."""
     bare = Plane(axes, 0, 1, 1)
     rows, columns = bare.rows, bare.columns
     left = max(len(rows.short), *(len(rows.value_text(value)) for value in rows.values)) + 2 * GAP
@@ -222,8 +215,7 @@ WORDS: Mapping[str, str] = {
 
 
 WHOLE_SO_FAR: Mapping[str, str] = {"COMPLETE SO FAR": "so far", "AWAITS RESULT": "awaits"}
-"""Verdict on a turn whose last answer is whole and calls a tool, with nothing recorded after it -> the word for it in a
-cell."""
+"""Verdict on a turn whose last answer is whole, with nothing recorded after it -> its word in a cell."""
 _GLYPHS = {row.word: row.glyph for row in ROWS if row.word in WHOLE_SO_FAR}
 
 

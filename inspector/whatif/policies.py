@@ -250,8 +250,7 @@ class Cell(NamedTuple):
     step: int | None
     """The index of the first step of this policy's run that differs from the run under strict; None if none differs."""
     complete: bool
-    """Whether the turn is complete by its verdict, as the session counts it. The decision, in contrast, is only about
-    the loop."""
+    """Whether the turn is complete by its verdict; the decision is only about the loop."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -296,8 +295,7 @@ class Matrix:
         return next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0)
 
     def file_within(self, turn: int, columns: int) -> str:
-        """The name of a turn's file. If it does not fit into the columns, the common beginning of all names is left
-        out."""
+        """The name of a turn's file; without what all names begin with if it does not fit."""
         name = self.files[turn]
         return name if cells(name) <= columns or self._common < 2 else f"…{name[self._common:]}"
 

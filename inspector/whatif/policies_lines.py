@@ -1,7 +1,4 @@
-"""The policy matrix as lines: a row for every turn, a column for every policy, and the details of one cell.
-
-The last part writes it as text, 80 columns wide, as CSV and as one JSON document.
-"""
+"""The policy matrix as lines (turns by policies, one cell in detail), as text of 80 columns, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -39,8 +36,7 @@ LABEL = 6
 COLUMN = 10
 """The least width of a policy, in columns."""
 FILE, FILE_MOST = 11, 31
-"""The least and the largest width, in columns, of the name of a turn's file, which is between the turn's number and the
-policies."""
+"""The least and the largest width, in columns, of a file's name between the turn and the policies."""
 FULL_WIDTH = 25
 """The width in columns at which every decision is written in full, between its mark and a blank."""
 ROLES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARN, Severity.INFO: Tone.OK}
@@ -52,10 +48,7 @@ def short_word(cell: Cell) -> str:
 
 
 def cells_by_decision(matrix: Matrix, row: tuple[Cell, ...], *, by_step: bool) -> list[tuple[str, Cell]]:
-    """The cells of a row grouped by decision: the names of the policies, and the decision.
-
-    With `by_step`, policies that part from strict at different steps are in different groups.
-    """
+    """The cells of a row by decision, with their policies' names; `by_step`, also by where they part from strict."""
     found: dict[tuple[str, str, int | None], tuple[list[str], Cell]] = {}
     for policy, cell in zip(matrix.policies, row, strict=True):
         key = (cell.decision.word, cell.why, cell.step if by_step else None)

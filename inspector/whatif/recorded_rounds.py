@@ -34,8 +34,7 @@ RECORDED_ROUNDS: Mapping[str, Callable[[CallBatches], int]] = {
 
 
 def with_recorded_rounds(case: Case, settings: Settings) -> Settings:
-    """The settings with these limits raised to the most that any recorded turn used. Limits that the operator chose or
-    that the recording itself names are not changed."""
+    """The settings with these limits raised to what any recorded turn used, unless set by operator or file."""
     free = [name for name in RECORDED_ROUNDS if name not in settings.explicit | settings.configured]
     used = dict.fromkeys(free, 0)
     for record in case.recording.turns:

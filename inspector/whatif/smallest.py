@@ -17,8 +17,6 @@ order. So among cells with the same result, the one with the strictest limits is
   there is no knee, and *enough* is named instead.
 
 If a grid was cancelled, only the cells in which the most turns were run are compared.
-
-The first part searches between two values of a grid.
 """
 
 from __future__ import annotations
@@ -161,8 +159,7 @@ class SmallestLimits:
     cell: int | None
     """The cell that completes the turn for the smallest spend; None if no cell completes it."""
     end: End
-    """The end of the turn in `cell`; if there is none, its end in the last cell that was run, which has the largest
-    limits."""
+    """Its end in `cell`; without one, in the last cell that was run, which has the largest limits."""
     by_axis: tuple[Value, ...]
     """For each axis the smallest value with which any cell completes the turn; empty if no cell does."""
     edge: Edge | None = None
@@ -178,15 +175,9 @@ class SmallestLimits:
         """The end of the turn with the smallest max_tokens; without such an axis, its end in the cell."""
         return self.end if self.edge is None else self.edge.ends[0]
 
-    @property
-    def limits(self) -> dict[str, int]:
-        """The smallest value of each limit, exact to one unit."""
-        return limits_of(self.budget, self.at_edge)
-
 
 def limits_of(budget: int | None, end: End) -> dict[str, int]:
-    """A max_tokens, and the smallest value of each other limit with which a turn has the same end, exact to one
-    unit."""
+    """A max_tokens, and the smallest value of each other limit with which a turn has this very end."""
     return {**({} if budget is None else {INITIAL: budget}),
             **{name: least for name, least in end.needs if name in SHORT_NAMES}}
 
@@ -279,8 +270,7 @@ class Knee:
     enough: BudgetPoint
     knee: BudgetPoint
     edge: Edge | None = None
-    """The smallest max_tokens that is enough for the turns that were run in the cell of `enough`; None if max_tokens is
-    no axis."""
+    """The smallest max_tokens for the turns run in the cell of `enough`; None if it is no axis."""
 
     @property
     def budget(self) -> int | None:

@@ -47,8 +47,7 @@ def is_call_never_whole(tuning: TunedGrid, turn: int) -> bool:
 
 @search_once
 def smallest_cap_of_all(tuning: TunedGrid) -> SmallestCap | None:
-    """The smallest max_tokens with which as many turns complete as in any cell; None if none completes, or max_tokens
-    is not varied."""
+    """The smallest max_tokens with which as many turns complete as in any cell; None if there is none."""
     bend = knee(tuning)
     return None if bend is None else _cap_of(tuning, run_turns(tuning), (
         ((tuning.tokens[cell], tuning.requests[cell], cell), cell) for cell in range(tuning.grid.size)
@@ -63,8 +62,7 @@ def run_turns(tuning: TunedGrid) -> tuple[int, ...]:
 
 @search_once
 def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
-    """The cell with the smallest max_tokens of the grid that completes a turn by recorded answers alone, and the end of
-    the turn in it; None if none does."""
+    """The cell of the smallest max_tokens that completes a turn by recorded answers alone, and the end in it."""
     turn_grid = tuning.turns[turn]
     found = _first_cell(tuning.grid, _cells_of(
         turn_grid, lambda end: end.complete and end.fidelity == Fidelity.RECORDED))
@@ -77,8 +75,7 @@ class Fewest(NamedTuple):
     cell: int
     """The cell of the map that stands for this budget."""
     budget: int | None
-    """The max_tokens, which may be between two values of the grid; None if the grid does not vary it, or if it is as
-    recorded."""
+    """The max_tokens, perhaps between two values of the grid; None: not varied, or as recorded."""
     ends: tuple[End, ...]
     """The end of each of the turns. A turn that does not complete counts with its spend up to its end."""
     edge: Edge | None = None
@@ -169,8 +166,7 @@ def _first_cell(grid: Grid, cells: _Cells) -> tuple[int, int] | None:
 def _search_cap(
     tuning: TunedGrid, turns: tuple[int, ...], place: int, cell: int, counts: Callable[[End], bool]
 ) -> SmallestCap:
-    """The smallest value between that of a cell in which the turns end in a way that counts and the next smaller one of
-    the grid."""
+    """The smallest value from the grid's next smaller one to that of a cell whose ends count."""
     grid, values, wanted = tuning.grid, tuning.grid.values(cell), _completed_turns(tuning, turns, cell, counts)
     axis = grid.axes[grid.names.index(INITIAL)]
     high, low = axis.values[place], axis.values[place - 1] if place else 0

@@ -129,8 +129,7 @@ ACTS: Mapping[str, tuple[Callable[[StoredActs, Act], None], Mapping[str, tuple[t
     "note": (_note, {"run": (str,), "step": (int, type(None)), "text": (str,)}),
     "breakpoint": (_breakpoint, {"text": (str,), "on": (bool, type(None))}),
 }
-"""Name of an act -> the function that applies it, and its fields with their types. Steps are counted from 1, as
-everywhere outside the program."""
+"""Name of an act -> what applies it, and its fields with their types. Steps count from 1, as everywhere outside."""
 
 
 def session_hash(recording: Recording, stdin: bytes | None) -> str:
@@ -170,8 +169,7 @@ class Store:
         self.failure = ""
         """Why the last failed write failed; empty if none failed."""
         self.unkept: dict[str, str] = {}
-        """Key of a branch that could not be written -> the reason. Writing it is tried again with each branch that is
-        made from it."""
+        """Key of an unwritten branch -> why; tried again with each branch that is made from it."""
         self._read = 0
         self._lines = 0
         self._header = False
@@ -191,8 +189,7 @@ class Store:
     # -- acts ------------------------------------------------------------------------------------------------------
 
     def branch(self, key: str, parent: str, settings: Mapping[str, Any], since: int) -> None:
-        """Saves a branch: its key, its parent's key, its settings as a record, and the step index from which they hold.
-        """
+        """Saves a branch: the keys of it and its parent, its settings, the index from which they hold."""
         self._add({"act": "branch", "key": key, "parent": parent, "settings": dict(settings), "from_step": since + 1})
 
     def forget(self, key: str) -> None:

@@ -1,7 +1,5 @@
 """Runs one turn in all cells of a grid: one run (a stem) for all cells that differ only in limits, and a lookup for
 each cell.
-
-The first part derives from one run under the laxest limits how the turn ends under stricter ones.
 """
 
 from __future__ import annotations
@@ -49,8 +47,7 @@ LEAST_VALUES: Mapping[str, Callable[[Spend], int]] = {
     "identical": lambda spent: spent.identical,
     "resumes": lambda spent: spent.resumes + 1,
 }
-"""Guard -> the smallest value of its limit with which the guard does not stop a turn of this spend. The table lacks
-`progress`, which depends on the spend alone."""
+"""Guard -> the limit's least value that lets a turn of this spend pass; `progress` depends on the spend alone."""
 
 
 class GuardCheck(NamedTuple):
@@ -64,8 +61,7 @@ class GuardCheck(NamedTuple):
     step: int
     """The index in the run of the step at which the guards are checked."""
     ended: bool = False
-    """Whether the answer had ended, so that the guard only decides whether its first words may be requested once
-    more."""
+    """Whether the answer had ended, so that the guard only decides about asking for its first words again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +74,7 @@ class Stem:
     last: int
     """The rank of the stem's own end."""
     largest: int | None
-    """The number of output tokens of the largest answer; None if an answer reports none, since it may be charged with
-    its cap."""
+    """The largest answer's output tokens; None if one reports none, and may be charged with its cap."""
     uncut: bool
     """Whether no budget cut an answer, and no answer was requested again."""
     lacks: Container[str]
@@ -89,8 +84,7 @@ class Stem:
 
     @property
     def is_enough(self) -> bool:
-        """Whether no budget cut an answer, and none was missing. An answer that could not be simulated under one budget
-        may be known under a larger one."""
+        """Whether no budget cut an answer, and none was missing that a larger one may know."""
         return self.uncut and self.end.state is not State.UNRECORDED
 
     @property
@@ -181,8 +175,7 @@ def _needed_values(looks: Sequence[GuardCheck], lacks: Container[str], more: int
 
 
 def _rank(look: int, guard: int) -> int:
-    """The rank of a guard: by the order of the checks, then by the order of the guards in a check. The smallest rank
-    stops a turn."""
+    """The rank of a guard, by check and then by guard; the smallest stops a turn."""
     return look * len(GUARDS) + guard
 
 

@@ -1,9 +1,4 @@
-"""The runs of one session as a tree: the original, its branches, and their branches.
-
-The key of a node is derived from its content (its parent, its settings, the step from which they hold), so the same
-what-if always has the same key. The module also compares two runs, and aligns the steps of two turns with equal ones
-folded.
-"""
+"""The runs of one session as a tree, each with a key made of its content; runs compared, and their steps aligned."""
 
 from __future__ import annotations
 
@@ -279,10 +274,7 @@ SMALL = 2_000
 
 
 def move_key(step: Step) -> tuple[Any, ...]:
-    """The identity of steps of different turns: the move, the stop word, the request, and the end.
-
-    The number of the response and the spend are left out, because they differ in every turn.
-    """
+    """The identity of steps of different turns: move, stop word, request, end; never their number or spend."""
     turn, evaluation = step.turn, step.turn.evaluation
     word = evaluation.word if evaluation is not None and step.state is State.EVALUATE_STOP else None
     sends = tuple((each.place, each.ordinal, each.method) for each in step.effects if isinstance(each, Send))

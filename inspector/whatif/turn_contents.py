@@ -1,7 +1,4 @@
-"""The contents of two turns compared: their answers' stop reasons, their texts line by line, their calls one by one.
-
-The differences come first, in words: reasons, then calls by their names and arguments, then texts.
-"""
+"""The contents of two turns compared, first in words: answers' stop reasons, then calls, then texts."""
 
 from __future__ import annotations
 
@@ -49,8 +46,7 @@ def contents_of(view: View, turn: TurnFacts) -> Contents:
 
 
 def differences(old: Contents, new: Contents) -> list[str]:
-    """The differences of two turns in words: the reasons of their answers or how many they are, their calls, their
-    texts."""
+    """The differences in words: the answers' reasons or number, then calls, then texts."""
     found = ["the answers' stop reasons"] if old.reasons != new.reasons else []
     if len(old.reasons) != len(new.reasons):
         found = [f"the number of answers ({len(old.reasons):,} and {len(new.reasons):,})"]
@@ -114,17 +110,14 @@ def text_diff(old: str, new: str) -> list[Line]:
         for word, i, j, k, m in group:
             if word == "equal":
                 lines += _text("  ", right[k:m], Tone.DIM)
-            elif word == "replace" and j - i == 1 and _is_extension(left[i], right[k]):
+            # One line extends the other, or is cut from it, if they have so long a common beginning.
+            elif (word == "replace" and j - i == 1
+                  and shared_length(left[i], right[k]) * 2 > min(len(left[i]), len(right[k]))):
                 lines += _extension(left[i], right[k:m])
             else:
                 lines += _text("− ", left[i:j], Tone.REMOVED)
                 lines += _text("+ ", right[k:m], Tone.ADDED)
     return lines
-
-
-def _is_extension(old: str, new: str) -> bool:
-    """Whether two lines have so long a common beginning that one extends the other or is cut from it."""
-    return shared_length(old, new) * 2 > min(len(old), len(new))
 
 
 def _extension(old: str, new: Sequence[str]) -> list[Line]:

@@ -1,7 +1,4 @@
-"""Two turns side by side as lines: their ends, stop reasons, caps, tokens, calls, steps and texts.
-
-They are one turn under two runs of a recording, or any two turns, also of two recordings.
-"""
+"""Two turns side by side as lines: one turn under two runs, or any two turns, also of two recordings."""
 
 from __future__ import annotations
 
@@ -83,8 +80,7 @@ class TurnPair:
         return next((pair for pair in self.steps if not pair.same), None)
 
     def rows(self, open_rows: Collection[int] = ()) -> list[PairRow]:
-        """The facts, then the steps; equal steps share one row, unless it is unfolded (by the index of its first step).
-        """
+        """The facts, then the steps; equal ones share a row unless unfolded (by their first index)."""
         found: list[PairRow] = [*self.facts]
         for row in fold_pairs(self.steps):
             found += unfold_pair(row) if isinstance(row, EqualSteps) and row.left in open_rows else [row]
@@ -220,8 +216,7 @@ WHOLE_VALUES: Mapping[str, tuple[Callable[[Contents], object], str]] = {
     "calls": (lambda contents: contents.invocations, "other arguments"),
     "text": (lambda contents: contents.text, "other words"),
 }
-"""Name of a fact that a line abbreviates -> the function that gets the whole value, and the remark if only the whole
-value differs."""
+"""Name of an abbreviated fact -> its whole value, and the remark if only that differs."""
 
 
 # -- the JSON document -----------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def test_recent_files_and_the_theme_are_for_their_owner_alone(tmp_path: Path, mo
     place = tmp_path / "state" / "recent.json"
     monkeypatch.setattr(session_files, "state_folder", lambda: place.parent)
     session_files.remember([SAMPLE])
-    session_files.keep_theme("nord")
+    session_files.keep_state("theme", b"nord")
     assert mode(place.parent) == 0o700
     assert [mode(each) for each in sorted(place.parent.iterdir())] == [0o600] * 3  # the list, its lock, the theme
     place.chmod(0o644)

@@ -199,8 +199,8 @@ def test_a_prompt_that_holds_a_secret_key_is_refused(ran: Ran, fake: Fake, tmp_p
 
 def asked(**words: Any) -> Server:
     """The server that a command would ask."""
-    return headless.server_of(words.get("api", API), "m", words.get("base", ""), None, words.get("key_env"),
-                              words.get("sign"), ())
+    return headless.server_of(headless.LiveOptions(
+        words.get("api", API), "m", words.get("base", ""), key_env=words.get("key_env"), sign=words.get("sign")))
 
 
 @pytest.mark.parametrize(("variables", "words", "signs", "host"), [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.replay.token_readings import Slot, TokenMark, position_bounds, shares, slot_marks, tokens_held_back
+from inspector.replay.token_counts import Slot, TokenMark, position_bounds, shares, slot_marks, tokens_held_back
 from inspector.replay.tokens import TokenBasis, TokenMeasure, measure
 from loop_core.values import Stop
 from loop_core.wire.reads import Pieces

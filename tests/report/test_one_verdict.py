@@ -19,7 +19,7 @@ from inspector.report.explain import text
 from inspector.report.explain_document import document
 from inspector.report.facts import View, view
 from inspector.report.lines import header
-from inspector.report.lines.advice_keys import key_first
+from inspector.report.lines.glyphs import key_first
 from inspector.report.lines.spans import text_of
 from inspector.report.schemas import explain_schema
 from inspector.report.verdict import OTHER_IDS

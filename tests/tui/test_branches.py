@@ -170,7 +170,7 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: App
         screen = pilot.app.screen
         assert isinstance(screen, SideBySide)
         pairs = screen.query_one(PairList)
-        assert pairs.rows[pairs.cursor] == (12, 12, False)
+        assert pairs.shown[pairs.cursor] == (12, 12, False)
         shown = " ".join(page(pilot.app).split())
         assert "Turn 1 in both runs different: the number of answers (4 and 6), the text from character 234" in shown
         assert "ends as retry_limit (AbortPartial) ≠ Complete" in shown
@@ -198,7 +198,7 @@ async def test_equal_steps_side_by_side_are_unfolded(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=THREE) as pilot:
         await pilot.press("e", "5", "enter", "R", "g", "d", "k", "enter")
         pairs = pilot.app.screen.query_one(PairList)
-        assert pairs.rows[pairs.cursor] == (0, 0, True)
+        assert pairs.shown[pairs.cursor] == (0, 0, True)
         assert "equal steps" not in page(pilot.app)
         assert "3 ◌ ContinuePending 0 of 3" in page(pilot.app)
         assert "3 ◌ ContinuePending 0 of 5" in page(pilot.app), "each under its own limit"

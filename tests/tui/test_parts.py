@@ -38,7 +38,6 @@ def stage(tmp_path: Path) -> Stage:
     made = Stage(opened=opened, runs=SessionRuns(opened), run=opened.original, step=0, note="", filtered="",
                            listed=None, step_remarks=None, narrow=False)
     made.go = lambda step, otherwise: SessionStage.go(made, step, otherwise)
-    made.say = lambda text: SessionStage.say(made, text)
     made.show = lambda: None
     return made
 

@@ -212,7 +212,7 @@ async def test_a_policy_is_chosen_and_decides() -> None:
         assert "Zoo Code" in page(pilot.app)
         listed = pilot.app.screen
         assert isinstance(listed, Choose)
-        place = [word for word, _ in listed._words.rows].index("pi-presence")
+        place = [word for word, _ in listed._words.shown].index("pi-presence")
         await pilot.press(*["down"] * place, "enter")
         await settled(pilot)
         assert "what a loop does (policy pi-presence): " in page(pilot.app)
@@ -271,7 +271,7 @@ async def test_a_session_of_a_row_can_be_exported_in_every_form(tmp_path: Path) 
         assert isinstance(screen, SessionScreen)
         exports = next(part for part in screen.parts if isinstance(part, Exports))
         for form in FORMS:
-            deliver(pilot.app, lambda form=form: exports.files(form, ""), screen.say, form, str(tmp_path))
+            deliver(screen, lambda form=form: exports.files(form, ""), form, str(tmp_path))
             await pilot.pause()
             # No provider sent what the row says, so there is none to report it to.
             says = "not written: turn 1 is SIMULATED" if form == "bug" else "written: "

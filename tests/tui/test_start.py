@@ -309,9 +309,9 @@ async def test_a_theme_that_was_chosen_is_there_the_next_time(app_on: AppOn) -> 
 
 
 async def test_a_theme_that_is_gone_is_no_reason_to_fail(app_on: AppOn) -> None:
-    from inspector.tui.session_files import keep_theme
+    from inspector.tui.session_files import keep_state
 
-    keep_theme("no-such-theme")
+    keep_state("theme", b"no-such-theme")
     app = app_on()
     async with app.run_test():
         assert app.theme == "inspector-dark"

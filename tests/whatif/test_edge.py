@@ -38,7 +38,7 @@ def test_the_smallest_budget_is_as_many_tokens_as_the_answer_has():
     assert cost([found.at_edge]) == (13, 1)
     assert found.edge.below[0].spend.requests == 1
     assert not found.edge.below[0].complete, "no attempts"
-    assert found.limits[INITIAL] == 13
+    assert edge.limits_of(found.budget, found.at_edge)[INITIAL] == 13
 
 
 def test_fewest_output_tokens_go_before_fewest_requests(inspector):

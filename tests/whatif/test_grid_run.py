@@ -72,7 +72,7 @@ def test_parts_that_come_back_in_another_order_give_the_same(case, monkeypatch):
     grid = Grid(GRID.axes, Settings(simulate=True))
     usual = tune(case, grid, jobs=1)
     assert max(len(turn.ends) for turn in usual.turns) > 1
-    monkeypatch.setattr(grid_run, "_run_parts", lambda all_, work, *_: ((part, work(part)) for part in reversed(all_)))
+    monkeypatch.setattr(grid_run, "run_tasks", lambda all_, work, *_: ((part, work(part)) for part in reversed(all_)))
     turned = tune(case, grid, jobs=1)
     assert [(turn.ends, turn.codes) for turn in turned.turns] == [(turn.ends, turn.codes) for turn in usual.turns]
 

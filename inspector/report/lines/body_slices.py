@@ -1,7 +1,4 @@
-"""Splits a body into slices, one per line of a view: its lines, its events with labels, or its JSON as a tree.
-
-The framing of the wire format says where events begin and end. No byte is changed.
-"""
+"""Splits a body into slices, one per line of a view: its lines, its labelled events, or its JSON as a tree."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Tool calls as lines: what each policy would do with a call, and all facts about it.
-
-For each policy the engine takes the one response and makes its next move, which decides about the call. That another
-policy would run a call is only reported; the call is not run.
-"""
+"""Tool calls as lines: all facts about one, and what each policy would do with it, which is shown and never run."""
 
 from __future__ import annotations
 
@@ -145,8 +141,7 @@ RECEIVED_SHOWN = 4_000
 
 
 def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> LineSheet:
-    """The sheet of a run's calls, opened at those of response `here`; calls after the step with this index are only
-    counted."""
+    """The sheet of a run's calls, opened at those of response `here`; calls after this step are only counted."""
     lines: list[Line] = []
     focus: int | None = None
     copied: list[str] = []

@@ -205,8 +205,7 @@ def _history(step: Step, before: Step | None) -> list[Line]:
 
 
 COLUMNS = 66
-"""The width in cells below which the two sides are shown one below the other, since narrower columns are hard to
-read."""
+"""The width in cells below which the sides stand one below the other."""
 SIDE_SHOWN = 240
 BETWEEN: Line = (Span(" │ ", Tone.RULE),)
 
@@ -239,10 +238,6 @@ class Sides(LineSheet):
             (*one, Span(" " * (half - width_of(one, measure))), *BETWEEN, *other)
             for one, other in zip_longest(left, right, fillvalue=EMPTY)
         ]
-
-    def height(self, index: int, width: int, measure: Measure = cells) -> int:
-        """The number of rows of the line at a width."""
-        return len(self.rows(index, width, measure))
 
 
 def _flat(entry: Line | Pair) -> Line:

@@ -36,8 +36,7 @@ MOST = 480
 LEGEND = ("As they came, credentials masked: offset in the body, > before the deciding bytes; ⏎ is a line break, other "
           "control characters are shown as marks.")
 _REACH = 2_048
-"""The number of bytes around an excerpt that are searched for credentials too, so that a credential that begins outside
-is masked."""
+"""The bytes around an excerpt that are searched too, so that a credential which begins outside is masked."""
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 

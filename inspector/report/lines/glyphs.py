@@ -2,8 +2,6 @@
 
 A whole line is translated: the program's own glyphs by a table, any other non-ASCII character by its escape. Every
 glyph has a word beside it, so none carries a meaning alone.
-
-The last part marks the keys named in a line, such as `enter runs · esc leaves`.
 """
 
 from __future__ import annotations
@@ -11,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from inspector.report.lines.spans import Line, Measure, Span, Tone, cells
+from inspector.report.advice import LIVE, TRIED, UNSEEN, Advice
+from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, count_of
 from inspector.report.verdict import ROWS
 from inspector.sessions.reasons import inference_of, is_unrecorded
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import State
+from loop_core.turn.trace import Fidelity
 from loop_core.values import Stop, StopReason
 
 HERE = "▶"
@@ -25,6 +25,17 @@ MARKED = "◆"
 NOTE = "✎"
 SIMULATED = "~"
 """The sign after a SIMULATED value in tables, which have no room for the word."""
+
+
+def simulated_beside(count: int) -> str:
+    """The number of simulated turns beside that of recorded ones, with the sign of their rows; empty for none."""
+    return f" + {count:,} {Fidelity.SIMULATED} ({SIMULATED})" if count else ""
+
+
+def copies_left_out(count: int) -> str:
+    """The number of copied turns, such as ` (3 copies of turns left out)`; empty for none."""
+    return f" ({count_of(count, 'copy of a turn', 'copies of turns')} left out)" if count else ""
+
 
 STOP: Mapping[Stop, tuple[str, Tone]] = {
     Stop.END_TURN: ("✓", Tone.OK),
@@ -66,8 +77,7 @@ STATE: Mapping[State, tuple[str, Tone]] = {
     State.COMPLETE: ("✓", Tone.OK),
     State.UNRECORDED: ("∅", Tone.WARN),
 }
-"""State -> its glyph, and the role that shows its severity. EvaluateStop has the glyph of the stop reason if there is
-one."""
+"""State -> its glyph and severity; EvaluateStop shows the stop reason's glyph if there is one."""
 
 ADMISSION: Mapping[Admission, tuple[str, Tone]] = {
     Admission.READY: ("▷", Tone.OK),
@@ -143,3 +153,38 @@ def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:
             return next((each.text.strip() for each in (span, before) if each.role is Tone.PRESS), None)
         before = span
     return None
+
+
+# -- The keys that follow an advice, which reports print too, where there is no key to press --------------------------
+
+
+KEYS: Mapping[str, str] = {
+    **dict.fromkeys(TRIED.values(), "F makes this run"),
+    LIVE: "F asks the provider or a stand-in",
+    UNSEEN: "L runs a new live turn",
+}
+"""The end of an advice -> the key that follows it."""
+
+
+def key_of(advice: str) -> str:
+    """What the key for an advice does; empty if no key follows the advice."""
+    return next((does for end, does in KEYS.items() if advice.endswith(end)), "")
+
+
+def key_line(advice: str) -> Line:
+    """What the key for an advice does, as the end of a line; empty if no key follows the advice."""
+    does = key_of(advice)
+    return (Span(" · ", Tone.DIM), *hint(does, sentence=True)) if does else ()
+
+
+def key_first(advice: str) -> Line:
+    """The key for an advice, for a place where the end of the advice may be cut off; empty if no key follows it."""
+    does = key_of(advice)
+    return (Span(does.partition(" ")[0], Tone.PRESS), Span(": ", Tone.DIM)) if does else ()
+
+
+def why_no_run(advice: Advice) -> str:
+    """Why an advice cannot be tried: the rest was not recorded, or no setting is the cause of the verdict."""
+    if advice.text.endswith(UNSEEN):
+        return f"the rest was not recorded · {KEYS[UNSEEN]}"
+    return f"no setting changes this · {advice.text}"

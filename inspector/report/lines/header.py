@@ -1,14 +1,11 @@
-"""The first lines of every view: the verdict of the worst turn, and the counts of all verdicts.
-
-The later parts show what a turn has spent, and the status line.
-"""
+"""The first lines of every view (the worst verdict, the counts), the gauges of a turn, and the status line."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from inspector.report.facts import TurnFacts, View
-from inspector.report.lines.advice_keys import key_first
+from inspector.report.lines.glyphs import key_first
 from inspector.report.lines.merged import reason
 from inspector.report.lines.spans import (
     Line,
@@ -30,8 +27,7 @@ from loop_core.turn.state import Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
 ADVICE_KEPT = 60
-"""The least width of the advice in cells, if the sentence and the advice do not both fit. The advice gets at most half
-of the room."""
+"""The advice's least width in cells beside a sentence that does not fit; at most half of the room."""
 
 
 def verdict(view: View, turn: TurnFacts | None = None, room: int | None = None) -> Line:
@@ -96,8 +92,7 @@ def problem(view: View) -> str | None:
 
 
 def counts(view: View) -> Line:
-    """The number of turns with each verdict, worst first, simulated ones apart; and of complete recorded turns, if
-    several verdicts mean that."""
+    """The number of turns with each verdict, worst first, simulated ones apart, and of complete ones."""
     verdicts = {turn.verdict.count_word: turn.verdict for turn in view.turns}
     each: list[Line] = [
         (Span(f"{number:,} ", Tone.STRONG), Span(f"{verdicts[word].glyph} {word}", role_of(verdicts[word])))
@@ -111,8 +106,7 @@ def counts(view: View) -> Line:
 
 
 FILE = 40
-"""The largest number of characters of a file's name in the header. Of a longer name the end is shown, which identifies
-a file better."""
+"""The most characters of a file's name; of a longer one the end is shown, which identifies it better."""
 
 
 def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Line:

@@ -45,8 +45,7 @@ class JsonPiece(NamedTuple):
 
 
 _REST = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*(?:"|(\\?)\Z)', re.DOTALL)
-"""Matches the rest of a string, up to its quote or the end of the piece. A backslash at the very end is a group of its
-own."""
+"""Matches the rest of a string up to its quote or the piece's end; a backslash there is a group of its own."""
 _STRING = re.compile(f'"{_REST.pattern}', re.DOTALL)
 _TOKEN = re.compile(
     rf'(?P<string>{_STRING.pattern})'
@@ -148,9 +147,7 @@ class JsonLines(LineSheet):
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """The number of rows of the line; roles do not change it."""
-        if index < len(self._head):
-            return len(wrap_line(self._head[index], width, measure))
-        line = self._lines[index - len(self._head)]
-        if line.isascii() and len(line) <= width:
+        position = index - len(self._head)
+        if position >= 0 and self._lines[position].isascii() and len(self._lines[position]) <= width:
             return 1
         return len(wrap_line(self.line(index), width, measure))

@@ -2,8 +2,6 @@
 
 The drawing is a tree that spans `TRANSITIONS` from Request. A transition back to a state already drawn is written
 beside the state that it leaves. A new row of the table appears without a change here.
-
-The last part lists the structured events of a turn, with those of the current step marked.
 """
 
 from __future__ import annotations

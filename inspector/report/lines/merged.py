@@ -2,8 +2,6 @@
 
 The whole run is laid out at every step, with the part after the cursor marked as ahead, so that no text moves while
 stepping. A seam shows the decision, its reason, and the characters left out.
-
-The first part describes seams in words.
 """
 
 from __future__ import annotations
@@ -15,8 +13,8 @@ from typing import NamedTuple
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines import glyphs
-from inspector.report.lines.advice_keys import key_line
 from inspector.report.lines.blocks import Block
+from inspector.report.lines.glyphs import key_line
 from inspector.report.lines.spans import (
     Line,
     LineSheet,

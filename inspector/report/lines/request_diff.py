@@ -1,7 +1,4 @@
-"""How a request changed the context in comparison with the previous request of its conversation.
-
-Token counts are the provider's if it reported them; a number with `~` is an estimate from the size of a text.
-"""
+"""How a request changed the context of its conversation; `~` marks tokens that are estimated by a text's size."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One response, parsed: its stop reason with the evidence, usage, text, calls, server, and the next action.
-
-What the recorded agent did is always shown beside what the engine decides.
-"""
+"""One response, parsed, with the recorded agent's next action beside what the engine decides."""
 
 from __future__ import annotations
 
@@ -288,8 +285,7 @@ def _section(name: str, text: str | None) -> list[Line]:
 
 
 def awaiting_sheet(step: Step, forms: Line = EMPTY) -> LineSheet:
-    """The sheet while no response has arrived: the request under way, with a line about the forms of the tab, if it has
-    several."""
+    """The sheet while no response has arrived: the request under way, and the tab's forms if there are several."""
     request = step.turn.request
     send = send_of(step)
     lines: list[Line] = [(Span("No response yet: ", Tone.STRONG), Span("the request is under way", Tone.DIM))]

@@ -1,7 +1,7 @@
 """A body shown as slices: every line is a range of its bytes, and becomes text only when it is visible.
 
 A slice has an offset and perhaps a label, and shows its bytes unchanged (invalid UTF-8 and control characters as
-marks), so that a byte range of the body can be marked in every view. The last part shows a body in hexadecimal.
+marks), so that a byte range of the body can be marked in every view.
 """
 
 from __future__ import annotations
@@ -32,11 +32,9 @@ OFFSET = 9
 HANG = OFFSET + 1
 """The number of columns before the bytes of a row."""
 CHUNK = 4_096
-"""The largest number of bytes of a line. A longer line is broken, so that the cost of showing a part depends only on
-the part."""
+"""The most bytes of a line; longer ones are broken, so that showing a part costs only that part."""
 MOST_PIECES_BACK = 128
-"""The largest number of pieces of a broken line that are searched backwards for the beginning of a string. Further
-pieces have no roles."""
+"""The most pieces of a line searched backwards for a string's beginning; further pieces have no roles."""
 
 
 class Slice(NamedTuple):
@@ -68,8 +66,7 @@ class Bytes(LineSheet):
         super().__init__(head)
         self.head, self.body, self.marks, self.tail = head, body, marks, tail
         self.shape: object = self
-        """A value that is equal for sheets which differ only in the selected bytes, and whose lines therefore have the
-        same heights."""
+        """Equal for sheets that differ only in the selected bytes, whose lines have equal heights."""
         self.fact_row = row
         """The index of the line in the head that shows the picked fact; None if no line does."""
         self.pinned = 0 if row is None else row + 1

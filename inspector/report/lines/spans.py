@@ -351,7 +351,7 @@ class LineSheet:
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """The number of rows of the line at a width."""
-        return len(wrap_line(self.line(index), width, measure))
+        return len(self.rows(index, width, measure))
 
     def find(self, needle: str, start: int, step: int) -> int | None:
         """The next line that contains `needle`, ignoring case, from `start` in steps of 1 or -1."""

@@ -77,10 +77,6 @@ class Outline:
         place = bisect_left(self.kept, step)
         return place < len(self.kept) and self.kept[place] == step
 
-    def shows_turn(self, turn: TurnFacts) -> bool:
-        """Whether a step of the turn has a row."""
-        return self.nearest(turn.run.first, turn.run.first, turn.run.end) is not None
-
     def nearest(self, step: int, first: int, end: int) -> int | None:
         """The step itself, else the next one with a row, else the last one before, among those from `first` on."""
         place = bisect_left(self.kept, step)

@@ -1,7 +1,7 @@
 """The bytes of a response with the facts read from them, and its request: as events, lines or frames with offsets.
 
 The bytes that gave the stop reason are marked in each of these forms. The framing of the wire format splits the body
-once, when a view of it is first opened. The last part connects facts with the bytes that they were read from.
+once, when a view of it is first opened.
 """
 
 from __future__ import annotations
