@@ -47,6 +47,7 @@ ERRORS: Mapping[int, str] = {
 
 MEMBERS: tuple[Member, ...] = (
     Member("input", "string|array|object"),
+    Member("input[]"),  # the read texts of a list are no objects
     Member("input[].type", "string"),
     Member("system_instruction", "string"),
     Member("previous_interaction_id", "string"),
@@ -54,15 +55,11 @@ MEMBERS: tuple[Member, ...] = (
     Member("stream", "boolean"),
     Member("background", "boolean"),
     Member("store", "boolean"),
-    Member("generation_config", "object"),
     Member("generation_config.temperature", "number", least=0, most=2),
     Member("generation_config.top_p", "number", least=0, most=1),
     Member("generation_config.max_output_tokens", "integer", least=1),
-    Member("generation_config.stop_sequences", "array"),
     Member("generation_config.stop_sequences[]", "string"),
     Member("generation_config.tool_choice", "string|object"),
-    Member("tools", "array"),
-    Member("tools[]", "object"),
     Member("tools[].type", "string", required=True),
 )
 RULES: tuple[Rule, ...] = ()

@@ -105,16 +105,13 @@ SAMPLING: tuple[Member, ...] = (
 
 MEMBERS: tuple[Member, ...] = (
     Member("messages", "array", required=True, least=1),
-    Member("messages[]", "object"),
     Member("messages[].role", "string", required=True, among=ROLES),
     Member("messages[].content", "string|array"),
     Member("messages[role=user].content", "string|array", required=True),  # the assistant's may hold only calls
     Member("messages[role=system].content", "string|array", required=True),
     Member("messages[role=tool].tool_call_id", "string", required=True),
     Member("messages[].tool_calls", "array", least=1),  # OpenAI refuses an empty list
-    Member("messages[].tool_calls[]", "object"),
     Member("messages[].tool_calls[].id", "string", required=True),
-    Member("messages[].tool_calls[].function", "object"),
     Member("messages[].tool_calls[].function.name", "string", required=True),
     Member("messages[].tool_calls[].function.arguments", "string", required=True),
     *SAMPLING,
@@ -122,13 +119,10 @@ MEMBERS: tuple[Member, ...] = (
     Member("parallel_tool_calls", "boolean"),
     Member("logprobs", "boolean", only=(False,)),  # a scripted answer has no probabilities
     Member("top_logprobs", "integer", only=(0,)),
-    Member("response_format", "object"),
     Member("response_format.type", "string", required=True, among=FORMATS),
     Member("response_format[type=json_schema].json_schema", "object", required=True),
     Member("response_format.json_schema.name", "string", required=True),
     Member("response_format.json_schema.schema", "object"),
-    Member("tools", "array"),
-    Member("tools[]", "object"),
     Member("tools[].type", "string", required=True),
     Member("tools[type=function].function", "object", required=True),
     Member("tools[].function.name", "string", required=True),
