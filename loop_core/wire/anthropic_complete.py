@@ -42,10 +42,7 @@ human's turn would begin."""
 
 LOSES: Mapping[str, str] = {
     "usage": "tokens are not counted",
-    "call": "a completion is text",
-    "server": "a completion is text",
-    "reasoning": "a completion is text",
-    "refusal": "a completion is text",
+    **dict.fromkeys(("call", "server", "reasoning", "refusal"), "a completion is text"),
 }
 
 PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/v1/complete/?(?=$|[?#])"),)

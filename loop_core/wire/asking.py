@@ -23,7 +23,7 @@ from loop_core.values import (
     ToolResultPart,
     tools_by_name,
 )
-from loop_core.wire.body import json_value, opaque, string
+from loop_core.wire.body import STORED, json_value, opaque, string, usual_losses
 
 Word = TypeVar("Word")
 
@@ -48,14 +48,6 @@ def message_of(role: Role, parts: Iterable[MessagePart]) -> Message:
 
 
 # -- `Request` -> a body ---------------------------------------------------------------------------------------------
-
-NOTHING_KEPT: Mapping[str, str] = {
-    "previous_id": "nothing is kept on the provider's side",
-    "continuation_token": "as previous_id",
-    "background": "as previous_id",
-}
-"""Field of a request that is lost if the provider stores no responses -> why."""
-
 
 def content(part: ToolResultPart, api: str) -> Any:
     """The JSON values that a result holds in addition to its text.
@@ -185,7 +177,7 @@ PROMPT_LOSES: Mapping[str, str] = {
     "message.grouping": "as message.role",
     "text.grouping": "as message.role",
     "reasoning": "as message.role",
-    **NOTHING_KEPT,
+    **usual_losses(*STORED),
 }
 """Part of a request that is lost in a format that takes a prompt -> why."""
 

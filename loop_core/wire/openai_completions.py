@@ -37,10 +37,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
 """Native word -> mapped reason."""
 
 LOSES: Mapping[str, str] = {
-    "call": "a completion is text",
-    "reasoning": "a completion is text",
-    "server": "a completion is text",
-    "refusal": "a completion is text",
+    **dict.fromkeys(("call", "server", "reasoning", "refusal"), "a completion is text"),
 }
 
 PATHS: tuple[re.Pattern[str], ...] = (

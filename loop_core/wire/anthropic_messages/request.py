@@ -26,7 +26,6 @@ from loop_core.values import (
 )
 from loop_core.wire.anthropic_messages.table import API, FIELDS, KINDS, PATHS
 from loop_core.wire.asking import (
-    NOTHING_KEPT,
     arguments,
     choice_word,
     content,
@@ -39,7 +38,20 @@ from loop_core.wire.asking import (
     tool_of,
     with_ids,
 )
-from loop_core.wire.body import compact, list_of, mapping_of, merge, non_null, opaque, rest, string, token_count
+from loop_core.wire.body import (
+    CALL_FIELDS,
+    STORED,
+    compact,
+    list_of,
+    mapping_of,
+    merge,
+    non_null,
+    opaque,
+    rest,
+    string,
+    token_count,
+    usual_losses,
+)
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset", "advisor_")
@@ -147,13 +159,7 @@ def _choice(choice: Any) -> str | None:
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "any", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of blocks, and results travel in a user message",
-    "reasoning.item_id": "a thinking block has no id",
-    "call.form": "arguments are sent as an object",
-    "call.status": "a tool_use block has no status",
-    "call.item_id": "a tool_use block has one id",
-    "call.signature": "signatures belong to thinking blocks here",
-    "result.name": "a result names its call by the id",
-    **NOTHING_KEPT,
+    **usual_losses(*CALL_FIELDS, "reasoning.item_id", "result.name", *STORED),
 }
 _ROLE_WORDS: Mapping[Role, str] = {
     Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "user",

@@ -26,7 +26,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.body import compact, conflicting_arguments, string
+from loop_core.wire.body import CALL_FIELDS, SERVER_FIELDS, compact, conflicting_arguments, string, usual_losses
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
@@ -51,17 +51,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
 }
 """Native word -> mapped reason. The last row is for a `stop_sequence` without the sequence that was hit."""
 
-LOSES: Mapping[str, str] = {
-    "call.form": "a stream sends every input as text and a whole body as an object, whatever it was before",
-    "call.status": "a tool_use block has no status",
-    "call.item_id": "a tool_use block has one id",
-    "call.signature": "signatures belong to thinking blocks here",
-    "server.form": "as call.form",
-    "server.status": "as call.status",
-    "server.item_id": "as call.item_id",
-    "server.signature": "as call.signature",
-    "reasoning.item_id": "a thinking block has no id",
-}
+LOSES: Mapping[str, str] = usual_losses(*CALL_FIELDS, *SERVER_FIELDS, "reasoning.item_id")
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/v1/messages/?(?=$|[?#])"),

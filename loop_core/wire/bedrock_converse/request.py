@@ -26,7 +26,6 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire.asking import (
-    NOTHING_KEPT,
     arguments,
     choice_word,
     content,
@@ -40,7 +39,20 @@ from loop_core.wire.asking import (
     with_ids,
 )
 from loop_core.wire.bedrock_converse.table import API, FIELDS, PATHS, SERVER_TOOL
-from loop_core.wire.body import compact, list_of, mapping_of, merge, non_null, opaque, rest, string, token_count
+from loop_core.wire.body import (
+    CALL_FIELDS,
+    STORED,
+    compact,
+    list_of,
+    mapping_of,
+    merge,
+    non_null,
+    opaque,
+    rest,
+    string,
+    token_count,
+    usual_losses,
+)
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
@@ -148,13 +160,7 @@ def _choice(choice: Any) -> str | None:
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "any"}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of blocks, and results travel in a user message",
-    "reasoning.item_id": "a reasoning block has no id",
-    "call.form": "arguments are sent as an object",
-    "call.status": "a toolUse block has no status",
-    "call.item_id": "a toolUse block has one id",
-    "call.signature": "signatures belong to reasoning blocks here",
-    "result.name": "a result names its call by the id",
-    **NOTHING_KEPT,
+    **usual_losses(*CALL_FIELDS, "reasoning.item_id", "result.name", *STORED),
 }
 _ROLE_WORDS: Mapping[Role, str] = {
     Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "user",

@@ -23,8 +23,12 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.asking import NOTHING_KEPT, choice_word, forced_tool, one_choice, refuse, with_ids
+from loop_core.wire.asking import choice_word, forced_tool, one_choice, refuse, with_ids
 from loop_core.wire.body import (
+    CALL_FIELDS,
+    REASONING_FIELDS,
+    RESULT_FIELDS,
+    STORED,
     RawJSON,
     dump,
     list_of,
@@ -36,6 +40,7 @@ from loop_core.wire.body import (
     rest,
     string,
     token_count,
+    usual_losses,
     word,
 )
 from loop_core.wire.cohere_chat.decode import API, LOSES, PATHS, READS, STREAM_READS, Decoder, recognises
@@ -171,20 +176,9 @@ def _read_version_1(body: Mapping[str, Any]) -> Request:
 # -- Request -> the body that the second version expects -------------------------------------------------------------
 
 ASKING_LOSES: Mapping[str, str] = {
-    "message.grouping": "every result is a message of its own",
     "tool_choice": "no single tool can be forced; auto is what is not said",
     "tools": "where a single tool is forced the others are left out",
-    "reasoning.signature": "thinking is not signed",
-    "reasoning.data": "thinking is not encrypted",
-    "reasoning.item_id": "thinking has no id",
-    "call.form": "arguments are sent as text",
-    "call.status": "a call has no status",
-    "call.item_id": "a call has one id",
-    "call.signature": "calls are not signed",
-    "result.name": "a result names its call by the id",
-    "result.is_error": "only the text tells of a failure",
-    "result.json": "a result is text here",
-    **NOTHING_KEPT,
+    **usual_losses("message.grouping", *REASONING_FIELDS, *CALL_FIELDS, *RESULT_FIELDS, *STORED),
 }
 
 

@@ -24,7 +24,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import list_of, mapping_of, string, token_count, word
+from loop_core.wire.body import list_of, mapping_of, string, token_count, usual_losses, word
 from loop_core.wire.copies import compare
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.framing import Framing
@@ -50,13 +50,9 @@ STOP_REASONS: Mapping[str, StopRow] = {
 LOSES: Mapping[str, str] = {
     "model": "an answer does not name its model",
     "refusal": "a refusal is ordinary text here",
-    "server": "calls that the provider runs are not shown",
-    "call.status": "a call has no status",
-    "call.item_id": "a call has one id",
-    "call.signature": "calls are not signed",
-    "reasoning.signature": "thinking is not signed",
-    "reasoning.item_id": "thinking has no id",
     "usage.reasoning_tokens": "thinking is not counted apart",
+    **usual_losses("server", "call.status", "call.item_id", "call.signature", "reasoning.signature",
+                   "reasoning.item_id"),
 }
 
 PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/v[12]/chat/?(?:$|[?#])"),)

@@ -48,6 +48,7 @@ from loop_core.wire.body import (
     rest,
     string,
     token_count,
+    usual_losses,
     word,
 )
 from loop_core.wire.gemini_generate.table import API, PATHS, REQUEST_WRAPPER, SNAKE, get, problems
@@ -189,14 +190,9 @@ def _choice(config: Any) -> str | None:
 CHOICES: Mapping[str, str] = {"auto": "AUTO", "any": "ANY", "none": "NONE"}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of parts, and neighbours of one role are one content",
-    "reasoning.data": "thinking is not encrypted here",
-    "reasoning.item_id": "a part has no id",
-    "call.form": "arguments are sent as an object",
-    "call.status": "a functionCall has no status",
-    "call.item_id": "a functionCall has one id",
     "result.json": "an image in a result is a part beside it here",
-    "previous_id": "nothing is kept on the provider's side",
-    "background": "there are no background responses",
+    **usual_losses("reasoning.data", "reasoning.item_id", "call.form", "call.status", "call.item_id", "previous_id",
+                   "background"),
 }
 _ROLE_WORDS: Mapping[Role, str] = {Role.USER: "user", Role.ASSISTANT: "model", Role.TOOL: "user", Role.SYSTEM: "user"}
 SCHEMA_FIELDS: Mapping[str, str] = {"json_schema": "parametersJsonSchema", "openapi": "parameters"}

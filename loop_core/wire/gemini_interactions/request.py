@@ -49,6 +49,7 @@ from loop_core.wire.body import (
     opaque_object,
     rest,
     token_count,
+    usual_losses,
     word,
 )
 from loop_core.wire.gemini_interactions.decode import read_step
@@ -188,11 +189,7 @@ def _choice(value: Any) -> str | None:
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "any", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one text, and neighbours of the model are steps without a border",
-    "reasoning.data": "thinking is not encrypted here",
-    "reasoning.item_id": "a thought has no id",
-    "call.form": "arguments are sent as an object",
-    "call.status": "a function_call has no status",
-    "call.item_id": "a function_call has one id",
+    **usual_losses("reasoning.data", "reasoning.item_id", "call.form", "call.status", "call.item_id"),
 }
 
 

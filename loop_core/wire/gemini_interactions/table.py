@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Request, Stop
+from loop_core.wire.body import usual_losses
 from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
 
@@ -55,12 +56,7 @@ NOTES = "text.annotations"
 INSIDE = f"{OUTPUT}."
 """The beginning of the type of an opaque part for a content of the model's output that is not text."""
 
-LOSES: Mapping[str, str] = {
-    "call.form": "a stream sends arguments as text and a whole body as an object, whatever they were before",
-    "call.status": "a function_call has no status",
-    "call.item_id": "a function_call has one id",
-    "reasoning.item_id": "a thought has no id",
-}
+LOSES: Mapping[str, str] = usual_losses("call.form", "call.status", "call.item_id", "reasoning.item_id")
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/interactions/?(?:$|[?#])"),

@@ -30,7 +30,6 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire.asking import (
-    NOTHING_KEPT,
     arguments,
     choice_word,
     describe,
@@ -42,6 +41,9 @@ from loop_core.wire.asking import (
     with_names,
 )
 from loop_core.wire.body import (
+    CALL_FIELDS,
+    REASONING_FIELDS,
+    STORED,
     RawJSON,
     dump,
     list_of,
@@ -54,6 +56,7 @@ from loop_core.wire.body import (
     rest,
     string,
     token_count,
+    usual_losses,
     word,
 )
 from loop_core.wire.format import Format, Home
@@ -243,18 +246,8 @@ def _read_tool(item: Any) -> Tool | None:
 CHOICES: Mapping[str, str | None] = {"auto": None, "any": None, "none": None}
 ASKING_LOSES: Mapping[str, str] = {
     "text.grouping": "the texts of a message are one",
-    "message.grouping": "every result is a message of its own",
     "tool_choice": "there is none: a forced call is only asked for, and `none` declares no tools",
-    "reasoning.signature": "thinking is not signed",
-    "reasoning.data": "thinking is not encrypted",
-    "reasoning.item_id": "thinking has no id",
-    "call.form": "arguments are sent as an object",
-    "call.status": "a call has no status",
-    "call.item_id": "a call has one id",
-    "call.signature": "calls are not signed",
-    "result.is_error": "only the text tells of a failure",
-    "result.json": "a result is text here",
-    **NOTHING_KEPT,
+    **usual_losses("message.grouping", *REASONING_FIELDS, *CALL_FIELDS, "result.is_error", "result.json", *STORED),
 }
 
 

@@ -25,7 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import list_of, mapping_of, string, token_count, word
+from loop_core.wire.body import CALL_FIELDS, list_of, mapping_of, string, token_count, usual_losses, word
 from loop_core.wire.failures import PASSING, StopRow, read_error
 from loop_core.wire.framing import Frame
 from loop_core.wire.json_values import NDJSON, byte_span, path_of, slice_of
@@ -45,14 +45,9 @@ without messages."""
 
 LOSES: Mapping[str, str] = {
     "id": "a response has no id",
-    "call.form": "arguments are sent as an object",
-    "call.status": "a call has no status",
-    "call.item_id": "a call has one id",
-    "call.signature": "calls are not signed",
-    "reasoning.signature": "thinking is not signed",
-    "reasoning.item_id": "thinking has no id",
     "usage.reasoning_tokens": "eval_count counts thinking and answer together",
     "usage.cached_tokens": "the cache is not counted",
+    **usual_losses(*CALL_FIELDS, "reasoning.signature", "reasoning.item_id"),
 }
 
 DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")

@@ -25,8 +25,21 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.asking import NOTHING_KEPT, choice_word, custom, describe, forced_tool, refuse, with_ids
-from loop_core.wire.body import integer, list_of, merge, non_null, opaque_object, rest, token_count, word
+from loop_core.wire.asking import choice_word, custom, describe, forced_tool, refuse, with_ids
+from loop_core.wire.body import (
+    CALL_FIELDS,
+    RESULT_FIELDS,
+    STORED,
+    integer,
+    list_of,
+    merge,
+    non_null,
+    opaque_object,
+    rest,
+    token_count,
+    usual_losses,
+    word,
+)
 from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 
 ROLES: Mapping[str, Role] = {
@@ -178,17 +191,9 @@ def _text(content: Any) -> str:
 
 TOOL_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
-    "message.grouping": "every result is a message of its own",
     "reasoning.item_id": "thinking without a signature is one text",
     "opaque": "of the fields beside the content only the id of a sound goes back",
-    "call.form": "arguments are sent as text",
-    "call.status": "a call has no status",
-    "call.item_id": "a call has one id",
-    "call.signature": "calls are not signed",
-    "result.name": "a result names its call by the id",
-    "result.is_error": "only the text tells of a failure",
-    "result.json": "a result is text here",
-    **NOTHING_KEPT,
+    **usual_losses("message.grouping", *CALL_FIELDS, *RESULT_FIELDS, *STORED),
 }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import ChatResponse, Stop, Usage
-from loop_core.wire.body import non_null, token_count, total_of
+from loop_core.wire.body import non_null, token_count, total_of, usual_losses
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.reads import FactRow
 
@@ -107,11 +107,7 @@ SIDE_FIELDS: frozenset[str] = frozenset({
 })
 """Fields of a message that hold no part of the answer. Any other field that is not read may be the answer."""
 
-LOSES: Mapping[str, str] = {
-    "server": "Chat Completions does not show the calls that a provider runs itself",
-    "call.status": "a call has no status of its own",
-    "call.item_id": "a call has one id",
-}
+LOSES: Mapping[str, str] = usual_losses("server", "call.status", "call.item_id")
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/chat/completions/?(?:$|[?#])"),

@@ -46,9 +46,10 @@ from loop_core.wire.body import (
     rest,
     string,
     token_count,
+    usual_losses,
 )
 from loop_core.wire.openai_responses.growing import call_id
-from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, SERVER_ITEMS, runs_itself
+from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, LOSES, SERVER_ITEMS, runs_itself
 
 ROLES: Mapping[str, Role] = {
     "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM, "tool": Role.TOOL,
@@ -225,12 +226,9 @@ def _json(value: Any) -> str:
 
 TOOL_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
-    "continuation_token": "an answer is gone on with by its id",
+    **LOSES,
     "message.grouping": "a history is a list of items, whatever message they came in",
-    "reasoning.signature": "reasoning is given back by its id and encrypted content",
-    "call.signature": "a call is given back by its id",
-    "result.name": "a result names its call by the id",
-    "result.is_error": "only the text tells of a failure",
+    **usual_losses("result.name", "result.is_error"),
 }
 _OUTPUTS: Mapping[str, str] = {
     "mcp_approval_request": "mcp_approval_response", "tool_search_call": "tool_search_output",
