@@ -21,8 +21,7 @@ from loop_core.values import (
     Stop,
     TextPart,
 )
-from loop_core.wire import base
-from loop_core.wire.asking import PROMPT_LOSES, no_calls, one_choice, prompt_of
+from loop_core.wire import asking, base
 from loop_core.wire.body import dump, merge, non_null, pieces, rest, token_count, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
@@ -168,9 +167,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request: its texts in one prompt, so that an answer continues the last one."""
-    one_choice(request, API)
-    no_calls(request, API, NO_TOOLS)
-    body = non_null(model=request.model, prompt=prompt_of(request.messages, API) or None,
+    asking.one_choice(request, API)
+    asking.no_calls(request, API, NO_TOOLS)
+    body = non_null(model=request.model, prompt=asking.prompt_of(request.messages, API) or None,
                     max_tokens_to_sample=request.max_tokens)
     return merge(body | non_null(stream=request.stream or None), request.extra)
 
@@ -185,7 +184,7 @@ FORMAT = Format(
     encode=encode,
     loses=LOSES,
     encode_request=encode_request,
-    asking_loses=PROMPT_LOSES,
+    asking_loses=asking.PROMPT_LOSES,
     path=lambda request: "/complete",
     home=Home("https://api.anthropic.com", "/v1", VERSION, "x-api-key", (("anthropic-version", "2023-06-01"),)),
     provider="anthropic",

@@ -7,8 +7,8 @@ Nothing in this module depends on a format.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from loop_core.errors import EncodeError
 from loop_core.values import (
@@ -24,8 +24,6 @@ from loop_core.values import (
     tools_by_name,
 )
 from loop_core.wire.body import STORED, json_value, opaque, string, usual_losses
-
-Word = TypeVar("Word")
 
 # -- a body -> `Request` ---------------------------------------------------------------------------------------------
 
@@ -91,15 +89,23 @@ def forced_tool(choice: str | None) -> str | None:
     return choice[5:] if choice is not None and choice.startswith("tool:") else None
 
 
-def choice_word(choice: str, words: Mapping[str, Word], api: str) -> Word:
-    """How a format spells a tool choice that forces no tool.
-
-    Raises:
-        EncodeError: the format has no word for the choice.
-    """
+def tool_choice(choice: str | None, words: Mapping[str, Any], api: str, force: Callable[[str], Any]) -> Any:
+    """How a format spells a tool choice: by a word, or by what `force` makes of the name in `tool:NAME`; None if the
+    request sets none. Raises `EncodeError` if the format has no word for the choice."""
+    if choice is None:
+        return None
+    name = forced_tool(choice)
+    if name is not None:
+        return force(name)
     if choice not in words:
         raise EncodeError(f"tool_choice {choice!r}: expected auto, any, none or tool:NAME", api=api, what="tool_choice")
     return words[choice]
+
+
+def declarations(tools: Iterable[Tool], declare: Callable[[Tool], Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The declarations of the tools: one that a request held is sent again unchanged, any other is made by `declare`.
+    """
+    return [declare(tool) if tool.declaration is None else tool.declaration for tool in tools]
 
 
 def custom(name: str, tools: Iterable[Tool]) -> bool:

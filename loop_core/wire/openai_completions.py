@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Stop, TextPart
-from loop_core.wire.asking import PROMPT_LOSES, no_calls, prompt_of
+from loop_core.wire import asking
 from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, token_count, word
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
@@ -203,11 +203,11 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request: its texts in one prompt, so that an answer continues the last one."""
-    no_calls(request, API, NO_TOOLS)
+    asking.no_calls(request, API, NO_TOOLS)
     texts = [message.text for message in request.messages]
     # A recorded request with several prompts was read as so many messages of the user; it goes back as it was.
     several = len(texts) > 1 and request.n == len(texts) and all(m.role is Role.USER for m in request.messages)
-    prompt: Any = texts if several else prompt_of(request.messages, API)
+    prompt: Any = texts if several else asking.prompt_of(request.messages, API)
     body = non_null(model=request.model, prompt=prompt if texts else None, max_tokens=request.max_tokens,
                     n=request.n if request.n != 1 and not several else None)
     return merge(body | non_null(stream=request.stream or None), request.extra)
@@ -223,7 +223,7 @@ FORMAT = Format(
     encode=encode,
     loses=LOSES,
     encode_request=encode_request,
-    asking_loses=PROMPT_LOSES,
+    asking_loses=asking.PROMPT_LOSES,
     path=lambda request: "/completions",
     home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
     provider="openai",

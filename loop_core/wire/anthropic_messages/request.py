@@ -24,20 +24,8 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
+from loop_core.wire import asking
 from loop_core.wire.anthropic_messages.table import API, FIELDS, KINDS, PATHS
-from loop_core.wire.asking import (
-    arguments,
-    choice_word,
-    content,
-    describe,
-    forced_tool,
-    message_of,
-    one_choice,
-    refuse,
-    split_system,
-    tool_of,
-    with_ids,
-)
 from loop_core.wire.body import (
     CALL_FIELDS,
     STORED,
@@ -89,7 +77,7 @@ def _message(item: Any, names: dict[str, str]) -> Message | None:
     role = _ROLES.get(str(item.get("role"))) if isinstance(item, Mapping) else None
     if role is None:
         return None
-    return message_of(role, _parts(item.get("content"), names))
+    return asking.message_of(role, _parts(item.get("content"), names))
 
 
 def _parts(content: Any, names: dict[str, str]) -> Iterator[MessagePart]:
@@ -142,7 +130,7 @@ def _tool(item: Any) -> Tool | None:
     kind = string(item.get("type")) or "custom"  # a tool without a type is the client's (API reference)
     name = string(item.get("name")) or string(item.get("mcp_server_name")) or kind
     server = kind.startswith(_SERVER_TOOLS)
-    return tool_of(item, name, item.get("input_schema"), item, CallKind.SERVER if server else CallKind.FUNCTION)
+    return asking.tool_of(item, name, item.get("input_schema"), item, CallKind.SERVER if server else CallKind.FUNCTION)
 
 
 def _choice(choice: Any) -> str | None:
@@ -156,7 +144,7 @@ def _choice(choice: Any) -> str | None:
 
 # -- Request -> the body that Messages expects -----------------------------------------------------------------------
 
-CHOICES: Mapping[str, str] = {"auto": "auto", "any": "any", "none": "none"}
+CHOICES: Mapping[str, Any] = {"auto": {"type": "auto"}, "any": {"type": "any"}, "none": {"type": "none"}}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of blocks, and results travel in a user message",
     **usual_losses(*CALL_FIELDS, "reasoning.item_id", "result.name", *STORED),
@@ -169,17 +157,18 @@ _CALLS = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request. Raises `EncodeError` also if the request lacks a required field."""
-    one_choice(request, API)
+    asking.one_choice(request, API)
     if request.max_tokens is None:  # required (API reference)
         raise EncodeError("a request needs max_tokens", api=API, what="max_tokens")
-    system_messages, history = split_system(with_ids(request.messages))
+    system_messages, history = asking.split_system(asking.with_ids(request.messages))
     body = non_null(model=request.model, max_tokens=request.max_tokens)
     system = [block for message in system_messages for block in _blocks(message.parts)]
     if system:
         body["system"] = system[0]["text"] if len(system) == 1 and system[0].keys() == {"type", "text"} else system
     body["messages"] = [_write_message(message) for message in _join_results(history)]
-    body |= non_null(tools=[_write_tool(tool) for tool in request.tools] or None,
-                     tool_choice=_write_choice(request.tool_choice), stream=request.stream or None)
+    choice = asking.tool_choice(request.tool_choice, CHOICES, API, lambda name: {"type": "tool", "name": name})
+    body |= non_null(tools=asking.declarations(request.tools, _write_tool) or None, tool_choice=choice,
+                     stream=request.stream or None)
     return merge(body, request.extra)
 
 
@@ -230,26 +219,17 @@ def _block(part: MessagePart) -> dict[str, Any]:
         # The signature is required (API reference, Messages: thinking blocks in a request).
         return {"type": "thinking", "thinking": part.text, "signature": part.signature or ""}
     if isinstance(part, ToolResultPart):
-        result_content = part.text if part.json is None else content(part, API)
+        result_content = part.text if part.json is None else asking.content(part, API)
         return {"type": "tool_result", "tool_use_id": part.call_id or "", "content": result_content,
                 **non_null(is_error=part.is_error or None)}
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind not in _CALLS:
-        raise refuse(part, API)
-    return {"type": _CALLS[part.kind], "id": part.id, "name": part.name, "input": arguments(part, API)}
+        raise asking.refuse(part, API)
+    return {"type": _CALLS[part.kind], "id": part.id, "name": part.name, "input": asking.arguments(part, API)}
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declaration is not None:
-        return tool.declaration
     if tool.kind is CallKind.SERVER:
         raise EncodeError(f"{tool.name}: a server tool has to be declared in full", api=API, what="tool")
     # The schema is required (API reference).
-    return {"name": tool.name, **describe(tool), "input_schema": tool.schema or {"type": "object"}}
-
-
-def _write_choice(choice: str | None) -> dict[str, Any] | None:
-    if choice is None:
-        return None
-    name = forced_tool(choice)
-    return {"type": choice_word(choice, CHOICES, API)} if name is None else {"type": "tool", "name": name}
+    return {"name": tool.name, **asking.describe(tool), "input_schema": tool.schema or {"type": "object"}}

@@ -23,7 +23,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.asking import choice_word, forced_tool, one_choice, refuse, with_ids
+from loop_core.wire import asking
 from loop_core.wire.body import (
     CALL_FIELDS,
     REASONING_FIELDS,
@@ -184,14 +184,13 @@ ASKING_LOSES: Mapping[str, str] = {
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
-    one_choice(request, API)
-    choice = request.tool_choice
-    forced = forced_tool(choice)
+    asking.one_choice(request, API)
+    forced = asking.forced_tool(request.tool_choice)
     words: dict[str, str | None] = {"auto": None, **{ours: theirs for theirs, ours in _CHOICES.items()}}
-    tool_choice = "REQUIRED" if forced is not None else None if choice is None else choice_word(choice, words, API)
+    tool_choice = asking.tool_choice(request.tool_choice, words, API, lambda name: "REQUIRED")
     tools = [tool for tool in request.tools if forced in (None, tool.name)]
     body = non_null(model=request.model)
-    body["messages"] = [item for message in with_ids(request.messages) for item in _messages(message)]
+    body["messages"] = [item for message in asking.with_ids(request.messages) for item in _messages(message)]
     if tools:
         body["tools"] = [tool.declaration or {"type": "function", "function": {
             "name": tool.name, "description": tool.description, "parameters": tool.schema or {"type": "object"}}}
@@ -213,7 +212,7 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
             blocks.append({"type": "thinking", "thinking": part.text})
         elif isinstance(part, ToolCall):
             if part.kind is not CallKind.FUNCTION:
-                raise refuse(part, API)
+                raise asking.refuse(part, API)
             calls.append({"id": part.id, "type": "function",
                           "function": {"name": part.name, "arguments": part.arguments or "{}"}})
         elif part not in message.results:

@@ -29,17 +29,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.asking import (
-    arguments,
-    choice_word,
-    describe,
-    forced_tool,
-    one_choice,
-    refuse,
-    tool_of,
-    with_ids,
-    with_names,
-)
+from loop_core.wire import asking
 from loop_core.wire.body import (
     CALL_FIELDS,
     REASONING_FIELDS,
@@ -238,7 +228,7 @@ def _read_tool(item: Any) -> Tool | None:
     name = word(function.get("name"))
     if name is None:
         return None
-    return tool_of(function, name, function.get("parameters"), item)
+    return asking.tool_of(function, name, function.get("parameters"), item)
 
 
 # -- Request -> the body that Ollama's chat expects ------------------------------------------------------------------
@@ -253,15 +243,15 @@ ASKING_LOSES: Mapping[str, str] = {
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
-    one_choice(request, API)
+    asking.one_choice(request, API)
     choice = request.tool_choice
-    if choice is not None and forced_tool(choice) is None:
-        choice_word(choice, CHOICES, API)
+    asking.tool_choice(choice, CHOICES, API, lambda name: None)  # only to refuse a word that is none
     body = non_null(model=request.model)
-    history = with_names(with_ids(request.messages, missing=False))  # Ollama pairs results with calls by name
+    # Ollama pairs results with calls by name.
+    history = asking.with_names(asking.with_ids(request.messages, missing=False))
     body["messages"] = [item for message in history for item in _messages(message)]
     if request.tools and choice != "none":
-        body["tools"] = [_write_tool(tool) for tool in request.tools]
+        body["tools"] = asking.declarations(request.tools, _write_tool)
     body["stream"] = request.stream  # Ollama streams by default
     if request.max_tokens is not None:
         body["options"] = {"num_predict": request.max_tokens}
@@ -284,14 +274,13 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
 
 def _write_call(call: ToolCall) -> dict[str, Any]:
     if call.kind is not CallKind.FUNCTION:
-        raise refuse(call, API)
-    return {**non_null(id=call.id), "function": {"name": call.name, "arguments": arguments(call, API)}}
+        raise asking.refuse(call, API)
+    return {**non_null(id=call.id), "function": {"name": call.name, "arguments": asking.arguments(call, API)}}
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declaration is not None:
-        return tool.declaration
-    return {"type": "function", "function": {"name": tool.name, **describe(tool), **non_null(parameters=tool.schema)}}
+    schema = non_null(parameters=tool.schema)
+    return {"type": "function", "function": {"name": tool.name, **asking.describe(tool), **schema}}
 
 
 # -- The format -----------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.asking import choice_word, custom, describe, forced_tool, refuse, with_ids
+from loop_core.wire import asking
 from loop_core.wire.body import (
     CALL_FIELDS,
     RESULT_FIELDS,
@@ -199,12 +199,12 @@ ASKING_LOSES: Mapping[str, str] = {
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
-    history = with_ids(request.messages)  # only the id says which call a result answers
+    history = asking.with_ids(request.messages)  # only the id says which call a result answers
     body = non_null(model=request.model)
     body["messages"] = [item for message in history for item in _messages(message)]
-    body |= non_null(tools=[_write_tool(tool) for tool in request.tools] or None, tool_choice=_write_choice(request),
-                     max_tokens=request.max_tokens, n=request.n if request.n != 1 else None,
-                     stream=request.stream or None)
+    body |= non_null(tools=asking.declarations(request.tools, _write_tool) or None,
+                     tool_choice=_write_choice(request), max_tokens=request.max_tokens,
+                     n=request.n if request.n != 1 else None, stream=request.stream or None)
     return merge(body, request.extra)
 
 
@@ -260,16 +260,14 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
     if call.kind is CallKind.CUSTOM:
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments or ""}}
     if call.kind is not CallKind.FUNCTION:
-        raise refuse(call, API)
+        raise asking.refuse(call, API)
     # required (API reference)
     function = {"name": call.name, "arguments": "{}" if call.arguments is None else call.arguments}
     return {"id": call.id, "type": "function", "function": function}
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declaration is not None:
-        return tool.declaration
-    description = describe(tool)
+    description = asking.describe(tool)
     if tool.kind is CallKind.CUSTOM:
         return {"type": "custom", "custom": {"name": tool.name, **description}}
     if tool.kind is CallKind.SERVER:
@@ -278,8 +276,8 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
 
 
 def _write_choice(request: Request) -> Any:
-    choice, name = request.tool_choice, forced_tool(request.tool_choice)
-    if name is None:
-        return None if choice is None else choice_word(choice, TOOL_CHOICES, API)
-    kind = "custom" if custom(name, request.tools) else "function"
-    return {"type": kind, kind: {"name": name}}
+    def force(name: str) -> dict[str, Any]:
+        kind = "custom" if asking.custom(name, request.tools) else "function"
+        return {"type": kind, kind: {"name": name}}
+
+    return asking.tool_choice(request.tool_choice, TOOL_CHOICES, API, force)
