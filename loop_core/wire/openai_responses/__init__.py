@@ -26,20 +26,11 @@ from loop_core.values import (
 )
 from loop_core.wire.body import RawJSON, dump, json_value, non_null, pieces, total_of
 from loop_core.wire.format import ANY_PATH, Format, Home
+from loop_core.wire.openai_responses import table
 from loop_core.wire.openai_responses.decode import Decoder
 from loop_core.wire.openai_responses.items import closes
 from loop_core.wire.openai_responses.request import ASKING_LOSES, encode_request, read_request
-from loop_core.wire.openai_responses.table import (
-    API,
-    LOSES,
-    PATHS,
-    PENDING,
-    READS,
-    STREAM_READS,
-    TERMINAL_EVENTS,
-    is_chained,
-    recognises,
-)
+from loop_core.wire.openai_responses.table import API
 
 Piece = ResponsePart | str
 """A part of a response, or its refusal as a bare string."""
@@ -72,7 +63,7 @@ class _Stream:
     def events(self, items: list[tuple[Piece, JSONItem, bool]]) -> Iterator[bytes]:
         """All events of the response; each of `items` is a part, its JSON, and whether it has ended."""
         response, status = self.response, self.status
-        terminal = status is not None and status not in PENDING
+        terminal = status is not None and status not in table.PENDING
         early = "in_progress" if terminal else status
         if early is not None or response.id is not None or response.model is not None:
             for kind in ("created", "queued" if early == "queued" else "in_progress"):
@@ -80,7 +71,7 @@ class _Stream:
         for index, (part, whole, done) in enumerate(items):
             yield from self.item(index, part, whole, done)
         if terminal:
-            named = {word: kind for kind, word in TERMINAL_EVENTS.items()}
+            named = {word: kind for kind, word in table.TERMINAL_EVENTS.items()}
             kind = named.get(str(status), "response.incomplete")
             yield self.event(kind, response=_response(response, status, [whole for _, whole, _ in items]))
         elif response.error is not None:
@@ -158,7 +149,7 @@ def _announce_item(whole: dict[str, Any], part: Piece) -> tuple[dict[str, Any], 
 
 
 def _items(response: ChatResponse, status: str | None, stream: bool) -> list[tuple[Piece, JSONItem, bool]]:
-    cut = stream and (status is None or status in PENDING)
+    cut = stream and (status is None or status in table.PENDING)
     parts: list[Piece] = list(response.parts)
     if response.refusal:
         parts.append(response.refusal)
@@ -233,7 +224,7 @@ def _response(
     whole = non_null(object="response", created_at=0, id=response.id, model=response.model, status=status)
     whole.update({
         # Otherwise `in_progress` would be read as a stream that was cut, and not as an answer that is still being made.
-        "background": response.stop_reason.normalized is Stop.PAUSED and status in PENDING,
+        "background": response.stop_reason.normalized is Stop.PAUSED and status in table.PENDING,
         "error": None if early or response.error is None else _error(response.error, native),
         "incomplete_details": {"reason": reason} if reason else None,
         # The members that the SDK's model asks of every response (openai 3.54.0 types/responses/response.py).
@@ -276,13 +267,13 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 FORMAT = Format(
     decoder=Decoder,
-    paths=PATHS,
-    recognises=recognises,
-    reads=READS,
-    stream_reads=STREAM_READS,
+    paths=table.PATHS,
+    recognises=table.recognises,
+    reads=table.READS,
+    stream_reads=table.STREAM_READS,
     read_request=read_request,
     encode=encode,
-    loses=LOSES,
+    loses=table.LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
     path=lambda request: "/responses",
@@ -291,7 +282,7 @@ FORMAT = Format(
     history="input",
     whole_mark=("object", "response"),
     stream_end=rb'^data:[^\n]*"response\.(?:completed|incomplete|failed)"[^\n]*\n\s*^(?=event: ?response\.created)',
-    chained=is_chained,
+    chained=table.is_chained,
     joints={"reasoning": "\n\n"},
     rules={f"{API}.refusal": ("refusal",)},
 )
