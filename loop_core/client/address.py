@@ -45,11 +45,8 @@ class Signer(Protocol):
         """All secrets used for the requests signed so far; none of them may be shown."""
 
     def __call__(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> Headers:
-        """The headers to add to a request; the request must then be sent exactly as it was given.
-
-        Raises:
-            LoopError: there is nothing to sign with.
-        """
+        """The headers to add to a request; the request must then be sent exactly as it was given. Raises `LoopError` if
+        there is nothing to sign with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +158,7 @@ def is_unencrypted(url: str) -> bool:
 
 
 def refuse_plain(server: Server) -> None:
-    """Refuses a server that would receive credentials as plain text, unless the operator named its host.
-
-    Raises:
-        CallerError: the server would receive credentials as plain text.
-    """
+    """Raises `CallerError` if a server would receive credentials as plain text, unless the operator named its host."""
     base = server.base or wire(server.api).home.base
     host = (urlsplit(base).hostname or "").lower()
     # An IPv6 address may be named with the brackets that it has in a URL.
@@ -233,11 +226,8 @@ def masked_proof(server: Server, profile: str) -> Headers:
 
 
 def expected_speaker(server: Server, model: str | None) -> ProfileChoice:
-    """The profile of the server that will answer, as far as the address and the model tell.
-
-    Raises:
-        CallerError: the server names a profile that does not exist.
-    """
+    """The profile of the server that will answer, as far as the address and the model tell. Raises `CallerError` if the
+    server names a profile that does not exist."""
     if server.profile is not None:
         return profile_named(server.profile, model)
     base = server.base or wire(server.api).home.base

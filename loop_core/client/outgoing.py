@@ -63,11 +63,8 @@ def is_chained(request: Request) -> bool:
 def outgoing(turn: Turn, send: Send) -> Request:
     """The request that a `Send` effect asks for: the history so far and the new messages.
 
-    If the server stores the history, the request names the last response by its id and holds only new messages.
-
-    Raises:
-        CallerError: a continuation token or the last response's id is needed, and there is no usable one.
-    """
+    If the server stores the history, the request names the last response by its id and holds only new messages. Raises
+    `CallerError` if a continuation token or the last response's id is needed, and there is no usable one."""
     changes: dict[str, Any] = {}
     if turn.evaluation is not None and is_chained(turn.request):
         changes = _from_last(turn, send)
@@ -84,11 +81,7 @@ def outgoing(turn: Turn, send: Send) -> Request:
 
 def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
     """The changed fields of a request after the first of a chain; none if the request is sent again from where the turn
-    began.
-
-    Raises:
-        CallerError: the request cannot continue from the last response.
-    """
+    began. Raises `CallerError` if the request cannot continue from the last response."""
     on_top = send.method in ON_TOP
     results = send.place is RequestPlace.REQUEST and send.ordinal > 0
     conversation = turn.request.extra.get("conversation") is not None
@@ -138,11 +131,7 @@ def _refused_results(turn: Turn) -> tuple[Message, ...]:
 
 
 def body_of(request: Request, profile: Profile, method: Method = Method.FIRST) -> dict[str, Any]:
-    """The body of a request in this server's spelling.
-
-    Raises:
-        EncodeError: the format cannot carry the request.
-    """
+    """The body of a request in this server's spelling. Raises `EncodeError` if the format cannot carry the request."""
     form = wire(request.api)
     body = form.encode_request(request)
     if form.body_marks:
@@ -163,11 +152,8 @@ def with_reduced_tools(request: Request) -> Request:
 
 
 def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
-    """A prompt as messages; a plain text becomes a message of the user.
-
-    Raises:
-        CallerError: the prompt is neither a text nor messages, is empty, or holds something that is not a message.
-    """
+    """A prompt as messages; a plain text becomes a message of the user. Raises `CallerError` if the prompt is neither a
+    text nor messages, is empty, or holds something that is not a message."""
     if isinstance(prompt, (Message, Mapping)):
         raise CallerError("expected a text, or a list of messages, not one message")
     if not isinstance(prompt, (str, Iterable)):
@@ -180,11 +166,7 @@ def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
 
 
 def _checked(message: Message) -> Message:
-    """The message.
-
-    Raises:
-        CallerError: its role or its parts are plain texts, as those of a mapping are.
-    """
+    """The message. Raises `CallerError` if its role or its parts are plain texts, as those of a mapping are."""
     if not isinstance(message.role, Role) or any(isinstance(part, str) for part in message.parts):
         raise CallerError("not a message: a Message has a Role and parts; as plain texts they are written "
                           "{'role': 'user', 'content': '…'}")
@@ -233,11 +215,8 @@ def known_ability(server: Server, request: Request) -> tuple[Ability, str]:
 
 
 def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> LiveRequest:
-    """The HTTP request that an effect of a turn asks for, as it would be sent now.
-
-    Raises:
-        LoopError: it cannot be sent in this format.
-    """
+    """The HTTP request that an effect of a turn asks for, as it would be sent now. Raises `LoopError` if it cannot be
+    sent in this format."""
     request = outgoing(turn, send)
     if send.method is Method.POLL:
         polled = turn.evaluation.response.id if turn.evaluation else None
@@ -248,11 +227,7 @@ def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> Liv
 
 
 def live_request(server: Server, request: Request, send: Send, number: int) -> LiveRequest:
-    """The HTTP request for a `Request`.
-
-    Raises:
-        EncodeError: the format cannot carry it.
-    """
+    """The HTTP request for a `Request`. Raises `EncodeError` if the format cannot carry it."""
     chosen = expected_speaker(server, request.model)
     polled = send.method is Method.POLL
     url = public_url(_url(server, request, polled))
@@ -283,11 +258,8 @@ class HttpRequest:
 
 
 def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
-    """The request with its key or signature; no other function adds them.
-
-    Raises:
-        LoopError: the request holds a value that JSON cannot express, or there is nothing to sign with.
-    """
+    """The request with its key or signature; no other function adds them. Raises `LoopError` if the request holds a
+    value that JSON cannot express, or there is nothing to sign with."""
     profile = expected_speaker(server, request.request.model).profile.name
     proof = {name for name, _ in masked_proof(server, profile)}
     headers = [(name, value) for name, value in request.headers if name not in proof]
@@ -300,11 +272,7 @@ def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
 
 
 def _content(request: LiveRequest) -> bytes:
-    """The bytes of the body.
-
-    Raises:
-        EncodeError: the body holds a value that JSON cannot express.
-    """
+    """The bytes of the body. Raises `EncodeError` if the body holds a value that JSON cannot express."""
     try:
         content = dump(request.body).encode()
         if b"NaN" in content or b"Infinity" in content:  # in a text, or a number that a provider would refuse

@@ -53,11 +53,8 @@ async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def pieces_in_turn(pieces: AsyncGenerator[str, None]) -> Generator[str, None, None]:
-    """The pieces of a stream, each on the same event loop, which runs only while one is awaited.
-
-    Raises:
-        CallerError: an event loop runs in this thread, and would be stopped meanwhile.
-    """
+    """The pieces of a stream, each on the same event loop, which runs only while one is awaited. Raises `CallerError`
+    if an event loop runs in this thread, and would be stopped meanwhile."""
     if inside_a_loop():
         raise CallerError("an event loop is running here, which a stream would stop: expected astream")
     with asyncio.Runner() as runner:  # one loop for all pieces: a connection belongs to the loop that opened it
@@ -97,11 +94,8 @@ class WholeTimeoutError(Exception):
 
 @asynccontextmanager
 async def at_most(seconds: float) -> AsyncIterator[None]:
-    """Ends the block that runs inside after this many seconds.
-
-    Raises:
-        WholeTimeoutError: the time is over. A `TimeoutError` of an observer, whose disk is slow, is no such error.
-    """
+    """Ends the block that runs inside after this many seconds. Raises `WholeTimeoutError` if the time is over. A
+    `TimeoutError` of an observer, whose disk is slow, is no such error."""
     limit = asyncio.timeout(seconds)
     try:
         async with limit:

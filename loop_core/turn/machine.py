@@ -201,11 +201,8 @@ def _waits(turn: Turn) -> bool:
 
 
 def signal_of(turn: Turn) -> Signal:
-    """The signal that the policy derives from the current response.
-
-    Raises:
-        TransitionError: the turn has no response.
-    """
+    """The signal that the policy derives from the current response. Raises `TransitionError` if the turn has no
+    response."""
     evaluation = turn.evaluation
     if evaluation is None:
         raise TransitionError("EvaluateStop without a response")

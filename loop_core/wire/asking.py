@@ -48,20 +48,14 @@ def message_of(role: Role, parts: Iterable[MessagePart]) -> Message:
 # -- `Request` -> a body ---------------------------------------------------------------------------------------------
 
 def content(part: ToolResultPart, api: str) -> Any:
-    """The JSON values that a result holds in addition to its text.
-
-    Raises:
-        EncodeError: what the result holds is not JSON.
-    """
+    """The JSON values that a result holds in addition to its text. Raises `EncodeError` if what the result holds is not
+    JSON."""
     return opaque(OpaquePart("result", part.json or ""), api)
 
 
 def arguments(call: ToolCall, api: str) -> dict[str, Any]:
-    """The arguments of a call as a JSON object, for formats that send no argument strings.
-
-    Raises:
-        EncodeError: they are not an object. A call that was cut has no place in a history.
-    """
+    """The arguments of a call as a JSON object, for formats that send no argument strings. Raises `EncodeError` if they
+    are not an object. A call that was cut has no place in a history."""
     value = json_value(call.arguments or "{}")
     if not isinstance(value, dict):
         raise EncodeError(f"the arguments of {call.name} are not a JSON object", api=api, what="call.arguments")
@@ -189,11 +183,8 @@ PROMPT_LOSES: Mapping[str, str] = {
 
 
 def prompt_of(messages: Sequence[Message], api: str) -> str:
-    """The texts of the messages in one prompt, so that an answer continues the last one.
-
-    Raises:
-        EncodeError: a message holds a part that is not text.
-    """
+    """The texts of the messages in one prompt, so that an answer continues the last one. Raises `EncodeError` if a
+    message holds a part that is not text."""
     only_text(messages, api)
     # The text of an answer so far follows directly after its prompt, so the model goes on with it.
     return "".join(message.text if message.role is Role.ASSISTANT else f"\n\n{message.text}"
@@ -201,11 +192,7 @@ def prompt_of(messages: Sequence[Message], api: str) -> str:
 
 
 def only_text(messages: Iterable[Message], api: str) -> None:
-    """Refuses messages with images or other blocks, for formats that take only texts.
-
-    Raises:
-        EncodeError: a message holds such a block.
-    """
+    """Raises `EncodeError` if a message holds an image or another block, for formats that take only texts."""
     for message in messages:
         for part in message.parts:
             if isinstance(part, OpaquePart):
@@ -213,10 +200,6 @@ def only_text(messages: Iterable[Message], api: str) -> None:
 
 
 def no_calls(request: Request, api: str, why: str) -> None:
-    """Refuses a request with tools, calls or results, for formats without them.
-
-    Raises:
-        EncodeError: the request holds tools, calls or results.
-    """
+    """Raises `EncodeError` if a request holds tools, calls or results, for formats without them."""
     if request.tools or any(message.tool_calls or message.results for message in request.messages):
         raise EncodeError(why, api=api, what="tools")

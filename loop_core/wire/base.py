@@ -132,11 +132,8 @@ class Decoder:
     # -- what callers and formats use ----------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
-        """Reads the next bytes of the body, any number of them.
-
-        Raises:
-            DecodeError: the body is neither JSON, nor SSE, nor a framing of this format.
-        """
+        """Reads the next bytes of the body, any number of them. Raises `DecodeError` if the body is neither JSON, nor
+        SSE, nor a framing of this format."""
         self.size += len(data)
         framing = self._framing
         if framing is None:
@@ -151,11 +148,8 @@ class Decoder:
         self._take(framing, data)
 
     def close(self, end: TransportEnd = TransportEnd.EOF) -> ChatResponse:
-        """The response, as far as the bytes arrived.
-
-        Raises:
-            DecodeError: what was fed is not a body of this format.
-        """
+        """The response, as far as the bytes arrived. Raises `DecodeError` if what was fed is not a body of this
+        format."""
         if self._framing is None and self._head.strip():
             self._framing = self._choose(final=True)
             if self._framing is None:
@@ -176,10 +170,7 @@ class Decoder:
 
     def watch(self, body: bytes, see: See) -> None:
         """Passes every JSON value of a whole stream to `see`, with its name and place, in order, without decoding any.
-
-        Raises:
-            DecodeError: the body is not a body of this format.
-        """
+        Raises `DecodeError` if the body is not a body of this format."""
         body = self._head = with_blank_lines(body)
         framing = self._choose(final=True)
         if framing is None or type(framing) is Whole:

@@ -105,11 +105,7 @@ def json_value(text: str | None) -> Any:
 
 
 def opaque(part: OpaquePart, api: str) -> Any:
-    """The JSON value of a block that is kept verbatim.
-
-    Raises:
-        EncodeError: the block is not JSON.
-    """
+    """The JSON value of a block that is kept verbatim. Raises `EncodeError` if the block is not JSON."""
     try:
         return json.loads(part.json)
     except (ValueError, RecursionError):
@@ -117,11 +113,7 @@ def opaque(part: OpaquePart, api: str) -> Any:
 
 
 def opaque_object(part: OpaquePart, api: str) -> dict[str, Any]:
-    """The JSON object of a block that is kept verbatim.
-
-    Raises:
-        EncodeError: the block is not an object.
-    """
+    """The JSON object of a block that is kept verbatim. Raises `EncodeError` if the block is not an object."""
     value = opaque(part, api)
     if not isinstance(value, dict):
         raise EncodeError(f"the opaque {part.type} is not a JSON object", api=api, what="opaque")
@@ -129,11 +121,8 @@ def opaque_object(part: OpaquePart, api: str) -> dict[str, Any]:
 
 
 def object_text(call: ToolCall, api: str) -> str | None:
-    """The arguments as JSON text for a whole body, character for character; None if there are no arguments.
-
-    Raises:
-        EncodeError: the arguments are not JSON, are a JSON string, or have white space around them.
-    """
+    """The arguments as JSON text for a whole body, character for character; None if there are no arguments. Raises
+    `EncodeError` if the arguments are not JSON, are a JSON string, or have white space around them."""
     text = call.arguments
     if text is None:
         return None

@@ -122,11 +122,8 @@ class Encode(Protocol):
     """Encodes a response as the provider would send it."""
 
     def __call__(self, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-        """The bytes; `chunk` is the text characters in one delta.
-
-        Raises:
-            EncodeError: the format cannot carry the response; `what` names the part.
-        """
+        """The bytes; `chunk` is the text characters in one delta. Raises `EncodeError` if the format cannot carry the
+        response; `what` names the part."""
 
 
 class ReadRequest(Protocol):

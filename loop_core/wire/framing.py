@@ -295,11 +295,8 @@ def framing_of(
     few.
 
     A body that begins with `{` or `[`, or with bytes that are not text, is framed as the format says. Any other text is
-    kept whole if the response `failed`: the HTML page of a proxy is then the error's message.
-
-    Raises:
-        ValueError: the body is neither JSON nor a stream.
-    """
+    kept whole if the response `failed`: the HTML page of a proxy is then the error's message. Raises `ValueError` if
+    the body is neither JSON nor a stream."""
     text = head.removeprefix(_BOM).lstrip()
     if not text or (not final and _BOM.startswith(head)):  # one or two of the BOM's three bytes
         return None

@@ -46,11 +46,7 @@ class ProfileChoice(NamedTuple):
 
 
 def profile_named(name: str, model: str | None = None) -> ProfileChoice:
-    """The profile with this name, for any format.
-
-    Raises:
-        CallerError: there is no profile with this name.
-    """
+    """The profile with this name, for any format. Raises `CallerError` if there is no profile with this name."""
     if name not in PROFILES:
         raise CallerError(f"unknown profile {name!r}; expected one of {', '.join(sorted(PROFILES))}")
     return ProfileChoice(for_model(PROFILES[name], model), (Evidence("profile.named", None, name),))
