@@ -56,36 +56,29 @@ class Server:
 
     Args:
         api: the id of the wire format, such as openai_chat.
-        base: the base URL, as the provider's SDK takes it; empty for the provider's own.
+        base: the base URL, as the provider's SDK takes it; empty for the provider's own. It may hold a password.
         key: the API key; empty if the server needs none.
         profile: the name of the server's profile; None if it is to be found by the address and the answers.
-        version: the version part of the path, if it is not the format's own.
-        headers: further headers of every request, as pairs.
-        sign: a function that signs each request, as AWS needs it.
-        hidden_words: further words that no tool result may show, such as other keys.
-        insecure_http: hosts that may receive the key over plain http.
-        model: the model of requests that `ask` makes.
+        version: the version part of the path, which follows the path of `base` as it is; None for the format's own
+            version, unless `base` names one.
+        headers: further headers of every request, as pairs of a name and a value.
+        sign: a function that signs each request anew, retries included, as AWS needs it; None if requests are not
+            signed. A signed request carries no key.
+        hidden_words: further words that no tool result may show, such as other keys in the environment of the tools.
+        insecure_http: hosts, by name or address without a port, that may receive credentials over plain http.
+        model: the model of requests that `ask` makes. A `Request` names its own.
     """
 
     api: str
     base: str = field(default="", repr=False)
-    """The base URL; empty for the provider's own. It may hold a password."""
     key: str = field(default="", repr=False)
     profile: str | None = None
-    """The name of the server's profile; None if it is to be found by the address and the answers."""
     version: str | None = None
-    """The version part of the path, which follows the path of `base` as it is; None for the format's own version,
-    unless `base` names one."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Further headers of every request, as names and values."""
     sign: Signer | None = field(default=None, repr=False)
-    """Signs every request anew, retries included; None if requests are not signed. A signed request carries no key."""
     hidden_words: tuple[str, ...] = field(default=(), repr=False)
-    """Further words that no tool result may show, such as other keys in the environment of the tools."""
     insecure_http: tuple[str, ...] = ()
-    """Hosts, by name or address without a port, to which credentials may be sent over plain http."""
     model: str | None = None
-    """The model of requests that `ask` makes. A `Request` names its own."""
 
     def __post_init__(self) -> None:
         for name, value in (("api", self.api), ("base", self.base), ("key", self.key), ("model", self.model or "")):

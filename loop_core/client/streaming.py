@@ -86,7 +86,8 @@ class PendingSeam:
                 self.threshold = 2 * len(text)  # not checked for each piece: each check takes longer than the last
             elif len(text) > self.threshold:
                 self._settled, self._size = joined, len(text)  # no rule looks further than the text before it
-        return joined, _added_text(joined, self._before)
+        seams = joined.seams
+        return joined, joined.text[seams[-1].at :] if self._before and seams else joined.text
 
     def settled_text(self, text: str) -> str | None:
         """The text with which the answer is sure to begin, given the arrived part of the segment; None while it can
@@ -106,10 +107,6 @@ class PendingSeam:
 def coming_segment(turn: Turn, send: Send) -> Segment:
     """The segment for the answer to a request, before any text of the answer has come."""
     return Segment("", send.method, send.anchor, send.stripped, turn.ability.echoes, mark=send.mark)
-
-
-def _added_text(text: JoinedText, before: Sequence[Segment]) -> str:
-    return text.text[text.seams[-1].at :] if before and text.seams else text.text
 
 
 class ShownText(Observer):

@@ -115,7 +115,7 @@ def _no_call(case: EndingCase) -> EndingSign | None:
 
 
 def _commentary(case: EndingCase) -> EndingSign | None:
-    if case.response.native.get("phase") != "commentary" or any(_shows(p) for p in _besides_text(case.response)):
+    if case.response.native.get("phase") != "commentary" or any(map(_shows, case.response.parts)):
         return None
     return EndingSign("every message has the phase commentary: it announces what comes next, and nothing came",
                       _word_at(case.stop))
@@ -215,10 +215,6 @@ def _shows(part: ResponsePart) -> bool:
     if type(part) is ToolCall:
         return part.kind is CallKind.SERVER and brought_output(part)
     return False
-
-
-def _besides_text(response: ChatResponse) -> list[ResponsePart]:
-    return [part for part in response.parts if type(part) is not TextPart]
 
 
 def brought_output(call: ToolCall) -> bool:

@@ -94,7 +94,7 @@ def _leaks(text: str, tools: Collection[str] | None) -> Iterator[Leak]:
     for mark in CALL_MARKS:
         for opened in islice(re.finditer(mark.opening, text), _MOST_OPENINGS):
             for name, end in _names(mark, opened, text):
-                if tools is None or _is_declared(name, tools):
+                if tools is None or name in tools or name.removeprefix("functions.") in tools:
                     yield Leak(mark.title, name, opened.start(), end)
                     break
 
@@ -107,10 +107,6 @@ def _names(mark: CallMark, match: re.Match[str], text: str) -> Iterator[tuple[st
     end = min(match.end() + _NAME_RANGE, len(text) if limit < 0 else limit)
     for found in re.compile(mark.name_pattern).finditer(text, match.end(), end):
         yield found[1], found.end(1)
-
-
-def _is_declared(name: str, tools: Collection[str]) -> bool:
-    return name in tools or name.removeprefix("functions.") in tools
 
 
 _FENCE = re.compile(r"^[ \t>]{0,8}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)

@@ -8,7 +8,7 @@ call them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from loop_core.errors import TransitionError
@@ -224,10 +224,10 @@ def _evaluation_change(turn: Turn, signal: Signal) -> Change:
     if signal is Signal.MAX_TOKENS:
         continuing = send is not None and send.place is RequestPlace.CONTINUATION
         empty = not evaluation.response.text
-        stalled = continuing and not empty and _count_added(turn) < turn.limits.min_progress_chars
         # A segment that did not begin with the quotation is requested again and replaced, so its lack of progress does
         # not count.
-        stalled = stalled and not misses_anchor(turn)
+        counted = continuing and not empty and not misses_anchor(turn)
+        stalled = counted and added_chars(turn.answers[-1], turn.policy.seam) < turn.limits.min_progress_chars
         counts["thinking_only"] = spent.thinking_only + empty
         counts["stalled"] = spent.stalled + stalled
     elif spent.attempts and turn.limits.attempts_scope == "response" and not (
@@ -295,11 +295,6 @@ def misses_anchor(turn: Turn) -> bool:
     return bool(turn.policy.methods) and should_ask_again(turn.answers[-1], turn.policy.seam)
 
 
-def _count_added(turn: Turn) -> int:
-    """The number of characters that the last segment added to the answer, without repetitions."""
-    return added_chars(turn.answers[-1], turn.policy.seam)
-
-
 def _tokens(evaluation: Evaluation, send: Send | None, truncated: bool) -> tuple[int | None, int]:
     """Output tokens of the response, None if unknown; and how many of them are assumed from the cap.
 
@@ -353,11 +348,8 @@ def _message_as_received(turn: Turn, evaluation: Evaluation) -> Message:
     ran = {id(verdict.call) for verdict in turn.would_run}
     parts = evaluation.response.parts
     # By identity: two calls of a batch may be equal in every field.
-    return Message(Role.ASSISTANT, tuple(p for p in parts if type(p) is not ToolCall or _is_kept(p, ran)))
-
-
-def _is_kept(call: ToolCall, run_ids: Container[int]) -> bool:
-    return call.kind is CallKind.SERVER or id(call) in run_ids
+    return Message(Role.ASSISTANT, tuple(part for part in parts if type(part) is not ToolCall
+                                         or part.kind is CallKind.SERVER or id(part) in ran))
 
 
 def batch_of(turn: Turn) -> RunTools:

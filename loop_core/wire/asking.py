@@ -121,10 +121,10 @@ def split_system(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequen
 
 def with_names(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The history with the tool's name in every result whose call is in the history."""
-    names = {call.id: call.name for call in calls_of(messages) if call.id is not None}
+    names: dict[str | None, str] = {call.id: call.name for call in calls_of(messages) if call.id is not None}
     return tuple(
-        _map_results(message, lambda part: part._replace(name=part.name or names.get(part.call_id)))
-        if message.results else message
+        Message(message.role, tuple(part._replace(name=part.name or names.get(part.call_id))
+                                    if isinstance(part, ToolResultPart) else part for part in message.parts))
         for message in messages
     )
 
@@ -164,10 +164,6 @@ def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Mess
 
 def _answers(part: ToolResultPart, call: ToolCall) -> bool:
     return part.call_id == call.id if part.call_id else part.name in (None, call.name)
-
-
-def _map_results(message: Message, change: Any) -> Message:
-    return Message(message.role, tuple(change(p) if isinstance(p, ToolResultPart) else p for p in message.parts))
 
 
 # -- a prompt in place of a history ----------------------------------------------------------------------------------

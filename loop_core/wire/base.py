@@ -111,6 +111,7 @@ class Decoder:
         self._opening: bytes | None = None  # the payload of the first frame
         self.frame: Frame = (b"", None, 0, 0)  # the event that is being read, or the whole body
         self._late: Frame | None = None  # the last event that is no part of the answer
+        self._begins_again = False  # whether another answer, or a part of one, began behind the end
         self._framing: Framing | None = None
         self._head = b""
 
@@ -207,6 +208,12 @@ class Decoder:
         """
         self._late = self.frame
         self.find("frame.after_end", "an event follows the end of the answer and is no part of it", self.at())
+
+    def is_late_piece(self, piece: object, begins: bool) -> bool:
+        """Whether an event behind the end holds a piece of a call that may belong to a call before the end: none began
+        behind it. `begins` says whether this event begins another answer, or a part of one."""
+        self._begins_again = self._begins_again or begins
+        return bool(piece) and not self._begins_again
 
     def end_with(self, word: str, at: At | None) -> None:
         """Notes a stop word; the last one counts, but an empty one never replaces another."""

@@ -57,7 +57,6 @@ class Decoder(base.Decoder):
         self._earlier = 0  # so many blocks are of messages before the one that is read
         self._sizes: list[int] = []  # the number of pieces of each block when the last stop reason came
         self._counts: dict[str, int] = {}
-        self._begins_again = False  # whether a message or a block began after the end
         self._refusal: str | None = None
         self._tail: int | None = None  # where the first message_delta begins: no block reaches beyond it
         self._parts: list[ResponsePart] = []  # of a whole body
@@ -67,7 +66,9 @@ class Decoder(base.Decoder):
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one SSE event; its name repeats its `type`."""
         kind = event.get("type")
-        if self.saw_done and kind != "error" and name != "error" and not self._is_late_piece(event, kind):
+        if self.saw_done and kind != "error" and name != "error" and not self.is_late_piece(
+                kind == "content_block_delta" and mapping_of(event.get("delta")).get("partial_json"),
+                kind in ("message_start", "content_block_start")):
             if kind != "ping":
                 self.after_end()
         elif kind == "content_block_delta":
@@ -98,13 +99,6 @@ class Decoder(base.Decoder):
             self._quirk("unknown_event", f"an event of type {kind!r} is not known")
         self._base_resp(event)
         return False
-
-    def _is_late_piece(self, event: Any, kind: Any) -> bool:
-        """Whether an event behind the end holds a piece of a call, and no block began there to which it could belong:
-        a call before the end may lack it."""
-        self._begins_again = self._begins_again or kind in ("message_start", "content_block_start")
-        piece = mapping_of(event.get("delta")).get("partial_json")
-        return bool(piece) and kind == "content_block_delta" and not self._begins_again
 
     def on_body(self, body: Any) -> None:
         """Reads a whole message or an error (already read by the base class)."""

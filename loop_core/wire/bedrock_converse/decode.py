@@ -182,13 +182,13 @@ class Decoder(base.Decoder):
         self._parts: list[ResponsePart] = []  # of a whole body
         self._tail: int | None = None  # where messageStop begins: no block reaches beyond it
         self._stopped = False
-        self._begins_again = False  # whether a block began after the end
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one frame, named by its `:event-type`, or one JSON line, named by its only key."""
         if name is None:
             name, event = unwrap(event)
-        if self._stopped and name in _BLOCK_EVENTS and not self._is_late_piece(event, name):
+        if self._stopped and name in _BLOCK_EVENTS and not self.is_late_piece(
+                mapping_of(mapping_of(event.get("delta")).get("toolUse")).get("input"), name == "contentBlockStart"):
             self.after_end()
         elif name == "contentBlockDelta":
             delta = event["delta"]
@@ -261,13 +261,6 @@ class Decoder(base.Decoder):
         return super()._choose(final)
 
     # -- events --------------------------------------------------------------------------------------------------
-
-    def _is_late_piece(self, event: Any, name: str) -> bool:
-        """Whether an event behind the end holds a piece of a call, and no block began there to which it could belong:
-        a call before the end may lack it."""
-        self._begins_again = self._begins_again or name == "contentBlockStart"
-        piece = mapping_of(mapping_of(event.get("delta")).get("toolUse")).get("input")
-        return bool(piece) and name == "contentBlockDelta" and not self._begins_again
 
     def _begin_message(self) -> None:
         self._begins_again = self._begins_again or self._stopped

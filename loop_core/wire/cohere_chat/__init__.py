@@ -152,13 +152,10 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         return _read_version_1(body)
     request = read_chat(rest(body, "tool_choice"))
     plans = [word(item.get("tool_plan")) for item in list_of(body.get("messages")) if isinstance(item, Mapping)]
-    messages = (_with_plan(message, plan) for message, plan in zip(request.messages, plans, strict=True))
+    messages = (message._replace(parts=(ReasoningPart(plan), *message.parts)) if plan else message
+                for message, plan in zip(request.messages, plans, strict=True))
     choice = string(body.get("tool_choice"))  # in Cohere's words, which `read_chat` does not know
     return replace(request, api=API, messages=tuple(messages), tool_choice=_CHOICES.get(choice) if choice else None)
-
-
-def _with_plan(message: Message, plan: str | None) -> Message:
-    return message._replace(parts=(ReasoningPart(plan), *message.parts)) if plan else message
 
 
 def _read_version_1(body: Mapping[str, Any]) -> Request:

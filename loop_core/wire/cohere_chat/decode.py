@@ -167,7 +167,6 @@ class Decoder(base.Decoder):
         self._order: list[GrowingPart] = []
         self._calls: dict[Any, GrowingPart] = {}
         self._parts: list[ResponsePart] = []  # that came whole
-        self._begins_again = False  # whether a message or a call began after the end
         self._repeated: list[ResponsePart] = []  # what the last event of version 1 says once more
         self._repeated_at = At()  # the place of that event
 
@@ -175,12 +174,11 @@ class Decoder(base.Decoder):
         """Reads one event of either version."""
         at = self.at()
         kind = string(event.get("type")) or string(event.get("event_type"))
-        if self.saw_done and (kind in EVENTS or kind in FIRST_EVENTS) and kind not in LAST_EVENTS:
-            self._begins_again = self._begins_again or kind in ("message-start", "tool-call-start")
-            # A piece of a call that did not begin here: a call before the end may lack it.
-            if kind != "tool-call-delta" or self._begins_again:
-                self.after_end()
-                return
+        is_of_answer = (kind in EVENTS or kind in FIRST_EVENTS) and kind not in LAST_EVENTS
+        if self.saw_done and is_of_answer and not self.is_late_piece(
+                kind == "tool-call-delta", kind in ("message-start", "tool-call-start")):
+            self.after_end()
+            return
         self.id = self.id or word(event.get("id")) or word(event.get("generation_id"))
         delta = mapping_of(event.get("delta"))
         message = mapping_of(delta.get("message"))

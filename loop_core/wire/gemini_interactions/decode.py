@@ -180,6 +180,9 @@ STEP_OF_DELTA: Mapping[str, str] = {
 """Type of a delta without a step -> the type that its step must have."""
 
 
+_OF_STEPS = frozenset({*table.STARTS, *table.DELTAS, *table.STOPS})
+
+
 class Decoder(base.Decoder):
     """The decoder of one interaction."""
 
@@ -195,14 +198,14 @@ class Decoder(base.Decoder):
         self._pending: tuple[str, At] | None = None  # the status of an interaction that is still being made
         self._tail: int | None = None  # where the last event begins: no step reaches beyond it
         self._token: str | None = None
-        self._begins_again = False  # whether a step began after the end
 
     # -- events --------------------------------------------------------------------------------------------------
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one event; its name repeats its `event_type`."""
         kind = event.get("event_type") or name or ""
-        if self._tail is not None and self._is_late(event, kind):
+        if self._tail is not None and kind in _OF_STEPS and not self.is_late_piece(
+                kind in table.DELTAS and mapping_of(event.get("delta")).get("arguments"), kind in table.STARTS):
             self.after_end()
         elif kind in table.DELTAS:
             delta = event["delta"]
@@ -228,14 +231,6 @@ class Decoder(base.Decoder):
             self.fail(error, self.at("error"))
         else:
             self._quirk("unknown_event", f"an event of type {str(kind)[:80]!r} is not known")
-
-    def _is_late(self, event: Any, kind: str) -> bool:
-        """Whether an event behind the end is no part of the answer. A piece of arguments is one if no step began there
-        to which it could belong: a call before the end may lack it."""
-        self._begins_again = self._begins_again or kind in table.STARTS
-        is_piece = kind in table.DELTAS and bool(mapping_of(event.get("delta")).get("arguments"))
-        is_of_step = kind in table.DELTAS or kind in table.STARTS or kind in table.STOPS
-        return is_of_step and (self._begins_again or not is_piece)
 
     def _begin_interaction(self, ident: str | None) -> None:
         if not self._order or (ident is not None and ident == self.id):

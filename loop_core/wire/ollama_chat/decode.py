@@ -112,7 +112,6 @@ class Decoder(base.Decoder):
         self._ended = 0  # so many items were there when the last reason arrived
         self._first: Frame | None = None  # the first line
         self._done_at: At | None = None
-        self._begins_again = False  # whether content came after the end
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one line. Nearly all lines carry one piece of text or thinking and nothing else that is new."""

@@ -71,7 +71,7 @@ def read(item: GrowingItem, ended: bool, result_ids: frozenset[str]) -> ItemRead
     if kind == "function_call":
         return _function(item, ended)
     if kind == "custom_tool_call":
-        return _custom(item, ended)
+        return _call(item, ended, CallKind.CUSTOM, payload(item, "input"))
     if kind == "reasoning":
         return ItemReading((_reasoning(item),))
     if kind in SERVER_ITEMS or (kind in CLIENT_ITEMS and runs_itself(item.value, result_ids)):
@@ -145,10 +145,6 @@ def _function(item: GrowingItem, ended: bool) -> ItemReading:
                  Severity.INFO)
         return _call(item, ended, CallKind.FUNCTION, (item.verbatim("arguments"), None), quirk)
     return _call(item, ended, CallKind.FUNCTION, payload(item, "arguments"))
-
-
-def _custom(item: GrowingItem, ended: bool) -> ItemReading:
-    return _call(item, ended, CallKind.CUSTOM, payload(item, "input"))
 
 
 def _call(
