@@ -25,11 +25,11 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.body import list_of, mapping_of, string, token_count, usual_losses, word
-from loop_core.wire.copies import compare
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.framing import Framing
 from loop_core.wire.json_values import NDJSON, slice_of
 from loop_core.wire.reads import FactRow
+from loop_core.wire.response_calls import compare
 
 API = "cohere_chat"
 _V2 = "cohere 7.3.1 types/chat_finish_reason.py"

@@ -27,8 +27,7 @@ from loop_core.wire import base
 from loop_core.wire.body import token_count, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.gemini_generate import table
-from loop_core.wire.gemini_generate.partial_args import string_piece
-from loop_core.wire.gemini_generate.parts import Parts, holds_content
+from loop_core.wire.gemini_generate.parts import Parts, holds_content, string_piece
 from loop_core.wire.gemini_generate.table import API
 from loop_core.wire.json_values import JSONArray, slice_of
 

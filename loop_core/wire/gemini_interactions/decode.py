@@ -26,11 +26,11 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.body import compact, conflicting_arguments, list_of, mapping_of, token_count, word
-from loop_core.wire.copies import compare
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions import table
 from loop_core.wire.gemini_interactions.table import API
 from loop_core.wire.json_values import slice_of
+from loop_core.wire.response_calls import compare
 
 Slice = Callable[..., str | None]
 """A function that returns the verbatim JSON at a path inside a step; None if there is none."""

@@ -25,8 +25,7 @@ from loop_core.wire.body import mapping_of, string, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import pointer
 from loop_core.wire.openai_responses import table
-from loop_core.wire.openai_responses.growing import GrowingItem, call_id, is_call, streamed_items, with_omitted
-from loop_core.wire.openai_responses.items import read
+from loop_core.wire.openai_responses.items import GrowingItem, call_id, is_call, read, streamed_items, with_omitted
 from loop_core.wire.openai_responses.table import API
 
 

@@ -38,7 +38,7 @@ from loop_core.wire.body import (
     token_count,
     usual_losses,
 )
-from loop_core.wire.openai_responses.growing import call_id
+from loop_core.wire.openai_responses.items import call_id
 from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, LOSES, SERVER_ITEMS, runs_itself
 
 ROLES: Mapping[str, Role] = {
