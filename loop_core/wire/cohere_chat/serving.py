@@ -5,31 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from loop_core.wire import serving
 from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, first_ids, inside, items
-from loop_core.wire.serving import (
-    Moment,
-    OwnServer,
-    Serving,
-    Spelling,
-    StopPlace,
-    budget_words,
-    fails,
-    in_delta,
-    index_under,
-    say,
-    text_in,
-    usual_reasons,
-)
+from loop_core.wire.serving import Moment, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
-    Moment.ENDED: say("COMPLETE"),
-    Moment.CALLED: say("TOOL_CALL"),
-    **budget_words("MAX_TOKENS", full="MAX_TOKENS"),  # docs, chat: the context's end and max_tokens have one word
-    Moment.MALFORMED: say("TOOL_CALL"),
-    Moment.FAILED: fails("ERROR", "The generation failed."),
-    Moment.BROKEN: say(None),
+    Moment.ENDED: serving.say("COMPLETE"),
+    Moment.CALLED: serving.say("TOOL_CALL"),
+    # docs, chat: the context's end and max_tokens have one word
+    **serving.budget_words("MAX_TOKENS", full="MAX_TOKENS"),
+    Moment.MALFORMED: serving.say("TOOL_CALL"),
+    Moment.FAILED: serving.fails("ERROR", "The generation failed."),
+    Moment.BROKEN: serving.say(None),
 }
-CANNOT: Mapping[str, str] = usual_reasons(
+CANNOT: Mapping[str, str] = serving.usual_reasons(
     "filtered", "paused", "fallback", "commentary", "empty_choices", "done_without_reason", "wandering_index",
     "fresh_ids")
 ENDS: Mapping[str, str] = {"context_full": "completed"}
@@ -103,18 +92,18 @@ def _json_shape(extra: Body) -> JSONShape | None:
     return JSONShape("response_format", {"type": "object"} if schema is None else schema)
 
 
-SERVING = Serving(
-    own=OwnServer("cohere", "command-a-03-2025", "cohere 7.3.1 types/chat_finish_reason.py"),
+SERVING = serving.Serving(
+    own=serving.OwnServer("cohere", "command-a-03-2025", "cohere 7.3.1 types/chat_finish_reason.py"),
     base="",
     client='cohere.ClientV2(base_url="{base}", api_key="any")',
     says=SAYS,
-    text=text_in("content-delta", "delta", "message", "content", "text"),
-    stop_place=StopPlace(in_delta, ("finish_reason",)),
+    text=serving.text_in("content-delta", "delta", "message", "content", "text"),
+    stop_place=serving.StopPlace(serving.in_delta, ("finish_reason",)),
     answer_id="{}",
     call_id="call_{}",
     names_model=False,
     calls_last=True,
-    indexes=index_under("index"),
+    indexes=serving.index_under("index"),
     errors={},
     error_body=lambda refused: {"message": refused.message},
     stops=("stop_sequences",),
