@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
@@ -82,12 +83,13 @@ def path_of(text: str) -> tuple[str | int, ...]:
 # Neighbouring items are usually looked up next.
 @lru_cache(maxsize=16)
 def _item_starts(text: str, position: int) -> tuple[int, ...]:
-    """Where the items of the array at `position` begin."""
+    """Where the items of the array at `position` begin, as far as a text that was cut holds them."""
     found: list[int] = []
     at = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
-    while text[at] != "]":
-        found.append(at)
-        at = _next(text, _SKIP(text, at)[1])
+    with suppress(ValueError, IndexError):
+        while text[at] != "]":
+            found.append(at)
+            at = _next(text, _SKIP(text, at)[1])
     return tuple(found)
 
 
@@ -104,19 +106,21 @@ def _member(text: str, position: int, key: str | int) -> tuple[int, int | None] 
 
 # All calls of a body are looked up one after another: without a cache each would cost a pass over all of them.
 @lru_cache(maxsize=16)
-def _members(text: str, position: int) -> dict[str, tuple[int, int]]:
-    """Where the members of the object at `position` begin and end."""
-    position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
+def _members(text: str, position: int) -> dict[str, tuple[int, int | None]]:
+    """Where the members of the object at `position` begin and end, as far as a text that was cut holds them."""
     skip, space = _SKIP, _SPACE.match
-    found: dict[str, tuple[int, int]] = {}
-    while text[position] not in "}]":
-        name, position = scanstring(text, position + 1, False)
-        if text[position] != ":":
-            position = space(text, position).end()  # type: ignore[union-attr]
+    found: dict[str, tuple[int, int | None]] = {}
+    with suppress(ValueError, IndexError):
         position = space(text, position + 1).end()  # type: ignore[union-attr]
-        end = skip(text, position)[1]
-        found[name] = position, end  # the last of several equal keys wins, as in every parser
-        position = _next(text, end)
+        while text[position] not in "}]":
+            name, position = scanstring(text, position + 1, False)
+            if text[position] != ":":
+                position = space(text, position).end()  # type: ignore[union-attr]
+            position = space(text, position + 1).end()  # type: ignore[union-attr]
+            found[name] = position, None  # the last of several equal keys wins, as in every parser
+            end = skip(text, position)[1]
+            found[name] = position, end
+            position = _next(text, end)
     return found
 
 
