@@ -11,16 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loop_core.client.address import (
-    Server,
-    expected_speaker,
-    headers_of,
-    key_header,
-    masked_proof,
-    public_url,
-    refuse_plain,
-    url_of,
-)
+from loop_core.client import address
+from loop_core.client.address import Server
 from loop_core.errors import CallerError, EncodeError
 from loop_core.formats import format_entry
 from loop_core.turn.continuation import Method
@@ -210,7 +202,7 @@ class LiveRequest:
 
 def known_ability(server: Server, request: Request) -> tuple[Ability, str]:
     """Which methods of continuation a server supports for a request's model, and the server's profile."""
-    profile = expected_speaker(server, request.model).profile
+    profile = address.expected_speaker(server, request.model).profile
     return ability(profile, server.api), profile.name
 
 
@@ -228,12 +220,12 @@ def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> Liv
 
 def live_request(server: Server, request: Request, send: Send, number: int) -> LiveRequest:
     """The HTTP request for a `Request`. Raises `EncodeError` if the format cannot carry it."""
-    chosen = expected_speaker(server, request.model)
+    chosen = address.expected_speaker(server, request.model)
     polled = send.method is Method.POLL
-    url = public_url(_url(server, request, polled))
+    url = address.public_url(_url(server, request, polled))
     return LiveRequest(
         number, request, send.place, send.ordinal, "GET" if polled else "POST", url,
-        (*headers_of(server, request.stream), *masked_proof(server, chosen.profile.name)),
+        (*address.headers_of(server, request.stream), *address.masked_proof(server, chosen.profile.name)),
         None if polled else body_of(request, chosen.profile, send.method),
         None if chosen.profile.name == "generic" else chosen.profile.name,
     )
@@ -242,7 +234,7 @@ def live_request(server: Server, request: Request, send: Send, number: int) -> L
 def _url(server: Server, request: Request, polled: bool) -> str:
     """The address of a request, or of the stored response that is fetched again."""
     path = wire(server.api).path(request)
-    return url_of(server, f"{path}/{request.previous_id}" if polled else path)
+    return address.url_of(server, f"{path}/{request.previous_id}" if polled else path)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -260,10 +252,10 @@ class HttpRequest:
 def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
     """The request with its key or signature; no other function adds them. Raises `LoopError` if the request holds a
     value that JSON cannot express, or there is nothing to sign with."""
-    profile = expected_speaker(server, request.request.model).profile.name
-    proof = {name for name, _ in masked_proof(server, profile)}
+    profile = address.expected_speaker(server, request.request.model).profile.name
+    proof = {name for name, _ in address.masked_proof(server, profile)}
     headers = [(name, value) for name, value in request.headers if name not in proof]
-    headers += key_header(server, profile)
+    headers += address.key_header(server, profile)
     url = _url(server, request.request, request.method == "GET")
     content = b"" if request.body is None else _content(request)
     if server.sign is not None:
@@ -293,5 +285,5 @@ def http_request(server: Server, turn: Turn, send: Send) -> HttpRequest:
     Raises:
         LoopError: it cannot be sent in this format, or a key would leave as plain text.
     """
-    refuse_plain(server)
+    address.refuse_plain(server)
     return with_credentials(server, live_request_for(server, send, turn, 0))

@@ -15,15 +15,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from loop_core.judge import arguments
-from loop_core.judge.arguments import (
-    Arguments,
-    ArgumentShape,
-    is_phantom,
-    means_empty_object,
-    parse,
-    parse_call,
-    parse_input,
-)
+from loop_core.judge.arguments import Arguments, ArgumentShape
 from loop_core.judge.classify import Judgement
 from loop_core.values import (
     ArgsForm,
@@ -67,7 +59,9 @@ class Verdict(NamedTuple):
         """
         if self.admission is not Admission.READY:
             return None
-        return self.call.arguments or "" if self.call.kind is CallKind.CUSTOM else parse_call(self.call).value or {}
+        if self.call.kind is CallKind.CUSTOM:
+            return self.call.arguments or ""
+        return arguments.parse_call(self.call).value or {}
 
 
 WHY_REASON: dict[Stop, str] = {
@@ -94,14 +88,14 @@ def admit(
 
     `declared` are the names of the request's tools, empty if they are not known, and `choice` is its tool choice.
     """
-    if is_phantom(call):
+    if arguments.is_phantom(call):
         return Verdict(call, Admission.HELD, "gate.phantom", "the call has neither a name nor arguments")
     if call.other_arguments is not None:
         return Verdict(call, Admission.HELD, "gate.contradiction",
                        "the provider sent two different texts of its arguments, and nothing shows which is meant")
     # Zoo Code's analysis: a cut without a word.
     reason = Stop.MAX_TOKENS if judgement.cap_reached else judgement.stop.normalized
-    reading = parse_input(call, tool)
+    reading = arguments.parse_input(call, tool)
     # Before the reason: where the call itself is cut, the verdict says where, which helps more than the word.
     shape_problem = _incomplete(call, reading, tool, judgement.stop)
     if shape_problem is not None:
@@ -202,7 +196,7 @@ def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: Sto
     if reading.shape is ArgumentShape.COMPLETE:
         return None
     if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
-        if means_empty_object(call, tool):
+        if arguments.means_empty_object(call, tool):
             return None
         return f"{reading.problem}, and the tool is not known to need none"
     return _describe_parsing(reading)
@@ -238,7 +232,7 @@ def held_calls(verdicts: Sequence[Verdict]) -> tuple[ToolCall, ...]:
     found: dict[tuple[str, str | None], ToolCall] = {}
     for verdict in verdicts:
         call = verdict.call
-        if verdict.admission is Admission.HELD and not is_phantom(call):
+        if verdict.admission is Admission.HELD and not arguments.is_phantom(call):
             found.setdefault((call.name, call.arguments), call)
     return tuple(found.values())
 
@@ -283,7 +277,7 @@ def _marks(calls: Sequence[ToolCall], siblings: Sequence[ToolCall]) -> list[Dist
 
 
 def _matches(call: ToolCall, marks: DistinctArguments) -> bool:
-    value = parse(call.arguments).value or {}
+    value = arguments.parse(call.arguments).value or {}
     return all(name in value and _text(value[name]) == _text(mark) for name, mark in marks.items())
 
 
@@ -291,10 +285,10 @@ def _whole_arguments(call: ToolCall) -> dict[str, Any]:
     """The short arguments of simple types that had arrived whole."""
     if call.kind is not CallKind.FUNCTION:
         return {}
-    reading = parse(call.arguments)
+    reading = arguments.parse(call.arguments)
     value = reading.value
     if reading.shape is ArgumentShape.CUT:
-        value = parse(_until_last_comma(call.arguments or "")).value
+        value = arguments.parse(_until_last_comma(call.arguments or "")).value
     return {name: each for name, each in (value or {}).items()
             if isinstance(each, (str, int, float)) and len(str(each)) <= LONGEST_MARK}
 

@@ -139,38 +139,6 @@ def _no_constant(word: str) -> Any:
     raise ValueError(word)
 
 
-# -- what a format cannot carry --------------------------------------------------------------------------------------
-
-CALL_FIELDS = ("call.form", "call.status", "call.item_id", "call.signature")
-SERVER_FIELDS = ("server.form", "server.status", "server.item_id", "server.signature")
-REASONING_FIELDS = ("reasoning.signature", "reasoning.data", "reasoning.item_id")
-RESULT_FIELDS = ("result.name", "result.is_error", "result.json")
-STORED = ("previous_id", "continuation_token", "background")
-"""The fields of a request that only a provider takes which stores responses."""
-
-_USUAL_LOSSES: Mapping[str, str] = {
-    "message.grouping": "every result is a message of its own",
-    "server": "calls that the provider runs are not shown",
-    **dict.fromkeys(("call.form", "server.form"), "arguments are sent in the one form that the format has"),
-    **dict.fromkeys(("call.status", "server.status"), "a call has no status"),
-    **dict.fromkeys(("call.item_id", "server.item_id"), "a call has one id"),
-    **dict.fromkeys(("call.signature", "server.signature"), "calls are not signed"),
-    "reasoning.signature": "thinking is not signed",
-    "reasoning.data": "thinking is not encrypted",
-    "reasoning.item_id": "thinking has no id",
-    "result.name": "a result names its call by the id",
-    "result.is_error": "only the text tells of a failure",
-    "result.json": "a result is text here",
-    **dict.fromkeys(STORED, "nothing is kept on the provider's side"),
-}
-"""Part of a request or a response that several formats cannot carry -> the usual reason why."""
-
-
-def usual_losses(*parts: str) -> dict[str, str]:
-    """Part that a format cannot carry -> the usual reason why."""
-    return {part: _USUAL_LOSSES[part] for part in parts}
-
-
 # -- JSON text in which some values are written exactly as they were received ----------------------------------------
 
 _COMPACT, _SORTED = (

@@ -26,20 +26,7 @@ from loop_core.values import (
 )
 from loop_core.wire import asking
 from loop_core.wire.anthropic_messages.table import API, FIELDS, KINDS, PATHS
-from loop_core.wire.body import (
-    CALL_FIELDS,
-    STORED,
-    compact,
-    list_of,
-    mapping_of,
-    merge,
-    non_null,
-    opaque,
-    rest,
-    string,
-    token_count,
-    usual_losses,
-)
+from loop_core.wire.body import compact, list_of, mapping_of, merge, non_null, opaque, rest, string, token_count
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset", "advisor_")
@@ -147,7 +134,7 @@ def _choice(choice: Any) -> str | None:
 CHOICES: Mapping[str, Any] = {"auto": {"type": "auto"}, "any": {"type": "any"}, "none": {"type": "none"}}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of blocks, and results travel in a user message",
-    **usual_losses(*CALL_FIELDS, "reasoning.item_id", "result.name", *STORED),
+    **asking.usual_losses(*asking.CALL_FIELDS, "reasoning.item_id", "result.name", *asking.STORED),
 }
 _ROLE_WORDS: Mapping[Role, str] = {
     Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "user",

@@ -26,7 +26,8 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.body import CALL_FIELDS, SERVER_FIELDS, compact, conflicting_arguments, string, usual_losses
+from loop_core.wire.asking import CALL_FIELDS, SERVER_FIELDS, usual_losses
+from loop_core.wire.body import compact, conflicting_arguments, string
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow

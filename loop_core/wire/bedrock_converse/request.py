@@ -27,20 +27,7 @@ from loop_core.values import (
 )
 from loop_core.wire import asking
 from loop_core.wire.bedrock_converse.table import API, FIELDS, PATHS, SERVER_TOOL
-from loop_core.wire.body import (
-    CALL_FIELDS,
-    STORED,
-    compact,
-    list_of,
-    mapping_of,
-    merge,
-    non_null,
-    opaque,
-    rest,
-    string,
-    token_count,
-    usual_losses,
-)
+from loop_core.wire.body import compact, list_of, mapping_of, merge, non_null, opaque, rest, string, token_count
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
@@ -148,7 +135,7 @@ def _choice(choice: Any) -> str | None:
 CHOICES: Mapping[str, Any] = {"auto": {"auto": {}}, "any": {"any": {}}}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of blocks, and results travel in a user message",
-    **usual_losses(*CALL_FIELDS, "reasoning.item_id", "result.name", *STORED),
+    **asking.usual_losses(*asking.CALL_FIELDS, "reasoning.item_id", "result.name", *asking.STORED),
 }
 _ROLE_WORDS: Mapping[Role, str] = {
     Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "user",

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop, StopReason
-from loop_core.wire.body import CALL_FIELDS, SERVER_FIELDS, usual_losses
+from loop_core.wire.asking import CALL_FIELDS, SERVER_FIELDS, usual_losses
 from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
 

@@ -25,10 +25,6 @@ from loop_core.values import (
 )
 from loop_core.wire import asking
 from loop_core.wire.body import (
-    CALL_FIELDS,
-    REASONING_FIELDS,
-    RESULT_FIELDS,
-    STORED,
     RawJSON,
     dump,
     list_of,
@@ -40,7 +36,6 @@ from loop_core.wire.body import (
     rest,
     string,
     token_count,
-    usual_losses,
     word,
 )
 from loop_core.wire.cohere_chat.decode import API, LOSES, PATHS, READS, STREAM_READS, Decoder, recognises
@@ -175,7 +170,8 @@ def _read_version_1(body: Mapping[str, Any]) -> Request:
 ASKING_LOSES: Mapping[str, str] = {
     "tool_choice": "no single tool can be forced; auto is what is not said",
     "tools": "where a single tool is forced the others are left out",
-    **usual_losses("message.grouping", *REASONING_FIELDS, *CALL_FIELDS, *RESULT_FIELDS, *STORED),
+    **asking.usual_losses("message.grouping", *asking.REASONING_FIELDS, *asking.CALL_FIELDS, *asking.RESULT_FIELDS,
+                          *asking.STORED),
 }
 
 

@@ -24,7 +24,8 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import list_of, mapping_of, string, token_count, usual_losses, word
+from loop_core.wire.asking import usual_losses
+from loop_core.wire.body import list_of, mapping_of, string, token_count, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.framing import Framing
 from loop_core.wire.json_values import NDJSON, slice_of

@@ -37,7 +37,6 @@ from loop_core.wire.body import (
     rest,
     string,
     token_count,
-    usual_losses,
     word,
 )
 from loop_core.wire.gemini_generate.table import API, PATHS, REQUEST_WRAPPER, SNAKE, get, problems
@@ -180,8 +179,8 @@ CHOICES: Mapping[str, Any] = {"auto": {"mode": "AUTO"}, "any": {"mode": "ANY"}, 
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of parts, and neighbours of one role are one content",
     "result.json": "an image in a result is a part beside it here",
-    **usual_losses("reasoning.data", "reasoning.item_id", "call.form", "call.status", "call.item_id", "previous_id",
-                   "background"),
+    **asking.usual_losses("reasoning.data", "reasoning.item_id", "call.form", "call.status", "call.item_id",
+                          "previous_id", "background"),
 }
 _ROLE_WORDS: Mapping[Role, str] = {Role.USER: "user", Role.ASSISTANT: "model", Role.TOOL: "user", Role.SYSTEM: "user"}
 SCHEMA_FIELDS: Mapping[str, str] = {"json_schema": "parametersJsonSchema", "openapi": "parameters"}

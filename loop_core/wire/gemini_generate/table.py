@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from loop_core.values import Stop, Tool
-from loop_core.wire.body import usual_losses
+from loop_core.wire.asking import usual_losses
 from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
 

@@ -37,7 +37,6 @@ from loop_core.wire.body import (
     opaque_object,
     rest,
     token_count,
-    usual_losses,
     word,
 )
 from loop_core.wire.gemini_interactions.decode import read_step
@@ -177,7 +176,7 @@ def _choice(value: Any) -> str | None:
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "any", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one text, and neighbours of the model are steps without a border",
-    **usual_losses("reasoning.data", "reasoning.item_id", "call.form", "call.status", "call.item_id"),
+    **asking.usual_losses("reasoning.data", "reasoning.item_id", "call.form", "call.status", "call.item_id"),
 }
 
 

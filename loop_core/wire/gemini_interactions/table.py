@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Request, Stop
-from loop_core.wire.body import usual_losses
+from loop_core.wire.asking import usual_losses
 from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
 

@@ -31,9 +31,6 @@ from loop_core.values import (
 )
 from loop_core.wire import asking
 from loop_core.wire.body import (
-    CALL_FIELDS,
-    REASONING_FIELDS,
-    STORED,
     RawJSON,
     dump,
     list_of,
@@ -46,7 +43,6 @@ from loop_core.wire.body import (
     rest,
     string,
     token_count,
-    usual_losses,
     word,
 )
 from loop_core.wire.format import Format, Home
@@ -237,7 +233,8 @@ CHOICES: Mapping[str, str | None] = {"auto": None, "any": None, "none": None}
 ASKING_LOSES: Mapping[str, str] = {
     "text.grouping": "the texts of a message are one",
     "tool_choice": "there is none: a forced call is only asked for, and `none` declares no tools",
-    **usual_losses("message.grouping", *REASONING_FIELDS, *CALL_FIELDS, "result.is_error", "result.json", *STORED),
+    **asking.usual_losses("message.grouping", *asking.REASONING_FIELDS, *asking.CALL_FIELDS, "result.is_error",
+                          "result.json", *asking.STORED),
 }
 
 

@@ -25,7 +25,8 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import CALL_FIELDS, list_of, mapping_of, string, token_count, usual_losses, word
+from loop_core.wire.asking import CALL_FIELDS, usual_losses
+from loop_core.wire.body import list_of, mapping_of, string, token_count, word
 from loop_core.wire.failures import PASSING, StopRow, read_error
 from loop_core.wire.framing import Frame
 from loop_core.wire.json_values import NDJSON, byte_span, path_of, slice_of

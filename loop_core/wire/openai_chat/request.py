@@ -26,20 +26,7 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire import asking
-from loop_core.wire.body import (
-    CALL_FIELDS,
-    RESULT_FIELDS,
-    STORED,
-    integer,
-    list_of,
-    merge,
-    non_null,
-    opaque_object,
-    rest,
-    token_count,
-    usual_losses,
-    word,
-)
+from loop_core.wire.body import integer, list_of, merge, non_null, opaque_object, rest, token_count, word
 from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 
 ROLES: Mapping[str, Role] = {
@@ -193,7 +180,7 @@ TOOL_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "n
 ASKING_LOSES: Mapping[str, str] = {
     "reasoning.item_id": "thinking without a signature is one text",
     "opaque": "of the fields beside the content only the id of a sound goes back",
-    **usual_losses("message.grouping", *CALL_FIELDS, *RESULT_FIELDS, *STORED),
+    **asking.usual_losses("message.grouping", *asking.CALL_FIELDS, *asking.RESULT_FIELDS, *asking.STORED),
 }
 
 

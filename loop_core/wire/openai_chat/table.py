@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import ChatResponse, Stop, Usage
-from loop_core.wire.body import non_null, token_count, total_of, usual_losses
+from loop_core.wire.asking import usual_losses
+from loop_core.wire.body import non_null, token_count, total_of
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.reads import FactRow
 

@@ -36,7 +36,6 @@ from loop_core.wire.body import (
     rest,
     string,
     token_count,
-    usual_losses,
 )
 from loop_core.wire.openai_responses.items import call_id
 from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, LOSES, SERVER_ITEMS, runs_itself
@@ -219,7 +218,7 @@ TOOL_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "n
 ASKING_LOSES: Mapping[str, str] = {
     **LOSES,
     "message.grouping": "a history is a list of items, whatever message they came in",
-    **usual_losses("result.name", "result.is_error"),
+    **asking.usual_losses("result.name", "result.is_error"),
 }
 _OUTPUTS: Mapping[str, str] = {
     "mcp_approval_request": "mcp_approval_response", "tool_search_call": "tool_search_output",
