@@ -53,10 +53,9 @@ def is_chained(request: Request) -> bool:
 
 
 def outgoing(turn: Turn, send: Send) -> Request:
-    """The request that a `Send` effect asks for: the history so far and the new messages.
-
-    If the server stores the history, the request names the last response by its id and holds only new messages. Raises
-    `CallerError` if a continuation token or the last response's id is needed, and there is no usable one."""
+    """The request that a `Send` effect asks for: the history so far and the new messages. If the server stores the
+    history, the request names the last response by its id and holds only new messages. Raises `CallerError` if a
+    continuation token or the last response's id is needed, and there is no usable one."""
     changes: dict[str, Any] = {}
     if turn.evaluation is not None and is_chained(turn.request):
         changes = _from_last(turn, send)

@@ -112,8 +112,7 @@ def coming_segment(turn: Turn, send: Send) -> Segment:
 class ShownText(Observer):
     """Passes the text of a turn to `show`, piece by piece, and never withdraws any of it: the joined pieces end with
     the text of the answer. A blank line separates a replaced text from the text that replaces it, and the answers of a
-    turn that ran tools.
-    """
+    turn that ran tools."""
 
     def __init__(self, api: str, secrets: Sequence[str], policy: Policy, show: Callable[[str], None]) -> None:
         self._api, self._secrets, self._policy, self._show = api, secrets, policy, show
@@ -219,11 +218,9 @@ class ShownText(Observer):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ShowingSource:
-    """A source that reports every request to `shown_text` before the wrapped source sends it.
-
-    If the turn is cancelled while an answer arrives, the part of it that has arrived is kept: the caller may have shown
-    it, and the conversation can go on from it.
-    """
+    """A source that reports every request to `shown_text` before the wrapped source sends it. If the turn is cancelled
+    while an answer arrives, the part of it that has arrived is kept: the caller may have shown it, and the conversation
+    can go on from it."""
 
     source: AsyncLive
     shown_text: ShownText

@@ -23,11 +23,9 @@ def inside_a_loop() -> bool:
 
 
 async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Runs a function in a thread of its own; returns what it returns, or raises what it raises.
-
-    Not `asyncio.to_thread`: the end of the loop, and of the program, waits for the threads of that function, so a
-    hanging tool would delay the task that has given it up.
-    """
+    """Runs a function in a thread of its own; returns what it returns, or raises what it raises. Not
+    `asyncio.to_thread`: the end of the loop, and of the program, waits for the threads of that function, so a hanging
+    tool would delay the task that has given it up."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = copy_context()
@@ -107,11 +105,9 @@ async def at_most(seconds: float) -> AsyncIterator[None]:
 
 
 class Cutter:
-    """Ends the connection of a client without an event loop, which sends one request at a time.
-
-    A thread that reads cannot be interrupted, and httpx only limits the time between two pieces of a head. If another
-    thread shuts the connection down, the reading thread comes to its end.
-    """
+    """Ends the connection of a client without an event loop, which sends one request at a time. A thread that reads
+    cannot be interrupted, and httpx only limits the time between two pieces of a head. If another thread shuts the
+    connection down, the reading thread comes to its end."""
 
     def __init__(self) -> None:
         self._stream: Any = None

@@ -338,9 +338,7 @@ class AsyncLive(_Source):
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`, which does not wait for it.
-
-        Whatever ends the wait, no further call of the batch is begun.
-        """
+        Whatever ends the wait, no further call of the batch is begun."""
         ends: list[bool] = []  # filled by the event loop, read by the tools' thread
         toolbox = until(self.toolbox, lambda: bool(ends))
         try:

@@ -69,10 +69,8 @@ PARAMETERS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "i
 
 
 def takes_no_arguments(tool: Tool | None) -> bool:
-    """Whether missing arguments can only mean `{}`, because the tool is declared without any parameter.
-
-    With an optional parameter the answer is no: that parameter may have been sent and lost.
-    """
+    """Whether missing arguments can only mean `{}`, because the tool is declared without any parameter. With an
+    optional parameter the answer is no: that parameter may have been sent and lost."""
     if tool is None or tool.kind is not CallKind.FUNCTION:
         return False
     declared = tool.schema

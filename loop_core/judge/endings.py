@@ -313,10 +313,8 @@ def maybe_cut_at_cap(response: ChatResponse, request: Request | None) -> bool:
 
 
 def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
-    """The sign that a text which used all allowed tokens stops in the middle; None if there is none.
-
-    A stop string ends a text anywhere, so if one may have been hit, no sign is searched.
-    """
+    """The sign that a text which used all allowed tokens stops in the middle; None if there is none. A stop string ends
+    a text anywhere, so if one may have been hit, no sign is searched."""
     if spent_cap(response, request) is None or has_reasoning(response) or has_calls(response):
         return None
     if hit_stop_string(response) or stop_string_unknown(response, request):

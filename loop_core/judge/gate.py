@@ -53,10 +53,8 @@ class Verdict(NamedTuple):
 
     @property
     def arguments(self) -> dict[str, Any] | str | None:
-        """The parsed object, or the text of a free-form call; None unless ready.
-
-        They are parsed on access, because a recording has thousands of calls that are never run.
-        """
+        """The parsed object, or the text of a free-form call; None unless ready. They are parsed on access, because a
+        recording has thousands of calls that are never run."""
         if self.admission is not Admission.READY:
             return None
         if self.call.kind is CallKind.CUSTOM:
@@ -84,10 +82,8 @@ def admit(
     choice: str | None = None,
 ) -> Verdict:
     """The verdict on one call, without regard to the other calls of its response; `admit_all` adds the rule of the
-    batch.
-
-    `declared` are the names of the request's tools, empty if they are not known, and `choice` is its tool choice.
-    """
+    batch. `declared` are the names of the request's tools, empty if they are not known, and `choice` is its tool
+    choice."""
     if arguments.is_phantom(call):
         return Verdict(call, Admission.HELD, "gate.phantom", "the call has neither a name nor arguments")
     if call.other_arguments is not None:
@@ -156,10 +152,7 @@ def declared_names(tools: Sequence[Tool]) -> frozenset[str]:
 def admit_all(
     calls: Sequence[ToolCall], judgement: Judgement, tools: Sequence[Tool] = (), choice: str | None = None
 ) -> tuple[Verdict, ...]:
-    """The verdicts on all calls of a response: one held call holds the others; a rejected one does not.
-
-    `tools` and `choice` are the tools and the tool choice of the request that it answers.
-    """
+    """The verdicts on all calls of a response: one held call holds the others; a rejected one does not."""
     if not calls:
         return ()
     named_tools, declared = tools_by_name(tools), declared_names(tools)
@@ -239,9 +232,7 @@ def held_calls(verdicts: Sequence[Verdict]) -> tuple[ToolCall, ...]:
 
 def held_names(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ()) -> tuple[str, ...]:
     """The name of each held call for the model: its tool, and the arguments that distinguish it from the other calls.
-
-    `siblings` are calls of the same batch that have arrived complete since.
-    """
+    `siblings` are calls of the same batch that have arrived complete since."""
     calls = held_calls(verdicts)
     marks = _marks(calls, held_calls(siblings))
     return tuple(dict.fromkeys(_name(call, own) for call, own in zip(calls, marks, strict=True)))

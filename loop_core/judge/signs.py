@@ -320,10 +320,7 @@ THINKING_MARKS: Mapping[str, str] = {
 
 def only_thinks(text: str) -> Sign | None:
     """The sign that a text is reasoning and nothing else: it begins with reasoning that is never closed, or that
-    nothing follows.
-
-    A chat template may open the reasoning itself; then the text only closes it.
-    """
+    nothing follows. A chat template may open the reasoning itself; then the text only closes it."""
     content = text.strip()
     for opening, closing in THINKING_MARKS.items():
         if content.startswith(opening) or (content.endswith(closing) and opening not in content):

@@ -267,11 +267,8 @@ def is_budget_cut(evaluation: Evaluation, policy: Policy) -> bool:
 
 def is_text_whole(turn: Turn) -> bool:
     """Whether an empty response shows that the text before it was complete, because the model was asked to go on and
-    added nothing.
-
-    It shows nothing if the model was asked to quote the last words first, since the quotation did not come either; nor
-    if the text visibly stops in the middle.
-    """
+    added nothing. It shows nothing if the model was asked to quote the last words first, since the quotation did not
+    come either; nor if the text visibly stops in the middle."""
     # BOOST and NUDGE repeat the request: emptiness after them says nothing about the text before.
     segments = turn.answers[-1]
     if len(segments) < 2 or segments[-1].method not in GOING_ON:
@@ -296,11 +293,9 @@ def misses_anchor(turn: Turn) -> bool:
 
 
 def _tokens(evaluation: Evaluation, send: Send | None, truncated: bool) -> tuple[int | None, int]:
-    """Output tokens of the response, None if unknown; and how many of them are assumed from the cap.
-
-    A cut answer without usage counts as the whole cap that was sent: a stream that is cut loses its usage chunk, and a
-    budget that did not count it would never be spent.
-    """
+    """Output tokens of the response, None if unknown; and how many of them are assumed from the cap. A cut answer
+    without usage counts as the whole cap that was sent: a stream that is cut loses its usage chunk, and a budget that
+    did not count it would never be spent."""
     usage = evaluation.response.usage
     # A negative count, as a counter that overflowed sends it, would give the budget back, and 0 beside cut output, as
     # servers send it that do not count, would never spend it: both count as none.

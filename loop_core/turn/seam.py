@@ -61,10 +61,8 @@ class _JoinedSegments(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _JoinedSegments:
-    """Joins segments by adding the last one to the join of all others.
-
-    The result is cached, because a turn asks for it several times after each answer.
-    """
+    """Joins segments by adding the last one to the join of all others. The result is cached, because a turn asks for it
+    several times after each answer."""
     if len(segments) == 1:
         return _JoinedSegments(segments[0].text)
     # Segments are only ever appended, so the join of all but the last is in the cache, or one of a few less.

@@ -184,10 +184,9 @@ def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, 
 
 
 def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]:
-    """The declaration of one function under a name, and the callable that runs it.
-
-    The callable converts arguments to the annotated types: a date for a date, a dataclass for an object. Raises
-    `CallerError` if the function cannot be a tool."""
+    """The declaration of one function under a name, and the callable that runs it. The callable converts arguments to
+    the annotated types: a date for a date, a dataclass for an object. Raises `CallerError` if the function cannot be a
+    tool."""
     import inspect
 
     from pydantic import TypeAdapter

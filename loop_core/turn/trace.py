@@ -293,9 +293,7 @@ class StepIdentity(NamedTuple):
 
 def step_key(step_: Step) -> StepIdentity:
     """The identity of a step when two runs are compared: state, signal, response, spend, effects and the model's input.
-
-    Live answers are compared by their content, because equal indices in two runs do not mean the same answer.
-    """
+    Live answers are compared by their content, because equal indices in two runs do not mean the same answer."""
     turn, event = step_.turn, step_.event
     live_answer = (event.response.parts,
              event.response.raw_stop_reason) if type(event) is ProviderResponse and event.live else None

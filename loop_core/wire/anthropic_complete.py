@@ -47,7 +47,6 @@ LOSES: Mapping[str, str] = {
 PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/v1/complete/?(?=$|[?#])"),)
 
 STREAM_READS: tuple[FactRow, ...] = (FactRow("text", "/completion"),)
-"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     FactRow("id", "/id"),
     FactRow("model", "/model"),

@@ -36,10 +36,8 @@ _MOST = 1 << 63  # the counts of providers are whole numbers of 64 bits
 
 
 def token_count(value: Any) -> int | None:
-    """A number of tokens; None for anything else, also for a boolean and for a number that counts nothing.
-
-    A whole number may be written with a fraction (`12.0`), and `-1` as a cap means that there is none.
-    """
+    """A number of tokens; None for anything else, also for a boolean and for a number that counts nothing. A whole
+    number may be written with a fraction (`12.0`), and `-1` as a cap means that there is none."""
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value < _MOST else None
@@ -204,10 +202,8 @@ def to_bytes(text: str) -> bytes:
 
 
 def mend(text: str) -> str:
-    """A text whose surrogate pairs are joined to characters, even if two pieces split them.
-
-    Half a character at either end stays: the other half may come with the next response. One in the middle is lost.
-    """
+    """A text whose surrogate pairs are joined to characters, even if two pieces split them. Half a character at either
+    end stays: the other half may come with the next response. One in the middle is lost."""
     if text.isascii():
         return text
     try:

@@ -204,10 +204,8 @@ def _blocks(content: Any, where: Where) -> Iterable[tuple[Where, Mapping[str, An
 
 
 def first_unpaired(history: Sequence[RoleTurn], call: Ident, result: Ident) -> UnpairedIds | None:
-    """The first turn whose calls the next turn does not answer, or that answers a call that was not made.
-
-    Calls at the end of the history are unanswered too.
-    """
+    """The first turn whose calls the next turn does not answer, or that answers a call that was not made. Calls at the
+    end of the history are unanswered too."""
     for number, turn in enumerate(history):
         before = history[number - 1] if number else None
         called = {name for _, block in before.blocks if (name := call(block))} if before is not None else set()

@@ -137,7 +137,8 @@ class Recognise(Protocol):
     """Tells whether a JSON value is of the format."""
 
     def __call__(self, value: Mapping[str, Any], event: str | None = None) -> bool:
-        """Whether the value is a whole body, or the event of this name in a stream."""
+        """Whether the value is a whole body, or the event of this name in a stream. A bare error body is none, since
+        several formats share its shape."""
 
 
 class Format(NamedTuple):

@@ -37,10 +37,8 @@ _ERROR = "error"
 
 
 class SSE:
-    """An incremental splitter of server-sent events: `feed` returns the complete frames, `flush` the rest at the end.
-
-    A frame extends from the first byte of its first line to the end of its last line, without the line break.
-    """
+    """An incremental splitter of server-sent events: `feed` returns the complete frames, `flush` the rest at the end. A
+    frame extends from the first byte of its first line to the end of its last line, without the line break."""
 
     __slots__ = ("_name", "_names", "_offset", "_pending", "_prefix", "_scanned", "single")
 

@@ -179,10 +179,7 @@ class JSONArray:
 
     def values(self, data: bytes) -> Iterator[tuple[bytes, dict[str, Any] | None, int, int]]:
         """The values of `feed` one by one. The second item is the parsed value, or None if the value was found by its
-        brackets and was not parsed.
-
-        All values must be taken before the next bytes are fed.
-        """
+        brackets and was not parsed. All values must be taken before the next bytes are fed."""
         self._buffer += data
         while not self.closed and (self._start >= 0 or self._begin()):
             wrong = False

@@ -60,9 +60,7 @@ def choose(
     model: str | None = None,
 ) -> ProfileChoice:
     """The profile of a server: by host, else by response headers, else by marks of the body, the port, the model.
-
-    `body` is the response: its bytes, or its JSON (of a stream any event).
-    """
+    `body` is the response: its bytes, or its JSON (of a stream any event)."""
     address = _address(url)
     # The host first: gateways hand on headers and bodies of the provider behind them; a port or a model is a guess.
     found = _by_address(api, address) or _by_headers(api, headers)
@@ -90,10 +88,8 @@ def for_model(profile: Profile, model: str | None) -> Profile:
 
 
 def native_word(word: str) -> StopRow | None:
-    """The meaning of a router's native word, by the tables of all formats and the words of all profiles.
-
-    If tables disagree, a meaning of cut, filtered or failed outranks one of ended. None if no table has the word.
-    """
+    """The meaning of a router's native word, by the tables of all formats and the words of all profiles. If tables
+    disagree, a meaning of cut, filtered or failed outranks one of ended. None if no table has the word."""
     folded = word.casefold()
     # A gateway may put another word before it, as in `content_filter: RECITATION`.
     return _meaning(folded) or _meaning(folded.rpartition(":")[2].strip())

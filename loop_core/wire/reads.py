@@ -85,11 +85,9 @@ class _Node:
 def find(
     rows: tuple[FactRow, ...], payload: bytes, event: Mapping[str, Any], name: str | None = None, base: int = 0
 ) -> list[FactValue]:
-    """Every value of `payload` that a row matches, with places counted from `base`, in the order of the bytes.
-
-    `event` is the parsed payload, and `name` is the name of its frame. If the only member of an event is named after an
-    event type, its value is read as an event of that type.
-    """
+    """Every value of `payload` that a row matches, with places counted from `base`, in the order of the bytes. `event`
+    is the parsed payload, and `name` is the name of its frame. If the only member of an event is named after an event
+    type, its value is read as an event of that type."""
     node, inner = _plan(rows, name or _type(event)), event
     if name is None and len(event) == 1:
         (only,) = event
@@ -246,11 +244,9 @@ _PIECES: Mapping[str, str] = {"text": "text", "reasoning": "thinking", "call.arg
 
 
 def watching(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
-    """An observer that appends to `pieces` the texts that `rows` name in each event of a stream.
-
-    Of several choices it takes the first, and of an event one group of values, because another group repeats the same
-    text. Empty texts are left out.
-    """
+    """An observer that appends to `pieces` the texts that `rows` name in each event of a stream. Of several choices it
+    takes the first, and of an event one group of values, because another group repeats the same text. Empty texts are
+    left out."""
     rows = tuple(row for row in rows if row.fact in _PIECES)
     plain, plans = _plan(rows, ""), {when: _plan(rows, when) for when in _event_types(rows)}
     lists: Mapping[str, list[str]] = {fact: getattr(pieces, name) for fact, name in _PIECES.items()}

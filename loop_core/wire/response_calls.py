@@ -166,9 +166,8 @@ class Difference(NamedTuple):
 def compare(
     parts: Sequence[ResponsePart], repeated: Sequence[ResponsePart], end: At
 ) -> tuple[list[ResponsePart], list[Difference]]:
-    """The streamed parts of an answer, whose calls are open if the end repeats them otherwise, and what differs.
-    `end` is the place of the event with the repetition. An end that repeats no text, or no call, says nothing about
-    them."""
+    """The streamed parts of an answer, whose calls are open if the end repeats them otherwise, and what differs. `end`
+    is the place of the event with the repetition. An end that repeats no text, or no call, says nothing about them."""
     found = list(_text_differences(parts, repeated, end))
     others = [part for part in repeated if type(part) is ToolCall]
     compared: list[ResponsePart] = []

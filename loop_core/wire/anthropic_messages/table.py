@@ -105,11 +105,9 @@ def must_be_kept(field: str, value: Any) -> bool:
 
 
 def completes(stop: StopReason) -> bool:
-    """Whether the last call of a whole body is complete under this reason.
-
-    A cut tool_use arrives there as a parsed object (cynative PR#283 citing the documentation), so that only the reason
-    can tell; a stop sequence may cut in the middle as well.
-    """
+    """Whether the last call of a whole body is complete under this reason. A cut tool_use arrives there as a parsed
+    object (cynative PR#283 citing the documentation), so that only the reason can tell; a stop sequence may cut in the
+    middle as well."""
     return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
 
 
@@ -185,7 +183,6 @@ _HOLDERS: tuple[str, ...] = ("", "/message")
 """The JSON pointers of a message: the whole body, or the member of `message_start`."""
 
 STREAM_READS = tuple(FactRow(fact, f"/delta{place}", _INDEX) for fact, place in _DELTA)
-"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     FactRow("error", "/error"),
     FactRow("refusal", "/delta/stop_details/explanation"),

@@ -114,7 +114,6 @@ _HOLDERS: tuple[str, ...] = ("", "/metadata")
 of a JSON line."""
 
 STREAM_READS = tuple(FactRow(fact, place, _INDEX, event) for event, fact, place in _EVENTS)
-"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _METADATA),
     *STREAM_READS,

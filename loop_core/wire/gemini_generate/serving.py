@@ -107,11 +107,8 @@ member = partial(inside, spellings=spellings)
 
 
 def _pairs(body: Body) -> RequestError | None:
-    """Finds calls of a model's turn that the contents up to the model's next turn do not answer.
-
-    Consecutive contents of the model are one turn, because Google's own client sends the pieces of a stream in this
-    way.
-    """
+    """Finds calls of a model's turn that the contents up to the model's next turn do not answer. Consecutive contents
+    of the model are one turn, because Google's own client sends the pieces of a stream in this way."""
     called = answers = 0
     before: Any = None
     for _, content in items(body.get("contents")):

@@ -258,11 +258,9 @@ def problems(tool: Tool) -> tuple[RefusedKeyword, ...]:
 
 
 def reduce_schema(tool: Tool) -> Tool:
-    """The tool with a schema that Gemini accepts: refused keywords are dropped, so the schema allows more.
-
-    `const` becomes an enum of one, alternatives that are all constants an enum, a union with null `nullable`, and a
-    `$ref` what it refers to.
-    """
+    """The tool with a schema that Gemini accepts: refused keywords are dropped, so the schema allows more. `const`
+    becomes an enum of one, alternatives that are all constants an enum, a union with null `nullable`, and a `$ref` what
+    it refers to."""
     if tool.schema is None or not problems(tool):
         return tool
     schema = _reduce(tool.schema, tool.dialect, tool.schema, ())

@@ -70,10 +70,8 @@ def is_chained(request: Request) -> bool:
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON object is an interaction or an event of its stream.
-
-    A bare error body is not recognised, because several formats share its shape.
-    """
+    """Whether a JSON object is an interaction or an event of its stream. A bare error body is not recognised, because
+    several formats share its shape."""
     if value.get("object") == "interaction":
         return True
     kind = value.get("event_type")
@@ -111,7 +109,6 @@ _HOLDERS: tuple[str, ...] = ("", "/interaction")
 _LISTS: tuple[str, ...] = ("/steps/*", "/outputs/*", "/interaction/steps/*")
 
 STREAM_READS = tuple(FactRow(fact, place, _INDEX) for fact, place in _DELTA)
-"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     FactRow("id", "/interaction_id"),
     *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _ONE),

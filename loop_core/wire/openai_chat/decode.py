@@ -56,11 +56,9 @@ def pick(choices: Collection[GrowingChoice], n: int) -> list[GrowingChoice]:
 
 
 def settle(read: Sequence[GrowingChoice], map_word: Read, rows: Mapping[str, StopRow]) -> tuple[StopReason, str | None]:
-    """The mapped stop reason, and the earlier word if a contradiction replaced it.
-
-    Of several choices, the first that is not cleanly finished decides. A cut or a failure that was reported before a
-    clean word outranks it, and so do a refusal (whose reason is `stop`) and a filter that removed something.
-    """
+    """The mapped stop reason, and the earlier word if a contradiction replaced it. Of several choices, the first that
+    is not cleanly finished decides. A cut or a failure that was reported before a clean word outranks it, and so do a
+    refusal (whose reason is `stop`) and a filter that removed something."""
     if not read:
         return map_word(None, None), None
     stops = [map_word(choice.raw, choice.raw_at) for choice in read]

@@ -83,10 +83,8 @@ class GrowingItem:
 
 
 def payload(item: GrowingItem, field: str) -> tuple[str | None, Copy | None]:
-    """The payload of a call, and a second text of it if its pieces, their repetition and the whole items disagree.
-
-    Such a call stays open, because nothing shows which text the model meant.
-    """
+    """The payload of a call, and a second text of it if its pieces, their repetition and the whole items disagree. Such
+    a call stays open, because nothing shows which text the model meant."""
     pieces = "".join(item.pieces.get((field, 0), ()))
     final, word = item.finals.get((field, 0)), string(item.value.get(field))
     copies = [Copy(pieces, item.begins.get((field, False))), Copy(final or "", item.begins.get((field, True))),
@@ -145,10 +143,8 @@ def streamed_words(item: GrowingItem) -> str:
 
 
 def other_words(item: GrowingItem, text: str) -> Copy | None:
-    """Another text of a message than `text`, which counts; None if all that was sent of it agrees.
-
-    It keeps no answer from being complete: the words of the whole message are the provider's, as far as anything shows.
-    """
+    """Another text of a message than `text`, which counts; None if all that was sent of it agrees. It keeps no answer
+    from being complete: the words of the whole message are the provider's, as far as anything shows."""
     pieces = "".join(["".join(item.pieces[key]) for key in sorted(item.pieces, key=lambda key: key[1])
                       if key[0] in _WORDS])
     begins = [item.begins[key] for key in item.begins if key[0] in _WORDS]
@@ -173,11 +169,9 @@ def _ids(value: Mapping[str, Any]) -> list[Any]:
 
 
 def streamed_items(streamed: Sequence[GrowingItem], values: Sequence[Mapping[str, Any]]) -> list[GrowingItem | None]:
-    """The streamed item of each item of the final response; None if it was not streamed.
-
-    Items are known by id, not by place: the final list may lack items, and then the others move up. Where the end
-    renames its messages, which have no other id, they are taken in order.
-    """
+    """The streamed item of each item of the final response; None if it was not streamed. Items are known by id, not by
+    place: the final list may lack items, and then the others move up. Where the end renames its messages, which have no
+    other id, they are taken in order."""
     by_id: dict[Any, GrowingItem] = {}
     for item in streamed:
         for key in _ids(item.value):
@@ -197,11 +191,8 @@ def with_omitted(
     streamed: Sequence[GrowingItem], merged: Sequence[GrowingItem]
 ) -> tuple[list[GrowingItem], list[GrowingItem]]:
     """The items of the final response together with the streamed calls and texts that it leaves out, each where it was
-    streamed; and these alone.
-
-    Calls are known by an id that must be answered, so one that the end forgets is not simply gone. A text is left out
-    if no message of the end holds it.
-    """
+    streamed; and these alone. Calls are known by an id that must be answered, so one that the end forgets is not simply
+    gone. A text is left out if no message of the end holds it."""
     named = {key for item in merged for key in _ids(item.value)}
     said, there = "".join([words(item.value) for item in merged]), {id(item) for item in merged}
     omitted: dict[int | None, list[GrowingItem]] = {}

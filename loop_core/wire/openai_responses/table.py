@@ -150,10 +150,8 @@ def runs_itself(item: Mapping[str, Any], result_ids: frozenset[str]) -> bool:
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON object is a response of this format or an event of its stream.
-
-    A bare error body is not recognised, because several formats share its shape.
-    """
+    """Whether a JSON object is a response of this format or an event of its stream. A bare error body is not
+    recognised, because several formats share its shape."""
     if value.get("object") == "response":
         return "status" in value or "output" in value
     kind = value.get("type")
@@ -211,7 +209,6 @@ def _index(field: str, name: str) -> tuple[str, ...]:
 
 STREAM_READS = tuple(FactRow(_FACTS[field], "/delta", _index(field, name), kind, field)
                      for kind, (field, name) in DELTAS.items())
-"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     *STREAM_READS,
     *(FactRow(_FACTS[field], f"/{value}", _index(field, name), kind, f"{field} done")
