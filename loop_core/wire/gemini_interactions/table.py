@@ -70,8 +70,7 @@ def is_chained(request: Request) -> bool:
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON object is an interaction or an event of its stream. A bare error body is not recognised, because
-    several formats share its shape."""
+    """Whether a JSON object is an interaction or an event of its stream."""
     if value.get("object") == "interaction":
         return True
     kind = value.get("event_type")

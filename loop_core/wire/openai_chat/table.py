@@ -115,8 +115,7 @@ PATHS: tuple[re.Pattern[str], ...] = (
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON object is a chat completion or one of its chunks. A bare error body is not recognised, because
-    several formats share its shape."""
+    """Whether a JSON object is a chat completion or one of its chunks."""
     choices = value.get("choices")
     if not isinstance(choices, list):
         return False

@@ -150,8 +150,7 @@ def runs_itself(item: Mapping[str, Any], result_ids: frozenset[str]) -> bool:
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON object is a response of this format or an event of its stream. A bare error body is not
-    recognised, because several formats share its shape."""
+    """Whether a JSON object is a response of this format or an event of its stream."""
     if value.get("object") == "response":
         return "status" in value or "output" in value
     kind = value.get("type")
