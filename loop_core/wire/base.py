@@ -12,6 +12,7 @@ broken frame in the middle becomes a finding, and what was cut stays unfinished.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -37,13 +38,15 @@ from loop_core.wire import failures
 from loop_core.wire.body import mend_parts
 from loop_core.wire.failures import Findings, ForeignWord, StopRow
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_json, with_blank_lines
-from loop_core.wire.json_values import JSONArray, byte_span, pointer
+from loop_core.wire.json_values import NDJSON, JSONArray, byte_span, pointer
 from loop_core.wire.reads import See
 from loop_core.wire.response_calls import each_call_once
 
 STRETCH = 32_768
 """The number of bytes of a stream that are split into frames at a time; it limits the frames held in memory."""
 
+_FIRST_KEY_BYTES = 64
+"""The number of bytes in which the first key of a line, blanks included, is known."""
 _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
 """The exceptions that a frame of the wrong shape raises. They become findings and never end the program."""
 _JSON_MARKS = (b"{", b"}", b'"', b"[[")
@@ -69,6 +72,9 @@ class Decoder:
     """The framing of a body that begins with `[`."""
     binary_framing: ClassVar[type[Framing] | None] = None
     """The framing of a body that is not text; None if the format has no binary bodies."""
+    line_mark: ClassVar[re.Pattern[bytes] | None] = None
+    """The beginning of a body that is lines of JSON, though another object is framed otherwise; None if there is none.
+    """
     closing: ClassVar[tuple[bytes, ...]] = (b"[DONE]",)
     """The end marks of a stream. No caller needs to check `saw_done` before one of them has arrived."""
     reads_on: ClassVar[bool] = False
@@ -245,6 +251,13 @@ class Decoder:
 
     def _choose(self, final: bool = False) -> Framing | None:
         """The framing of the body, chosen by its first bytes; None while there are too few."""
+        head = self._head.lstrip()
+        if self.line_mark is not None and head.startswith(b"{"):
+            if len(head) < _FIRST_KEY_BYTES and not final:
+                return None
+            if self.line_mark.match(head):
+                self.streaming = True
+                return NDJSON()
         failed = (self.http_status or 0) >= 300
         try:
             framing = framing_of(self._head, self.object_framing, self.array_framing, self.binary_framing,

@@ -31,8 +31,7 @@ from loop_core.wire.bedrock_converse.table import API, EVENTS, FIELDS, SERVER_TO
 from loop_core.wire.body import compact, mapping_of, string, token_count
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import StopRow, read_error
-from loop_core.wire.framing import Framing
-from loop_core.wire.json_values import NDJSON, slice_of
+from loop_core.wire.json_values import slice_of
 
 # -- Content blocks -> parts -----------------------------------------------------------------------------------------
 # One block, read whole or grown from deltas: what of it becomes a part, and what stays verbatim. A block is a union
@@ -157,8 +156,6 @@ def _call(fields: Mapping[str, Any], arguments: str | None, form: ArgsForm, clos
 
 
 _BLOCK_EVENTS = frozenset({"contentBlockStart", "contentBlockDelta", "contentBlockStop"})
-_LINES = re.compile(rb'\{\s*"(?:' + "|".join(sorted(EVENTS)).encode() + rb'|[A-Za-z]+Exception)"\s*:')
-_FIRST_KEY_BYTES = 64  # bytes in which the first key of a line, blanks included, is known
 _BROKEN = {
     "cut": "the last frame is cut",
     "prelude_crc": "a frame's prelude fails its checksum; nothing after it can be read",
@@ -174,6 +171,8 @@ class Decoder(base.Decoder):
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     binary_framing = EventStream
+    # A recorder wrote the events as lines of JSON, without Amazon's frames.
+    line_mark = re.compile(rb'\{\s*"(?:' + "|".join(sorted(EVENTS)).encode() + rb'|[A-Za-z]+Exception)"\s*:')
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -249,16 +248,6 @@ class Decoder(base.Decoder):
         # messageStop is the end mark; `metadata` with the usage still follows it (wire notes).
         self.saw_done = self._stopped
         return self.response(parts)
-
-    def _choose(self, final: bool = False) -> Framing | None:
-        head = self._head.lstrip()
-        if head.startswith(b"{"):
-            if len(head) < _FIRST_KEY_BYTES and not final:
-                return None
-            if _LINES.match(head):  # a recorder wrote the events as lines of JSON, without Amazon's frames
-                self.streaming = True
-                return NDJSON()
-        return super()._choose(final)
 
     # -- events --------------------------------------------------------------------------------------------------
 

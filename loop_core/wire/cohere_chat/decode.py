@@ -27,8 +27,7 @@ from loop_core.wire import base
 from loop_core.wire.asking import usual_losses
 from loop_core.wire.body import list_of, mapping_of, string, token_count, word
 from loop_core.wire.failures import StopRow, read_error
-from loop_core.wire.framing import Framing
-from loop_core.wire.json_values import NDJSON, slice_of
+from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
 from loop_core.wire.response_calls import compare
 
@@ -129,9 +128,6 @@ READS: tuple[FactRow, ...] = (
 # A call of a stream is closed by its `tool-call-end`, one of a whole body by the finish reason. `tool_plan`, what the
 # model writes about the calls that it is about to make, is thinking.
 
-_LINES = re.compile(rb'\{\s*"(?:is_finished|event_type)"\s*:')
-_FIRST_KEY_BYTES = 24
-"""The number of bytes of a version 1 line that always contain its first key."""
 _KINDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"text": TextPart, "thinking": ReasoningPart}
 
 
@@ -162,6 +158,7 @@ class Decoder(base.Decoder):
     stop_reasons = STOP_REASONS
     closing = (*base.Decoder.closing, b"message-end", b"stream-end")
     reads_on = True
+    line_mark = re.compile(rb'\{\s*"(?:is_finished|event_type)"\s*:')  # of version 1
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -244,16 +241,6 @@ class Decoder(base.Decoder):
         for found in different:
             self.find(f"{API}.{found.rule}", found.message, found.at, found.severity)
         return self.response(parts)
-
-    def _choose(self, final: bool = False) -> Framing | None:
-        head = self._head.lstrip()
-        if head.startswith(b"{"):
-            if len(head) < _FIRST_KEY_BYTES and not final:
-                return None
-            if _LINES.match(head):
-                self.streaming = True
-                return NDJSON()
-        return super()._choose(final)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
