@@ -22,7 +22,7 @@ from loop_core.values import (
     TextPart,
 )
 from loop_core.wire import asking, base
-from loop_core.wire.body import dump, merge, non_null, pieces, rest, token_count, word
+from loop_core.wire.body import dump, merge, misfits, non_null, pieces, rest, token_count, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
 from loop_core.wire.reads import FactRow
@@ -125,15 +125,11 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 
 def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
-    if response.continuation_token is not None:
-        yield "continuation_token", "a completion cannot be continued by a token"
+    yield from misfits(response, ("stop",))
     if any(isinstance(part, OpaquePart) for part in response.parts):
         yield "opaque", "a completion is text"
     if response.error is not None and not stream and (response.parts or response.stop_reason.raw):
         yield "error", "a whole completion holds no error"
-    for name in response.native:
-        if name != "stop":
-            yield f"native.{name}", f"a completion has no field {name!r}"
 
 
 def _completion(response: ChatResponse, text: str, *, last: bool) -> dict[str, Any]:

@@ -5,14 +5,14 @@ they were received.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json
-from loop_core.values import EMPTY, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
+from loop_core.values import EMPTY, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
 
 # -- values of another shape than they should have count as absent ---------------------------------------------------
 
@@ -135,6 +135,16 @@ def object_text(call: ToolCall, api: str) -> str | None:
 
 def _no_constant(word: str) -> Any:
     raise ValueError(word)
+
+
+def misfits(response: ChatResponse, words: Collection[str] = ()) -> Iterator[tuple[str, str]]:
+    """What a response has and a format without continuation tokens cannot carry, and why; `words` are the names of the
+    words about the end that the format has."""
+    if response.continuation_token is not None:
+        yield "continuation_token", "nothing can be continued by a token"
+    for name in response.native:
+        if name not in words:
+            yield f"native.{name}", f"the format has no field {name!r}"
 
 
 # -- JSON text in which some values are written exactly as they were received ----------------------------------------

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Stop, TextPart
 from loop_core.wire import asking
-from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, token_count, word
+from loop_core.wire.body import dump, integer, merge, misfits, non_null, pieces, rest, token_count, word
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
@@ -117,11 +117,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 def _losses(response: ChatResponse) -> Iterator[tuple[str, str]]:
     if any(type(part) is OpaquePart for part in response.parts):
         yield "opaque", "a completion is text"
-    if response.continuation_token is not None:
-        yield "continuation_token", "a completion cannot be continued by a token"
-    for name in response.native:
-        if name not in (*_NATIVE, *BODY_WORDS):
-            yield f"native.{name}", f"a completion has no field {name!r}"
+    yield from misfits(response, (*_NATIVE, *BODY_WORDS))
 
 
 def _body(response: ChatResponse) -> dict[str, Any]:

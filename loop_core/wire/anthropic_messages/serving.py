@@ -241,11 +241,7 @@ COMPLETE_MEMBERS: tuple[Member, ...] = (
     Member("model", "string", required=True),
     Member("prompt", "string", required=True),
     Member("max_tokens_to_sample", "integer", required=True, least=1),
-    Member("stop_sequences[]", "string"),
-    Member("stream", "boolean"),
-    Member("temperature", "number", least=0, most=1),
-    Member("top_p", "number", least=0, most=1),
-    Member("top_k", "integer", least=0),
+    *(row for row in MEMBERS if row.path in ("stop_sequences[]", "stream", "temperature", "top_p", "top_k")),
     Member("metadata", "object"),
 )
 

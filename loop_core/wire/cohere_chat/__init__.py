@@ -30,6 +30,7 @@ from loop_core.wire.body import (
     list_of,
     mapping_of,
     merge,
+    misfits,
     non_null,
     opaque_object,
     pieces,
@@ -60,10 +61,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 
 def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
-    if response.continuation_token is not None:
-        yield "continuation_token", "nothing can be continued by a token"
-    for name in response.native:
-        yield f"native.{name}", f"an answer has no field {name!r}"
+    yield from misfits(response)
     if response.error is not None and not stream and response.parts:
         yield "error", "a whole answer holds no error"
     kinds = [type(part) is ToolCall for part in response.parts]  # True sorts behind False: calls behind the rest

@@ -36,6 +36,7 @@ from loop_core.wire.body import (
     list_of,
     mapping_of,
     merge,
+    misfits,
     non_null,
     opaque,
     pieces,
@@ -74,10 +75,7 @@ def losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
         yield "stop_reason", f"{stop.normalized} has no done_reason to be told by"
     if response.refusal is not None:
         yield "refusal", "a refusal is ordinary text here"
-    if response.continuation_token is not None:
-        yield "continuation_token", "nothing can be continued by a token"
-    for name in response.native:
-        yield f"native.{name}", f"a chat response has no field {name!r}"
+    yield from misfits(response)
     order = [_ORDER.index(type(part)) for part in response.parts if type(part) in _ORDER]
     if not stream and order != sorted(order):
         yield "parts.order", "one message holds its thinking, then its text, then its calls"

@@ -13,7 +13,7 @@ from typing import Any
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json
 from loop_core.values import ArgsForm, CallKind, ChatResponse, OpaquePart, ReasoningPart, TextPart, ToolCall
-from loop_core.wire.body import RawJSON, dump, pieces
+from loop_core.wire.body import RawJSON, dump, misfits, pieces
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat import table
 from loop_core.wire.openai_chat.decode import Decoder
@@ -39,11 +39,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 
 def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
-    if response.continuation_token is not None:
-        yield "continuation_token", "a chat completion cannot be continued by a token"
-    for name in response.native:
-        if name not in _KNOWN:
-            yield f"native.{name}", f"a chat completion has no field {name!r}"
+    yield from misfits(response, _KNOWN)
     if table.EARLIER in response.native and not stream:
         yield f"native.{table.EARLIER}", "a whole body has one finish reason"
     if response.error is None and any(name in response.native for name in table.ERROR_WORDS):
