@@ -126,7 +126,6 @@ def _sendable(value: str) -> bool:
 
 
 def _reachable(base: str) -> bool:
-    """Whether a base URL is an address that a request can be sent to."""
     try:
         parts = urlsplit(base)
         port, host = parts.port, parts.hostname or ""
@@ -163,7 +162,6 @@ def refuse_plain(server: Server) -> None:
 
 
 def _has_credential(server: Server) -> bool:
-    """Whether the requests to this server carry any credential."""
     parts = urlsplit(server.base)
     names = [*(pair.partition("=")[0] for pair in parts.query.split("&")), *(name for name, _ in server.headers)]
     return bool(server.key or server.sign is not None or parts.username or parts.password

@@ -26,7 +26,6 @@ from loop_core.wire.format import Prefill, Profile
 Messages = Sequence[Message | Mapping[str, Any]]
 """A history: messages, or chat messages as JSON with `role` and `content`."""
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
-"""The permitted roles of a chat message."""
 
 MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     Prefill.PREFIX: ({"prefix": True}, {}),  # Mistral, DeepSeek (DeepSeek API docs, Chat Prefix Completion)
@@ -231,7 +230,6 @@ def live_request(server: Server, request: Request, send: Send, number: int) -> L
 
 
 def _url(server: Server, request: Request, polled: bool) -> str:
-    """The address of a request, or of the stored response that is fetched again."""
     path = wire(server.api).path(request)
     return address.url_of(server, f"{path}/{request.previous_id}" if polled else path)
 

@@ -129,7 +129,6 @@ class ShownText(Observer):
         """The answer to the request that was begun last, once it is over or was given up."""
 
     def _start_text(self) -> None:
-        """Prepares for the text of a new segment."""
         self._text = MaskedText(self._secrets)
         self._waits: list[str] = []
         self._size = 0
@@ -202,7 +201,6 @@ class ShownText(Observer):
         return True
 
     def _settle(self, text: str) -> None:
-        """Shows the rest of the finished answer."""
         shown_text = self._joined_parts()
         if text.startswith(shown_text):
             self._give(text[len(shown_text) :])

@@ -59,7 +59,6 @@ def _client(line: Connection, kind: type[_Client], transport: type[Any], server:
 
 
 def _options(line: Connection, transport: type[Any], base: str) -> dict[str, Any]:
-    """Arguments for a client that asks the server at this address."""
     options: dict[str, Any] = {"verify": _certificates()}
     host = urlsplit(base).hostname or ""
     if line.proxy is not None:

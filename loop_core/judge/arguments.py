@@ -132,7 +132,6 @@ class _Validator(NamedTuple):
 
     validator: Any
     root: Any
-    """The schema as JSON."""
     patterned: str
     """The text of the schema if it has patterns, which may take long to match; else empty."""
     several: bool

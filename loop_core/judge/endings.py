@@ -235,7 +235,6 @@ def _leak(response: ChatResponse, request: Request | None, visible: bool) -> tup
 
 
 def _word_at(stop: StopReason) -> At | None:
-    """The place of the stop word that ended the answer."""
     return next((evidence.at for evidence in stop.evidence if evidence.at is not None), None)
 
 

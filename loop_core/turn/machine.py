@@ -245,6 +245,5 @@ _PEACEFUL_ENDS = frozenset({Signal.END_TURN, Signal.EMPTY, Signal.NO_ANSWER})
 
 
 def _has_real_calls(turn: Turn) -> bool:
-    """Whether the response holds calls other than phantoms."""
     evaluation = turn.evaluation
     return evaluation is not None and any(verdict.rule != "gate.phantom" for verdict in evaluation.verdicts)

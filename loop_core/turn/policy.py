@@ -187,7 +187,6 @@ class Policy:
 
 
 def _restore(*values: Any) -> Policy:
-    """A policy with its tables locked again."""
     locked: list[Any] = [MappingProxyType(value) if isinstance(value, dict) else value for value in values]
     return Policy(*locked)
 

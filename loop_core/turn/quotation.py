@@ -369,7 +369,6 @@ def _marks(text: str, segment: str, start: int, mark: str, found: bool = True) -
 
 
 def _disjoint(stretches: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The ranges without their overlaps."""
     disjoint: list[tuple[int, int]] = []
     for begin, end in stretches:
         begin = max(begin, disjoint[-1][1]) if disjoint else begin

@@ -41,7 +41,6 @@ class State(StrEnum):
 
 
 ENDED = frozenset({State.ABORT, State.COMPLETE, State.UNRECORDED})
-"""The states in which a turn has ended."""
 
 
 class RequestPlace(StrEnum):

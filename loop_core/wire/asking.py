@@ -207,7 +207,6 @@ PROMPT_LOSES: Mapping[str, str] = {
     "reasoning": "as message.role",
     **usual_losses(*STORED),
 }
-"""Part of a request that is lost in a format that takes a prompt -> why."""
 
 
 def prompt_of(messages: Sequence[Message], api: str) -> str:

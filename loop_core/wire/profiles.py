@@ -170,9 +170,6 @@ def _by_model(api: str, model: str | None) -> ProfileChoice | None:
     return None
 
 
-# -- inside ----------------------------------------------------------------------------------------------------------
-
-
 @cache
 def _speakers(api: str) -> tuple[Profile, ...]:
     return tuple(profile for profile in PROFILES.values() if api in profile.apis and profile is not GENERIC)

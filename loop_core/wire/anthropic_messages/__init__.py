@@ -227,9 +227,6 @@ def _event(event: dict[str, Any]) -> bytes:
     return to_bytes(f"event: {event['type']}\n" + "".join(f"data: {line}\n" for line in lines) + "\n")
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
     paths=table.PATHS,

@@ -197,9 +197,6 @@ def _exception(response: ChatResponse) -> bytes:
     return exception_frame(error.type, to_bytes(dump({"message": error.message})))
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
     paths=table.PATHS,

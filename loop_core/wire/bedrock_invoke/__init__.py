@@ -169,7 +169,6 @@ class Decoder(ConverseDecoder):
         self._read_text = False
         self._guarded_at: At | None = None
         self._others: set[int] = set()
-        """The numbers of the answers that are not read."""
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one frame: a chunk, or an exception."""
@@ -248,8 +247,6 @@ class Decoder(ConverseDecoder):
         """From this call on, the events inside the chunks go to `see`."""
         super().seeing(_look_inside(see))
 
-    # -- inside --------------------------------------------------------------------------------------------------
-
     def _maker_decoder(self, kind: type[base.Decoder], text: bytes) -> base.Decoder:
         """The maker's decoder, prepared to read this JSON text, out of which verbatim values are cut."""
         if self._maker is None:
@@ -289,7 +286,6 @@ class Decoder(ConverseDecoder):
 
 
 def _open_chunk(event: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """The event inside a chunk, and its bytes."""
     text = base64.b64decode(event["bytes"], validate=True)
     inner = from_json_checked(text)
     if not isinstance(inner, dict):

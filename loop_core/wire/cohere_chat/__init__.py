@@ -216,9 +216,6 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
     yield {"role": role.value, **non_null(content=content if content or calls else "", tool_calls=calls or None)}
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
     paths=PATHS,

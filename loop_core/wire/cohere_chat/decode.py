@@ -242,8 +242,6 @@ class Decoder(base.Decoder):
             self.find(f"{API}.{found.rule}", found.message, found.at, found.severity)
         return self.response(parts)
 
-    # -- inside --------------------------------------------------------------------------------------------------
-
     def _content(self, content: Mapping[str, Any], at: At) -> None:
         for field, kind in _KINDS.items():
             self._add(kind, content.get(field), at)

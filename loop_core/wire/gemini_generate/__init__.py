@@ -200,9 +200,6 @@ def _error(error: ProviderError | None) -> dict[str, Any]:
     return {"error": non_null(code=code, message=error.message, status=error.type)}
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
     paths=table.PATHS,

@@ -143,8 +143,6 @@ class Decoder(base.Decoder):
         return self.response(parts, stop, continuation_token=self._token[0] if self._token else None,
                              other_choices=len(self._others))
 
-    # -- inside --------------------------------------------------------------------------------------------------
-
     def _read(self, event: dict[str, Any]) -> None:
         inner: Any = event.get(table.WRAPPER)
         self._holder = ()

@@ -188,9 +188,6 @@ def _stray() -> EncodeError:
     return EncodeError("annotations without the text that they belong to", api=API, what="opaque")
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
     paths=table.PATHS,

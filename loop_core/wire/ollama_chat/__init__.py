@@ -278,9 +278,6 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
     return {"type": "function", "function": {"name": tool.name, **asking.describe(tool), **schema}}
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
     paths=PATHS,

@@ -145,8 +145,6 @@ class Decoder(base.Decoder):
         return self.response((self._part(item, number) for number, item in enumerate(self._items)),
                              self.map_word(self.raw, at))
 
-    # -- inside --------------------------------------------------------------------------------------------------
-
     def _read(self, line: dict[str, Any]) -> None:
         ended, brings_word = self._done_at is not None, self._brings_word(line)
         if ended and not brings_word:

@@ -290,9 +290,6 @@ def _deprecated_deltas(call: ToolCall, chunk: int) -> Iterator[dict[str, Any]]:
         yield {"arguments": piece}
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
     paths=table.PATHS,

@@ -262,9 +262,6 @@ def _usage(usage: Usage) -> dict[str, Any]:
                     output_tokens_details=thought, total_tokens=total_of(usage))
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
     paths=table.PATHS,
