@@ -23,7 +23,7 @@ from loop_core.values import (
     ToolResultPart,
     tools_by_name,
 )
-from loop_core.wire.body import json_value, opaque, string
+from loop_core.wire.body import json_value, list_of, opaque, string
 
 # -- a body -> `Request` ---------------------------------------------------------------------------------------------
 
@@ -33,6 +33,21 @@ def tool_of(holder: Mapping[str, Any], name: str, schema: Any, declaration: Mapp
     """A declared tool; `holder` is the object that describes it."""
     return Tool(name, schema if isinstance(schema, Mapping) else None, string(holder.get("description")) or "", kind,
                 declaration=declaration)
+
+
+ROLES: Mapping[str, Role] = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
+ROLE_WORDS: Mapping[Role, str] = {
+    Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "user",
+}
+"""Role -> its word in formats that send tool results in a message of the user."""
+
+
+def history_of(system: Any, messages: Any, parts: Callable[[Any], Iterable[MessagePart]]) -> tuple[Message, ...]:
+    """The system prompt and the messages of a body; a malformed message is left out."""
+    prompt = tuple(parts(system))
+    roles = ((item, ROLES.get(str(item.get("role")))) for item in list_of(messages) if isinstance(item, Mapping))
+    read = (message_of(role, parts(item.get("content"))) for item, role in roles if role is not None)
+    return (*([Message(Role.SYSTEM, prompt)] if prompt else []), *read)
 
 
 def message_of(role: Role, parts: Iterable[MessagePart]) -> Message:

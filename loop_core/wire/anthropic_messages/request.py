@@ -28,7 +28,6 @@ from loop_core.wire import asking
 from loop_core.wire.anthropic_messages.table import API, FIELDS, KINDS, PATHS
 from loop_core.wire.body import compact, list_of, mapping_of, merge, non_null, opaque, rest, string, token_count
 
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset", "advisor_")
 """The beginnings of the types of tools that the provider runs (anthropic 2.12.0 types/tool_union_param.py, and
 beta)."""
@@ -44,12 +43,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         stream = stream or ":streamRawPredict" in url
     cap = body.get("max_tokens", body.get("max_tokens_to_sample"))  # the name in text completions
     names: dict[str, str] = {}
-    system = tuple(_parts(body.get("system"), names))
-    messages = [Message(Role.SYSTEM, system)] if system else []
-    messages += [message for item in list_of(body.get("messages")) if (message := _message(item, names))]
     return Request(
         api=API,
-        messages=tuple(messages),
+        messages=asking.history_of(body.get("system"), body.get("messages"), lambda content: _parts(content, names)),
         model=string(model),
         tools=tuple(tool for item in list_of(body.get("tools")) if (tool := _tool(item))),
         tool_choice=_choice(body.get("tool_choice")),
@@ -58,13 +54,6 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         extra=rest(body, "model", "system", "messages", "tools", "tool_choice.type", "tool_choice.name", "max_tokens",
                    "max_tokens_to_sample", "stream"),
     )
-
-
-def _message(item: Any, names: dict[str, str]) -> Message | None:
-    role = _ROLES.get(str(item.get("role"))) if isinstance(item, Mapping) else None
-    if role is None:
-        return None
-    return asking.message_of(role, _parts(item.get("content"), names))
 
 
 def _parts(content: Any, names: dict[str, str]) -> Iterator[MessagePart]:
@@ -136,9 +125,6 @@ ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of blocks, and results travel in a user message",
     **asking.usual_losses(*asking.CALL_FIELDS, "reasoning.item_id", "result.name", *asking.STORED),
 }
-_ROLE_WORDS: Mapping[Role, str] = {
-    Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "user",
-}
 _CALLS = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
 
 
@@ -177,7 +163,7 @@ def _join_results(history: Iterable[Message]) -> Iterator[Message]:
 def _write_message(message: Message) -> dict[str, Any]:
     blocks = list(_blocks(message.parts))
     plain = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
-    return {"role": _ROLE_WORDS[message.role], "content": blocks[0]["text"] if plain else blocks}
+    return {"role": asking.ROLE_WORDS[message.role], "content": blocks[0]["text"] if plain else blocks}
 
 
 def _blocks(parts: Iterable[MessagePart]) -> list[dict[str, Any]]:

@@ -19,7 +19,6 @@ from loop_core.values import (
     OpaquePart,
     ReasoningPart,
     Request,
-    Role,
     TextPart,
     Tool,
     ToolCall,
@@ -29,8 +28,6 @@ from loop_core.wire import asking
 from loop_core.wire.bedrock_converse.table import API, FIELDS, PATHS, SERVER_TOOL
 from loop_core.wire.body import compact, list_of, mapping_of, merge, non_null, opaque, rest, string, token_count
 
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
-
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body; the model and whether it streams are in `url`."""
@@ -39,12 +36,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     limits = mapping_of(body.get("inferenceConfig"))
     config = mapping_of(body.get("toolConfig"))
     names: dict[str, str] = {}
-    system = tuple(_parts(body.get("system"), names))
-    messages = [Message(Role.SYSTEM, system)] if system else []
-    messages += [message for item in list_of(body.get("messages")) if (message := _message(item, names))]
     return Request(
         api=API,
-        messages=tuple(messages),
+        messages=asking.history_of(body.get("system"), body.get("messages"), lambda content: _parts(content, names)),
         model=model,
         tools=tuple(tool for item in list_of(config.get("tools")) if (tool := _tool(item))),
         tool_choice=_choice(config.get("toolChoice")),
@@ -52,13 +46,6 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         stream=bool(place and place["stream"]),
         extra=rest(body, "modelId", "messages", "system", "inferenceConfig.maxTokens", "toolConfig"),
     )
-
-
-def _message(item: Any, names: dict[str, str]) -> Message | None:
-    role = _ROLES.get(str(item.get("role"))) if isinstance(item, Mapping) else None
-    if role is None:
-        return None
-    return asking.message_of(role, _parts(item.get("content"), names))
 
 
 def _parts(content: Any, names: dict[str, str]) -> Iterator[MessagePart]:
@@ -137,9 +124,6 @@ ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of blocks, and results travel in a user message",
     **asking.usual_losses(*asking.CALL_FIELDS, "reasoning.item_id", "result.name", *asking.STORED),
 }
-_ROLE_WORDS: Mapping[Role, str] = {
-    Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "user",
-}
 
 
 def path(request: Request) -> str:
@@ -166,7 +150,7 @@ def _alternating(history: Iterable[Message]) -> list[tuple[str, list[MessagePart
     """The history with consecutive messages of one role joined: Converse refuses two messages of the user in a row."""
     joined: list[tuple[str, list[MessagePart]]] = []
     for message in history:
-        role = _ROLE_WORDS[message.role]
+        role = asking.ROLE_WORDS[message.role]
         if joined and joined[-1][0] == role:
             joined[-1][1].extend(message.parts)
         else:

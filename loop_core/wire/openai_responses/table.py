@@ -102,12 +102,8 @@ DELTAS: Mapping[str, tuple[str, str]] = {
 """Event that carries a piece -> the field that the piece belongs to, and the member with the index of the part."""
 
 DONES: Mapping[str, tuple[str, str, str]] = {
-    "response.output_text.done": ("text", "content_index", "text"),
-    "response.refusal.done": ("refusal", "content_index", "refusal"),
-    "response.function_call_arguments.done": ("arguments", "", "arguments"),
-    "response.custom_tool_call_input.done": ("input", "", "input"),
-    "response.reasoning_summary_text.done": ("summary", "summary_index", "text"),
-    "response.reasoning_text.done": ("reasoning", "content_index", "text"),
+    kind.replace(".delta", ".done"): (field, index, "text" if field in ("summary", "reasoning") else field)
+    for kind, (field, index) in DELTAS.items()
 }
 """Event that repeats a whole field -> the field, the member with the index of the part, and the member that holds the
 value."""
