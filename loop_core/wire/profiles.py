@@ -114,7 +114,7 @@ def native_reading(response: ChatResponse, profile: Profile) -> StopReason | Non
 def _by_address(api: str, address: str) -> ProfileChoice | None:
     if not address:
         return None
-    host = _host(address)
+    host = re.sub(r":\d+$", "", address.partition("/")[0])
     for profile in _speakers(api):
         at = At(ExchangePart.REQUEST, pointer="url")
         # whole labels: `notopenai.com` is another host
@@ -199,10 +199,6 @@ def _address(url: str) -> str:
         return f"{parts.netloc.rpartition('@')[2].lower()}{parts.path}"
     except ValueError:  # such as `http://[::1`
         return ""
-
-
-def _host(address: str) -> str:
-    return re.sub(r":\d+$", "", address.partition("/")[0])
 
 
 def _text_at(value: Any, path: Sequence[str | int]) -> str | None:

@@ -98,12 +98,6 @@ _MESSAGE_EVENTS = frozenset({
 })
 
 
-def must_be_kept(field: str, value: Any) -> bool:
-    """Whether a field that the engine does not model is worth keeping; a `direct` caller is the API's default and is
-    not."""
-    return value not in (None, [], {}) and not (field == "caller" and value == {"type": "direct"})
-
-
 def completes(stop: StopReason) -> bool:
     """Whether the last call of a whole body is complete under this reason. A cut tool_use arrives there as a parsed
     object (cynative PR#283 citing the documentation), so that only the reason can tell; a stop sequence may cut in the
@@ -321,7 +315,9 @@ def _fields(type_: str, fields: Mapping[str, Any]) -> list[ResponsePart]:
     stored_names = STORED_FIELDS[type_]
     if fields.keys() <= stored_names and type_ != "mcp_tool_use":
         return []  # the usual case
-    rest = {name: value for name, value in fields.items() if name not in stored_names and must_be_kept(name, value)}
+    rest = {name: value for name, value in fields.items() if name not in stored_names and value not in (None, [], {})}
+    if rest.get("caller") == {"type": "direct"}:  # the API's default
+        del rest["caller"]
     if not rest and type_ != "mcp_tool_use":
         return []
     return [OpaquePart(type_ + FIELDS, compact(rest, sort=True))]

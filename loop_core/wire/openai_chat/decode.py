@@ -71,16 +71,13 @@ def settle(read: Sequence[GrowingChoice], map_word: Read, rows: Mapping[str, Sto
         if before.normalized not in FINISHED:
             return _tighten(stop, before.normalized, before.detail, f"{API}.earlier_reason", at, word), word
     for choice in read:
-        for key, found, sign_at in _signs(choice):
+        signs = ((table.REFUSAL, choice.refusal, choice.refusal_at),
+                 (table.FILTERED, choice.filtered, choice.filtered_at))
+        for key, found, sign_at in signs:
             row = rows.get(key)
             if found and row is not None:
                 return _tighten(stop, row.stop, row.detail, f"{API}.{key}", sign_at, ""), None
     return stop, None
-
-
-def _signs(choice: GrowingChoice) -> Iterator[tuple[str, bool, At | None]]:
-    yield table.REFUSAL, bool(choice.refusal), choice.refusal_at
-    yield table.FILTERED, bool(choice.filtered), choice.filtered_at
 
 
 def words(read: Sequence[GrowingChoice], earlier: str | None) -> dict[str, str]:
@@ -255,9 +252,9 @@ class Decoder(Base):
                 if holder.get(name) is not None:
                     state.words[name] = _word(holder[name])
         self._body_words(event)
-        if choice.get(table.FILTERS):
-            place = at._replace(pointer=f"{(at.pointer or '').rpartition('/')[0]}/{table.FILTERS}")
-            self._filters(state, choice, place)
+        if filtered := _filtered_categories(choice.get(table.FILTERS)):
+            state.filtered |= filtered
+            state.filtered_at = at._replace(pointer=f"{(at.pointer or '').rpartition('/')[0]}/{table.FILTERS}")
         # Groq puts usage into x_groq, Moonshot into the choice (pi-ai openai-completions.js).
         groq = event.get("x_groq")
         usage = event.get("usage") or choice.get("usage") or (groq.get("usage") if type(groq) is dict else None)
@@ -265,12 +262,6 @@ class Decoder(Base):
             self._counts = usage
         if choice.get("error"):
             self._failure(choice, None, at._replace(pointer=(at.pointer or "").rpartition("/")[0]))
-
-    def _filters(self, state: GrowingChoice, choice: Any, at: At) -> None:
-        filtered = _filtered_categories(choice[table.FILTERS])
-        if filtered:
-            state.filtered |= filtered
-            state.filtered_at = at
 
     def _read_metadata(self, event: Any, name: str | None) -> None:
         """Reads fields beside the choices: an error in the stream, Azure's prompt annotations, and words of the

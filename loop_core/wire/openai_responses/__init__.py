@@ -75,7 +75,9 @@ class _Stream:
             kind = named.get(str(status), "response.incomplete")
             yield self.event(kind, response=_response(response, status, [whole for _, whole, _ in items]))
         elif response.error is not None:
-            yield self.event("error", **_error_event(response.error))
+            # Flat, as documented, but for an error with a type, for which the flat form has no place.
+            error = _error(response.error)
+            yield self.event("error", **(error if response.error.type is None else {"error": error}))
 
     def event(self, kind: str, **fields: Any) -> bytes:
         """One event; JSON that holds line ends takes several `data:` lines."""
@@ -245,13 +247,6 @@ def _error(error: ProviderError, native: Mapping[str, str] | None = None) -> dic
     if steer is not None:
         value["misalignment"] = {"steer": {"message": steer}}
     return value
-
-
-def _error_event(error: ProviderError) -> dict[str, Any]:
-    """The fields of an `error` event: flat, as documented, or in an `error` object if the error has a type, which the
-    flat form has no place for."""
-    value = _error(error)
-    return value if error.type is None else {"error": value}
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

@@ -92,7 +92,8 @@ def payload(item: GrowingItem, field: str) -> tuple[str | None, Copy | None]:
     text = (word or final or pieces or word) if item.done else final if final is not None else pieces or word
     if field == "arguments" and read_object(string(item.announced.get(field)) or ""):  # `{}` may stand for nothing yet
         copies.append(Copy(str(item.announced[field]), None))
-    other = next((copy for copy in copies if copy.text and text and not _is_same(text, copy.text, field)), None)
+    is_same = is_same_json if field == "arguments" else str.__eq__
+    other = next((copy for copy in copies if copy.text and text and not is_same(text, copy.text)), None)
     if other is None and pieces and (final == "" or (item.done and not word)):
         other = Copy("", None)  # an end that repeats nothing of what was streamed
     return text, other
@@ -104,10 +105,6 @@ def is_confirmed(item: GrowingItem, text: str | None) -> bool:
     pieces = "".join(["".join(each) for (field, _), each in item.pieces.items() if field in ("arguments", "input")])
     return bool(pieces) and pieces == text and any(text in (value.get("arguments"), value.get("input"))
                                                    for value, _ in item.wholes)
-
-
-def _is_same(one: str, other: str, field: str) -> bool:
-    return is_same_json(one, other) if field == "arguments" else one == other
 
 
 def other_name(item: GrowingItem) -> str | None:

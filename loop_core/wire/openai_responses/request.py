@@ -183,14 +183,11 @@ def _tools(tools: Any) -> Iterator[Tool]:
             name = string(declaration.get("name")) or ""
             yield asking.tool_of(declaration, name, declaration.get("parameters"), tool,
                                  CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION)
-        elif kind in CLIENT_TOOLS and not _is_in_container(tool):  # in a container the provider runs it
+        # in a container the provider runs it
+        elif kind in CLIENT_TOOLS and not str(mapping_of(tool.get("environment")).get("type")).startswith("container"):
             yield Tool(CLIENT_TOOLS[kind], kind=CallKind.CUSTOM, declaration=tool)
         else:
             yield Tool(string(tool.get("server_label")) or kind, kind=CallKind.SERVER, declaration=tool)
-
-
-def _is_in_container(tool: Mapping[str, Any]) -> bool:
-    return str(mapping_of(tool.get("environment")).get("type")).startswith("container")
 
 
 def _choice(choice: Any) -> str | None:
