@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from loop_core.judge import arguments, endings
 from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse_call, parse_input
-from loop_core.judge.endings import Ending, EndingSign
+from loop_core.judge.endings import Ending
 from loop_core.values import (
     FINISHED,
     WORDLESS,
@@ -338,18 +338,16 @@ def judge(
     found = endings.ending_of(response, request, stop)
     sure = response.stop_reason.normalized is not Stop.END_TURN or not endings.stop_string_unknown(response, request)
     if found is not None:
-        finding = _ending_finding(found.ending, found.sign, sure)
+        text, at, quote = found.sign
+        message = text if sure else f"{text}; a stop string of the request may have ended it"
+        severity = Severity.ERROR if sure else Severity.WARNING
+        finding = Finding(f"ending.{found.ending.value}", severity, message, at, quote)
         stop = stop._replace(evidence=(
             *stop.evidence, Evidence(finding.rule, finding.at, finding.message, finding.quote)))
         findings.append(finding)
     findings.extend(remarks(response, stop))
     ending = found.ending if found is not None else None
     return Judgement(response.stop_reason, stop, cap_reached, promoted, ending, ending is None or sure, tuple(findings))
-
-
-def _ending_finding(ending: Ending, sign: EndingSign, sure: bool) -> Finding:
-    message = sign.text if sure else f"{sign.text}; a stop string of the request may have ended it"
-    return Finding(f"ending.{ending.value}", Severity.ERROR if sure else Severity.WARNING, message, sign.at, sign.quote)
 
 
 def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:

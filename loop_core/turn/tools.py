@@ -111,7 +111,6 @@ def _whole(text: str) -> str:
 
 
 def _text(result: Any) -> str:
-    """The text of a tool's return value for the model."""
     if isinstance(result, (bytes, bytearray)):  # the output of a process
         return result.decode("utf-8", "replace")
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=_spell)

@@ -200,17 +200,15 @@ def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Mess
                 waiting.append((part, name))
                 part = part if part.id == name else part._replace(id=name)
             elif isinstance(part, ToolResultPart):
-                answers = next((each for each in waiting if _answers(part, each[0])), None)
+                # By its id, or without one by the name.
+                answers = next(((call, name) for call, name in waiting if (
+                    part.call_id == call.id if part.call_id else part.name in (None, call.name))), None)
                 if answers is not None:
                     waiting.remove(answers)
                     part = part if part.call_id == answers[1] else part._replace(call_id=answers[1])
             parts.append(part)
         history.append(Message(message.role, tuple(parts)))
     return tuple(history)
-
-
-def _answers(part: ToolResultPart, call: ToolCall) -> bool:
-    return part.call_id == call.id if part.call_id else part.name in (None, call.name)
 
 
 # -- a prompt in place of a history ----------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200", "vllm v1/engine/__init__.py; mistral.rs"),
     "abort": StopRow(Stop.CANCELLED, None, "vllm v1/engine/__init__.py; sglang FINISH_ABORT: the request was aborted"),
 }
-"""Native word -> mapped reason."""
 
 LOSES: Mapping[str, str] = {
     **dict.fromkeys(("call", "server", "reasoning", "refusal"), "a completion is text"),

@@ -192,7 +192,8 @@ def _fact_value(
     indices = [step for step in path if type(step) is int] if row.siblings or row.only else []
     if _is_left_out(row, event, indices):
         return None
-    key = tuple([_hashable(_value_at(event, sibling, indices)) for sibling in row.siblings])
+    values = [_value_at(event, sibling, indices) for sibling in row.siblings]
+    key = tuple([value if isinstance(value, (str, int, type(None))) else str(value) for value in values])
     return FactValue(row, text_of(written), written[:1] == b'"', base + start, base + end, _pointer(path), key)
 
 
@@ -231,10 +232,6 @@ def _value_at(event: Any, pattern: str, indices: Sequence[int]) -> Any:
 @lru_cache(maxsize=256)
 def _steps(pattern: str) -> tuple[str, ...]:
     return tuple(pattern.split("/")[1:])
-
-
-def _hashable(value: Any) -> Any:
-    return value if isinstance(value, (str, int, type(None))) else str(value)
 
 
 # -- what the events of a stream add to the output -------------------------------------------------------------------

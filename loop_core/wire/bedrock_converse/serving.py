@@ -98,7 +98,8 @@ def _alternation(body: Body) -> RequestError | None:
 
 
 def _pairs(body: Body) -> RequestError | None:
-    history = [turn._replace(blocks=_results_first(turn.blocks))
+    # Results first, because Converse also accepts results after text.
+    history = [turn._replace(blocks=sorted(turn.blocks, key=lambda each: _result(each[1]) is None))
                for turn in demands.turns(body.get("messages"), joined=False)]
     found = demands.first_unpaired(history, _call, _result)
     if found is None:
@@ -108,11 +109,6 @@ def _pairs(body: Body) -> RequestError | None:
                             f"before it: {found.ids[0][:80]}")
     place = f"messages.{int(found.where[1]) + 1}.content"
     return RequestError(f"Expected toolResult blocks at {place} for the ids {demands.first_ids(found.ids)}")
-
-
-def _results_first(blocks: Any) -> Any:
-    """The blocks of a message with tool results first, because Converse also accepts results after text."""
-    return sorted(blocks, key=lambda each: _result(each[1]) is None)
 
 
 def _call(block: Mapping[str, Any]) -> str | None:

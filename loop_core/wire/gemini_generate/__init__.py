@@ -52,7 +52,9 @@ def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
     for name in response.native:
         if name not in table.NATIVE:
             yield f"native.{name}", f"generateContent has no field {name!r}"
-    if response.usage is not None and not _adds_up(response.usage):
+    usage = response.usage
+    if usage is not None and usage.reasoning_tokens is not None and (
+            usage.output_tokens is None or usage.output_tokens < usage.reasoning_tokens):
         yield "usage.reasoning_tokens", "thoughts are part of the output tokens"
     for part in response.parts:
         yield from _part_losses(part, bool(response.stop_reason.raw), stream)
@@ -66,12 +68,6 @@ def _speaks_without_reason(response: ChatResponse) -> bool:
     if stop.normalized is Stop.PAUSED:
         return response.continuation_token is not None
     return stop.normalized is Stop.SAFETY_BLOCKED and "blockReason" in response.native
-
-
-def _adds_up(usage: Usage) -> bool:
-    return usage.reasoning_tokens is None or (
-        usage.output_tokens is not None and usage.output_tokens >= usage.reasoning_tokens
-    )
 
 
 def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tuple[str, str]]:

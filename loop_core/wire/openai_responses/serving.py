@@ -149,11 +149,6 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def _responses_error(refused: serving.RequestRefusal) -> Event:
-    """The body of an error of Responses. Unlike Chat Completions, it names the member if the model is missing."""
-    return serving.openai_error(refused._replace(param="model") if refused.code == "model_not_found" else refused)
-
-
 def _json_shape(extra: Body) -> JSONShape | None:
     kind = inside(extra, "text", "format", "type")
     if kind == "json_object":
@@ -180,7 +175,9 @@ SERVING = serving.Serving(
     cannot=CANNOT,
     ends=ENDS,
     demands=Demands(MEMBERS, RULES, Telling.CODES),
-    error_body=_responses_error,
+    # Unlike Chat Completions, it names the member if the model is missing.
+    error_body=lambda refused: serving.openai_error(
+        refused._replace(param="model") if refused.code == "model_not_found" else refused),
     json_shape=_json_shape,
     request_id=serving.RequestId("x-request-id", "req_{}".format),
     set_times=_set_times,

@@ -119,7 +119,6 @@ LOSES: Mapping[str, str] = {
     "call.signature": "a call is given back by its id",
     "continuation_token": "a response is continued by its id",
 }
-"""Part of a response that the format cannot carry -> why."""
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/responses/?(?:$|[?#])"),
