@@ -48,7 +48,6 @@ KEEPALIVE = "keepalive"
 """The type of an event that only keeps the connection open. OpenAI counts it among the others; a gateway that adds one
 gives it any number."""
 BEGIN = "response.created"
-"""The event that begins a response."""
 
 TERMINAL_EVENTS: Mapping[str, str] = {
     "response.completed": "completed",
