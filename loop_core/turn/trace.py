@@ -102,6 +102,7 @@ class Metrics(NamedTuple):
     """Counters and histograms over many turns. Histograms keep their values, so any buckets can be made from them."""
 
     continuations: Mapping[Labels, int] = {}
+    """Provider and model -> the number of continuations."""
     truncation_exits: Mapping[Labels, int] = {}
     """Provider and model -> the number of turns that a guard or a budget ended while they were truncated."""
     attempts_per_turn: Mapping[Labels, tuple[int, ...]] = {}

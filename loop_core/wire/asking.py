@@ -35,17 +35,13 @@ def tool_of(holder: Mapping[str, Any], name: str, schema: Any, declaration: Mapp
                 declaration=declaration)
 
 
-ROLES: Mapping[str, Role] = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
-ROLE_WORDS: Mapping[Role, str] = {
-    Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "user",
-}
-"""Role -> its word in formats that send tool results in a message of the user."""
+_ROLES: Mapping[str, Role] = {role.value: role for role in Role if role is not Role.TOOL}
 
 
 def history_of(system: Any, messages: Any, parts: Callable[[Any], Iterable[MessagePart]]) -> tuple[Message, ...]:
     """The system prompt and the messages of a body; a malformed message is left out."""
     prompt = tuple(parts(system))
-    roles = ((item, ROLES.get(str(item.get("role")))) for item in list_of(messages) if isinstance(item, Mapping))
+    roles = ((item, _ROLES.get(str(item.get("role")))) for item in list_of(messages) if isinstance(item, Mapping))
     read = (message_of(role, parts(item.get("content"))) for item, role in roles if role is not None)
     return (*([Message(Role.SYSTEM, prompt)] if prompt else []), *read)
 
@@ -58,6 +54,11 @@ def message_of(role: Role, parts: Iterable[MessagePart]) -> Message:
         Role.TOOL if message_parts and all(isinstance(part, ToolResultPart) for part in message_parts) else role,
         message_parts,
     )
+
+
+def role_word(role: Role) -> str:
+    """The word of a role in formats that send tool results, and what is beside them, in a message of the user."""
+    return Role.USER.value if role is Role.TOOL else role.value
 
 
 # -- What a format cannot carry --------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ def _join_results(history: Iterable[Message]) -> Iterator[Message]:
 def _write_message(message: Message) -> dict[str, Any]:
     blocks = list(_blocks(message.parts))
     plain = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
-    return {"role": asking.ROLE_WORDS[message.role], "content": blocks[0]["text"] if plain else blocks}
+    return {"role": asking.role_word(message.role), "content": blocks[0]["text"] if plain else blocks}
 
 
 def _blocks(parts: Iterable[MessagePart]) -> list[dict[str, Any]]:

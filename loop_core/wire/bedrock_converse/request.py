@@ -150,7 +150,7 @@ def _alternating(history: Iterable[Message]) -> list[tuple[str, list[MessagePart
     """The history with consecutive messages of one role joined: Converse refuses two messages of the user in a row."""
     joined: list[tuple[str, list[MessagePart]]] = []
     for message in history:
-        role = asking.ROLE_WORDS[message.role]
+        role = asking.role_word(message.role)
         if joined and joined[-1][0] == role:
             joined[-1][1].extend(message.parts)
         else:

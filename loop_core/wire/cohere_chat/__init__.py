@@ -210,10 +210,10 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
             blocks.append(opaque_object(part, API))  # type: ignore[arg-type]
     if not blocks and not calls and message.results:
         return
-    role = Role.USER if message.role is Role.TOOL else message.role
     only = blocks[0].get("text") if len(blocks) == 1 else None
     content: Any = only if isinstance(only, str) else blocks or None
-    yield {"role": role.value, **non_null(content=content if content or calls else "", tool_calls=calls or None)}
+    members = non_null(content=content if content or calls else "", tool_calls=calls or None)
+    yield {"role": asking.role_word(message.role), **members}
 
 
 FORMAT = Format(

@@ -259,8 +259,7 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
     others = [part for part in message.parts if type(part) is not ToolResultPart]
     if not others and message.results:
         return
-    role = Role.USER if message.role is Role.TOOL else message.role
-    item: dict[str, Any] = {"role": role.value, "content": message.text}
+    item: dict[str, Any] = {"role": asking.role_word(message.role), "content": message.text}
     thinking = "".join(part.text for part in others if type(part) is ReasoningPart)
     images = [opaque(part, API) for part in others if type(part) is OpaquePart]
     calls = [_write_call(part) for part in others if type(part) is ToolCall]
