@@ -10,10 +10,8 @@ class LoopError(Exception):
 
 
 class DecodeError(LoopError):
-    """The provider's bytes are not what the wire format allows.
-
-    `offset` counts bytes of the body from 0; `expected` says what would have been accepted there.
-    """
+    """The provider's bytes are not what the wire format allows. `offset` counts bytes of the body from 0; `expected`
+    says what would have been accepted there."""
 
     def __init__(self, message: str, *, api: str = "", offset: int = 0, expected: str = "") -> None:
         # The message alone is the argument: an error that comes from another process is made from it once more.

@@ -67,7 +67,6 @@ FORMATS: Mapping[str, FormatEntry] = {
         "loop_core.wire.anthropic_complete", ("/complete",), (b'"completion"',), servers=("anthropic",)),
 }
 UNKNOWN_FORMAT = FormatEntry("")
-"""The row that stands for an unknown format."""
 
 
 def format_entry(api: str) -> FormatEntry:

@@ -119,11 +119,7 @@ def read(
 
 
 def _whole(chunks: Iterable[bytes] | bytes) -> bytes:
-    """The whole body.
-
-    Raises:
-        CallerError: it is not bytes.
-    """
+    """The whole body. Raises `CallerError` if it is not bytes."""
     try:
         return bytes(chunks) if isinstance(chunks, (bytes, bytearray, memoryview)) else b"".join(chunks)
     except TypeError:  # text, which a client made of the bytes with an encoding of its own

@@ -17,7 +17,7 @@ from loop_core.json_parser import from_json
 from loop_core.judge.arguments import is_usable, schema_problems
 from loop_core.values import Request, ResponsePart, TextPart, Tool
 from loop_core.wire import wire
-from loop_core.wire.demands import Body, Member, RequestError, Spellings, Telling, Where, dots, inside, plain
+from loop_core.wire.demands import STEP, Body, Member, RequestError, Spellings, Telling, Where, dots, inside, plain
 
 _NAMED = re.compile(r"/deployments/|/agents/|/publishers/")
 """Matches paths that name the model or the agent (Azure, Mistral, Vertex)."""
@@ -36,7 +36,7 @@ def check(api: str, body: Body, *, optional: frozenset[str] = frozenset(), path:
     """
     serving = wire(api).serving
     demands = next((each for pattern, each in serving.demands_of if pattern.search(path)), serving.demands)
-    fields = tuple(field for field in demands.members if field.path not in optional)
+    fields = [field for field in demands.checks if field.path not in optional]
     found = first_flaw(body, fields, demands.spellings)
     for holder, names in demands.names.items():
         found = found or unknown_member(body, holder, names)
@@ -86,13 +86,12 @@ TYPES: Mapping[str, Callable[[Any], bool]] = {
 }
 """JSON type -> the function that tells whether a value has this type."""
 _ABSENT = object()
-_STEP = re.compile(r"\[[^\]]*\]|[^.\[]+")
 
 
 def first_flaw(body: Mapping[str, Any], fields: Iterable[Member], spellings: Spellings) -> BadMember | None:
     """The first invalid member, in the order of the rows."""
     for field in fields:
-        for where, value in _places(body, _STEP.findall(field.path), (), spellings):
+        for where, value in _places(body, STEP.findall(field.path), (), spellings):
             flaw = _flaw(field, value)
             if flaw is not None:
                 return BadMember(flaw, where, field, None if value is _ABSENT else value)
@@ -102,7 +101,7 @@ def first_flaw(body: Mapping[str, Any], fields: Iterable[Member], spellings: Spe
 def unknown_member(body: Mapping[str, Any], path: str, names: Iterable[str]) -> BadMember | None:
     """The first member of the object at `path` whose name is none of these."""
     known_names = frozenset(names)
-    for where, value in _places(body, _STEP.findall(path), (), plain):
+    for where, value in _places(body, STEP.findall(path), (), plain):
         if isinstance(value, Mapping):
             odd = next((str(name) for name in value if name not in known_names), None)
             if odd is not None:

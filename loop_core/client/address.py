@@ -45,11 +45,8 @@ class Signer(Protocol):
         """All secrets used for the requests signed so far; none of them may be shown."""
 
     def __call__(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> Headers:
-        """The headers to add to a request; the request must then be sent exactly as it was given.
-
-        Raises:
-            LoopError: there is nothing to sign with.
-        """
+        """The headers to add to a request; the request must then be sent exactly as it was given. Raises `LoopError` if
+        there is nothing to sign with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,36 +56,29 @@ class Server:
 
     Args:
         api: the id of the wire format, such as openai_chat.
-        base: the base URL, as the provider's SDK takes it; empty for the provider's own.
+        base: the base URL, as the provider's SDK takes it; empty for the provider's own. It may hold a password.
         key: the API key; empty if the server needs none.
         profile: the name of the server's profile; None if it is to be found by the address and the answers.
-        version: the version part of the path, if it is not the format's own.
-        headers: further headers of every request, as pairs.
-        sign: a function that signs each request, as AWS needs it.
-        hidden_words: further words that no tool result may show, such as other keys.
-        insecure_http: hosts that may receive the key over plain http.
-        model: the model of requests that `ask` makes.
+        version: the version part of the path, which follows the path of `base` as it is; None for the format's own
+            version, unless `base` names one.
+        headers: further headers of every request, as pairs of a name and a value.
+        sign: a function that signs each request anew, retries included, as AWS needs it; None if requests are not
+            signed. A signed request carries no key.
+        hidden_words: further words that no tool result may show, such as other keys in the environment of the tools.
+        insecure_http: hosts, by name or address without a port, that may receive credentials over plain http.
+        model: the model of requests that `ask` makes. A `Request` names its own.
     """
 
     api: str
     base: str = field(default="", repr=False)
-    """The base URL; empty for the provider's own. It may hold a password."""
     key: str = field(default="", repr=False)
     profile: str | None = None
-    """The name of the server's profile; None if it is to be found by the address and the answers."""
     version: str | None = None
-    """The version part of the path, which follows the path of `base` as it is; None for the format's own version,
-    unless `base` names one."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Further headers of every request, as names and values."""
     sign: Signer | None = field(default=None, repr=False)
-    """Signs every request anew, retries included; None if requests are not signed. A signed request carries no key."""
     hidden_words: tuple[str, ...] = field(default=(), repr=False)
-    """Further words that no tool result may show, such as other keys in the environment of the tools."""
     insecure_http: tuple[str, ...] = ()
-    """Hosts, by name or address without a port, to which credentials may be sent over plain http."""
     model: str | None = None
-    """The model of requests that `ask` makes. A `Request` names its own."""
 
     def __post_init__(self) -> None:
         for name, value in (("api", self.api), ("base", self.base), ("key", self.key), ("model", self.model or "")):
@@ -136,7 +126,6 @@ def _sendable(value: str) -> bool:
 
 
 def _reachable(base: str) -> bool:
-    """Whether a base URL is an address that a request can be sent to."""
     try:
         parts = urlsplit(base)
         port, host = parts.port, parts.hostname or ""
@@ -161,11 +150,7 @@ def is_unencrypted(url: str) -> bool:
 
 
 def refuse_plain(server: Server) -> None:
-    """Refuses a server that would receive credentials as plain text, unless the operator named its host.
-
-    Raises:
-        CallerError: the server would receive credentials as plain text.
-    """
+    """Raises `CallerError` if a server would receive credentials as plain text, unless the operator named its host."""
     base = server.base or wire(server.api).home.base
     host = (urlsplit(base).hostname or "").lower()
     # An IPv6 address may be named with the brackets that it has in a URL.
@@ -177,7 +162,6 @@ def refuse_plain(server: Server) -> None:
 
 
 def _has_credential(server: Server) -> bool:
-    """Whether the requests to this server carry any credential."""
     parts = urlsplit(server.base)
     names = [*(pair.partition("=")[0] for pair in parts.query.split("&")), *(name for name, _ in server.headers)]
     return bool(server.key or server.sign is not None or parts.username or parts.password
@@ -233,11 +217,8 @@ def masked_proof(server: Server, profile: str) -> Headers:
 
 
 def expected_speaker(server: Server, model: str | None) -> ProfileChoice:
-    """The profile of the server that will answer, as far as the address and the model tell.
-
-    Raises:
-        CallerError: the server names a profile that does not exist.
-    """
+    """The profile of the server that will answer, as far as the address and the model tell. Raises `CallerError` if the
+    server names a profile that does not exist."""
     if server.profile is not None:
         return profile_named(server.profile, model)
     base = server.base or wire(server.api).home.base

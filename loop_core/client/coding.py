@@ -28,22 +28,15 @@ class Uncoding:
 
     def __init__(self, coding: str) -> None:
         """`coding` is the header Content-Encoding. A word in it that names no coding, such as a character set, is
-        ignored.
-
-        Raises:
-            CodingError: the body has a coding that is not undone.
-        """
+        ignored. Raises `CodingError` if the body has a coding that is not undone."""
         names = [name for part in coding.split(",") if (name := part.strip().lower()) in _DECODABLE | _REFUSED_CODINGS]
         if len(names) > 1 or not _DECODABLE.issuperset(names):
             raise CodingError(f"sent content in the coding {', '.join(names)[:40]}, which it was not asked for")
         self._inflate = zlib.decompressobj(_EITHER) if names else None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Decodes the next bytes; yields their content, in pieces of at most `STEP` bytes if it is coded.
-
-        Raises:
-            CodingError: the content does not have the named coding.
-        """
+        """Decodes the next bytes; yields their content, in pieces of at most `STEP` bytes if it is coded. Raises
+        `CodingError` if the content does not have the named coding."""
         if self._inflate is None:
             yield data
             return

@@ -340,11 +340,7 @@ class _Chat:
         server: Server, tools: Sequence[Function], limits: Limits | None, policy: Policy | str, max_tokens: int | None,
         line: Connection | None, observer: Observer | None,
     ) -> _Chat:
-        """The checked arguments of `ask`.
-
-        Raises:
-            CallerError: an argument cannot be used.
-        """
+        """The checked arguments of `ask`. Raises `CallerError` if an argument cannot be used."""
         refuse_plain(server)
         chosen = preset(policy) if isinstance(policy, str) else policy
         wanted = (("policy", chosen, Policy), ("limits", limits or Limits(), Limits),
@@ -358,11 +354,7 @@ class _Chat:
         return _Chat(server, declared, Toolbox(runs), Plan(limits or Limits(), chosen), max_tokens, line, observer)
 
     def opening(self, prompt: Prompt) -> Request:
-        """The first request.
-
-        Raises:
-            CallerError: the prompt makes no request, or one of another API.
-        """
+        """The first request. Raises `CallerError` if the prompt makes no request, or one of another API."""
         request = prompt if isinstance(prompt, Request) else Request(self.server.api, messages_of(prompt), stream=True)
         if request.api != self.server.api:
             raise CallerError(f"a request of {request.api} was given for a server of {self.server.api}")

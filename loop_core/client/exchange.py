@@ -336,11 +336,8 @@ def is_broken(answer: LiveResponse) -> bool:
 
 
 def showed_nothing(answer: LiveResponse) -> bool:
-    """Whether an answer produced no visible output and started no tool of the server.
-
-    A whole body is visible only when it is complete. If the request offers tools of the server, it counts as visible,
-    because they may have run.
-    """
+    """Whether an answer produced no visible output and started no tool of the server. A whole body is visible only when
+    it is complete. If the request offers tools of the server, it counts as visible, because they may have run."""
     response, request = answer.response, answer.ask.request
     if response.refusal:
         return False

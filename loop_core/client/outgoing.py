@@ -11,16 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loop_core.client.address import (
-    Server,
-    expected_speaker,
-    headers_of,
-    key_header,
-    masked_proof,
-    public_url,
-    refuse_plain,
-    url_of,
-)
+from loop_core.client import address
+from loop_core.client.address import Server
 from loop_core.errors import CallerError, EncodeError
 from loop_core.formats import format_entry
 from loop_core.turn.continuation import Method
@@ -34,7 +26,6 @@ from loop_core.wire.format import Prefill, Profile
 Messages = Sequence[Message | Mapping[str, Any]]
 """A history: messages, or chat messages as JSON with `role` and `content`."""
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
-"""The permitted roles of a chat message."""
 
 MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     Prefill.PREFIX: ({"prefix": True}, {}),  # Mistral, DeepSeek (DeepSeek API docs, Chat Prefix Completion)
@@ -66,13 +57,9 @@ def is_chained(request: Request) -> bool:
 
 
 def outgoing(turn: Turn, send: Send) -> Request:
-    """The request that a `Send` effect asks for: the history so far and the new messages.
-
-    If the server stores the history, the request names the last response by its id and holds only new messages.
-
-    Raises:
-        CallerError: a continuation token or the last response's id is needed, and there is no usable one.
-    """
+    """The request that a `Send` effect asks for: the history so far and the new messages. If the server stores the
+    history, the request names the last response by its id and holds only new messages. Raises `CallerError` if a
+    continuation token or the last response's id is needed, and there is no usable one."""
     changes: dict[str, Any] = {}
     if turn.evaluation is not None and is_chained(turn.request):
         changes = _from_last(turn, send)
@@ -103,11 +90,7 @@ def _with_container(turn: Turn) -> Mapping[str, Any]:
 
 def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
     """The changed fields of a request after the first of a chain; none if the request is sent again from where the turn
-    began.
-
-    Raises:
-        CallerError: the request cannot continue from the last response.
-    """
+    began. Raises `CallerError` if the request cannot continue from the last response."""
     on_top = send.method in ON_TOP
     results = send.place is RequestPlace.REQUEST and send.ordinal > 0
     conversation = turn.request.extra.get("conversation") is not None
@@ -157,11 +140,7 @@ def _refused_results(turn: Turn) -> tuple[Message, ...]:
 
 
 def body_of(request: Request, profile: Profile, method: Method = Method.FIRST) -> dict[str, Any]:
-    """The body of a request in this server's spelling.
-
-    Raises:
-        EncodeError: the format cannot carry the request.
-    """
+    """The body of a request in this server's spelling. Raises `EncodeError` if the format cannot carry the request."""
     form = wire(request.api)
     body = form.encode_request(request)
     if form.body_marks:
@@ -182,11 +161,8 @@ def with_reduced_tools(request: Request) -> Request:
 
 
 def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
-    """A prompt as messages; a plain text becomes a message of the user.
-
-    Raises:
-        CallerError: the prompt is neither a text nor messages, is empty, or holds something that is not a message.
-    """
+    """A prompt as messages; a plain text becomes a message of the user. Raises `CallerError` if the prompt is neither a
+    text nor messages, is empty, or holds something that is not a message."""
     if isinstance(prompt, (Message, Mapping)):
         raise CallerError("expected a text, or a list of messages, not one message")
     if not isinstance(prompt, (str, Iterable)):
@@ -199,11 +175,7 @@ def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
 
 
 def _checked(message: Message) -> Message:
-    """The message.
-
-    Raises:
-        CallerError: its role or its parts are plain texts, as those of a mapping are.
-    """
+    """The message. Raises `CallerError` if its role or its parts are plain texts, as those of a mapping are."""
     if not isinstance(message.role, Role) or any(isinstance(part, str) for part in message.parts):
         raise CallerError("not a message: a Message has a Role and parts; as plain texts they are written "
                           "{'role': 'user', 'content': '…'}")
@@ -247,16 +219,13 @@ class LiveRequest:
 
 def known_ability(server: Server, request: Request) -> tuple[Ability, str]:
     """Which methods of continuation a server supports for a request's model, and the server's profile."""
-    profile = expected_speaker(server, request.model).profile
+    profile = address.expected_speaker(server, request.model).profile
     return ability(profile, server.api), profile.name
 
 
 def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> LiveRequest:
-    """The HTTP request that an effect of a turn asks for, as it would be sent now.
-
-    Raises:
-        LoopError: it cannot be sent in this format.
-    """
+    """The HTTP request that an effect of a turn asks for, as it would be sent now. Raises `LoopError` if it cannot be
+    sent in this format."""
     request = outgoing(turn, send)
     if send.method is Method.POLL:
         polled = turn.evaluation.response.id if turn.evaluation else None
@@ -267,26 +236,21 @@ def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> Liv
 
 
 def live_request(server: Server, request: Request, send: Send, number: int) -> LiveRequest:
-    """The HTTP request for a `Request`.
-
-    Raises:
-        EncodeError: the format cannot carry it.
-    """
-    chosen = expected_speaker(server, request.model)
+    """The HTTP request for a `Request`. Raises `EncodeError` if the format cannot carry it."""
+    chosen = address.expected_speaker(server, request.model)
     polled = send.method is Method.POLL
-    url = public_url(_url(server, request, polled))
+    url = address.public_url(_url(server, request, polled))
     return LiveRequest(
         number, request, send.place, send.ordinal, "GET" if polled else "POST", url,
-        (*headers_of(server, request.stream), *masked_proof(server, chosen.profile.name)),
+        (*address.headers_of(server, request.stream), *address.masked_proof(server, chosen.profile.name)),
         None if polled else body_of(request, chosen.profile, send.method),
         None if chosen.profile.name == "generic" else chosen.profile.name,
     )
 
 
 def _url(server: Server, request: Request, polled: bool) -> str:
-    """The address of a request, or of the stored response that is fetched again."""
     path = wire(server.api).path(request)
-    return url_of(server, f"{path}/{request.previous_id}" if polled else path)
+    return address.url_of(server, f"{path}/{request.previous_id}" if polled else path)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -302,15 +266,12 @@ class HttpRequest:
 
 
 def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
-    """The request with its key or signature; no other function adds them.
-
-    Raises:
-        LoopError: the request holds a value that JSON cannot express, or there is nothing to sign with.
-    """
-    profile = expected_speaker(server, request.request.model).profile.name
-    proof = {name for name, _ in masked_proof(server, profile)}
+    """The request with its key or signature; no other function adds them. Raises `LoopError` if the request holds a
+    value that JSON cannot express, or there is nothing to sign with."""
+    profile = address.expected_speaker(server, request.request.model).profile.name
+    proof = {name for name, _ in address.masked_proof(server, profile)}
     headers = [(name, value) for name, value in request.headers if name not in proof]
-    headers += key_header(server, profile)
+    headers += address.key_header(server, profile)
     url = _url(server, request.request, request.method == "GET")
     content = b"" if request.body is None else _content(request)
     if server.sign is not None:
@@ -319,11 +280,7 @@ def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
 
 
 def _content(request: LiveRequest) -> bytes:
-    """The bytes of the body.
-
-    Raises:
-        EncodeError: the body holds a value that JSON cannot express.
-    """
+    """The bytes of the body. Raises `EncodeError` if the body holds a value that JSON cannot express."""
     try:
         content = dump(request.body).encode()
         if b"NaN" in content or b"Infinity" in content:  # in a text, or a number that a provider would refuse
@@ -344,5 +301,5 @@ def http_request(server: Server, turn: Turn, send: Send) -> HttpRequest:
     Raises:
         LoopError: it cannot be sent in this format, or a key would leave as plain text.
     """
-    refuse_plain(server)
+    address.refuse_plain(server)
     return with_credentials(server, live_request_for(server, send, turn, 0))

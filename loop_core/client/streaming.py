@@ -86,7 +86,8 @@ class PendingSeam:
                 self.threshold = 2 * len(text)  # not checked for each piece: each check takes longer than the last
             elif len(text) > self.threshold:
                 self._settled, self._size = joined, len(text)  # no rule looks further than the text before it
-        return joined, _added_text(joined, self._before)
+        seams = joined.seams
+        return joined, joined.text[seams[-1].at :] if self._before and seams else joined.text
 
     def settled_text(self, text: str) -> str | None:
         """The text with which the answer is sure to begin, given the arrived part of the segment; None while it can
@@ -108,15 +109,10 @@ def coming_segment(turn: Turn, send: Send) -> Segment:
     return Segment("", send.method, send.anchor, send.stripped, turn.ability.echoes, mark=send.mark)
 
 
-def _added_text(text: JoinedText, before: Sequence[Segment]) -> str:
-    return text.text[text.seams[-1].at :] if before and text.seams else text.text
-
-
 class ShownText(Observer):
     """Passes the text of a turn to `show`, piece by piece, and never withdraws any of it: the joined pieces end with
     the text of the answer. A blank line separates a replaced text from the text that replaces it, and the answers of a
-    turn that ran tools.
-    """
+    turn that ran tools."""
 
     def __init__(self, api: str, secrets: Sequence[str], policy: Policy, show: Callable[[str], None]) -> None:
         self._api, self._secrets, self._policy, self._show = api, secrets, policy, show
@@ -133,7 +129,6 @@ class ShownText(Observer):
         """The answer to the request that was begun last, once it is over or was given up."""
 
     def _start_text(self) -> None:
-        """Prepares for the text of a new segment."""
         self._text = MaskedText(self._secrets)
         self._waits: list[str] = []
         self._size = 0
@@ -206,7 +201,6 @@ class ShownText(Observer):
         return True
 
     def _settle(self, text: str) -> None:
-        """Shows the rest of the finished answer."""
         shown_text = self._joined_parts()
         if text.startswith(shown_text):
             self._give(text[len(shown_text) :])
@@ -222,11 +216,9 @@ class ShownText(Observer):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ShowingSource:
-    """A source that reports every request to `shown_text` before the wrapped source sends it.
-
-    If the turn is cancelled while an answer arrives, the part of it that has arrived is kept: the caller may have shown
-    it, and the conversation can go on from it.
-    """
+    """A source that reports every request to `shown_text` before the wrapped source sends it. If the turn is cancelled
+    while an answer arrives, the part of it that has arrived is kept: the caller may have shown it, and the conversation
+    can go on from it."""
 
     source: AsyncLive
     shown_text: ShownText

@@ -23,11 +23,9 @@ def inside_a_loop() -> bool:
 
 
 async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Runs a function in a thread of its own; returns what it returns, or raises what it raises.
-
-    Not `asyncio.to_thread`: the end of the loop, and of the program, waits for the threads of that function, so a
-    hanging tool would delay the task that has given it up.
-    """
+    """Runs a function in a thread of its own; returns what it returns, or raises what it raises. Not
+    `asyncio.to_thread`: the end of the loop, and of the program, waits for the threads of that function, so a hanging
+    tool would delay the task that has given it up."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = copy_context()
@@ -53,11 +51,8 @@ async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def pieces_in_turn(pieces: AsyncGenerator[str, None]) -> Generator[str, None, None]:
-    """The pieces of a stream, each on the same event loop, which runs only while one is awaited.
-
-    Raises:
-        CallerError: an event loop runs in this thread, and would be stopped meanwhile.
-    """
+    """The pieces of a stream, each on the same event loop, which runs only while one is awaited. Raises `CallerError`
+    if an event loop runs in this thread, and would be stopped meanwhile."""
     if inside_a_loop():
         raise CallerError("an event loop is running here, which a stream would stop: expected astream")
     with asyncio.Runner() as runner:  # one loop for all pieces: a connection belongs to the loop that opened it
@@ -97,11 +92,8 @@ class WholeTimeoutError(Exception):
 
 @asynccontextmanager
 async def at_most(seconds: float) -> AsyncIterator[None]:
-    """Ends the block that runs inside after this many seconds.
-
-    Raises:
-        WholeTimeoutError: the time is over. A `TimeoutError` of an observer, whose disk is slow, is no such error.
-    """
+    """Ends the block that runs inside after this many seconds. Raises `WholeTimeoutError` if the time is over. A
+    `TimeoutError` of an observer, whose disk is slow, is no such error."""
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
@@ -113,11 +105,9 @@ async def at_most(seconds: float) -> AsyncIterator[None]:
 
 
 class Cutter:
-    """Ends the connection of a client without an event loop, which sends one request at a time.
-
-    A thread that reads cannot be interrupted, and httpx only limits the time between two pieces of a head. If another
-    thread shuts the connection down, the reading thread comes to its end.
-    """
+    """Ends the connection of a client without an event loop, which sends one request at a time. A thread that reads
+    cannot be interrupted, and httpx only limits the time between two pieces of a head. If another thread shuts the
+    connection down, the reading thread comes to its end."""
 
     def __init__(self) -> None:
         self._stream: Any = None

@@ -39,13 +39,9 @@ RequestRewrite = Callable[[LiveRequest], LiveRequest]
 
 def _client(line: Connection, kind: type[_Client], transport: type[Any], server: Server,
             client: _Client | None) -> _Client:
-    """The client that the caller passed in, else one of httpx for this server.
-
-    Raises:
-        CallerError: the named proxy or file of certificates cannot be used (httpx's message may hold a password, so it
-            is replaced), or the client that was passed in would send credentials of its own, which could neither be
-            masked nor kept from plain http.
-    """
+    """The client that the caller passed in, else one of httpx for this server. Raises `CallerError` if the named proxy
+    or file of certificates cannot be used (httpx's message may hold a password, so it is replaced), or the client that
+    was passed in would send credentials of its own, which could neither be masked nor kept from plain http."""
     if client is not None and (client.auth is not None or any(SECRET_NAME.search(name) for name in client.headers)):
         raise CallerError("the client holds credentials of its own (auth, headers): expected them with the Server")
     if client is not None:
@@ -63,7 +59,6 @@ def _client(line: Connection, kind: type[_Client], transport: type[Any], server:
 
 
 def _options(line: Connection, transport: type[Any], base: str) -> dict[str, Any]:
-    """Arguments for a client that asks the server at this address."""
     options: dict[str, Any] = {"verify": _certificates()}
     host = urlsplit(base).hostname or ""
     if line.proxy is not None:
@@ -99,10 +94,7 @@ class _Source:
 
     def _next_request(self, send: Send, turn: Turn) -> LiveRequest | NotRecorded:
         """The next request, which is numbered when it is sent; the end of the turn if a later request cannot be sent.
-
-        Raises:
-            LoopError: the first request cannot be sent.
-        """
+        Raises `LoopError` if the first request cannot be sent."""
         try:
             request = live_request_for(self.server, send, turn, self.request_count)
         except LoopError as why:
@@ -345,9 +337,7 @@ class AsyncLive(_Source):
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`, which does not wait for it.
-
-        Whatever ends the wait, no further call of the batch is begun.
-        """
+        Whatever ends the wait, no further call of the batch is begun."""
         ends: list[bool] = []  # filled by the event loop, read by the tools' thread
         toolbox = until(self.toolbox, lambda: bool(ends))
         try:

@@ -13,11 +13,7 @@ one."""
 
 
 def check_seconds(value: object, names: Iterable[str]) -> None:
-    """Refuses fields that hold no possible time.
-
-    Raises:
-        CallerError: one of the fields is not a number of seconds in the permitted range.
-    """
+    """Raises `CallerError` if one of the fields is not a number of seconds in the permitted range."""
     for name in names:
         seconds = getattr(value, name)
         if not isinstance(seconds, (int, float)) or not 0 <= seconds <= MOST_SECONDS:  # also true for `nan`

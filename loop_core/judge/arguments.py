@@ -15,15 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from loop_core.json_parser import from_json_prefix
-from loop_core.judge.schema_cost import (
-    PATTERN_BOUNDS,
-    REFERENCES,
-    TOO_COSTLY,
-    TOO_COSTLY_PATTERNS,
-    TOO_DEEP,
-    is_costly,
-    pattern_characters,
-)
+from loop_core.judge import schema_cost
 from loop_core.values import ArgsForm, CallKind, Tool, ToolCall
 
 _VERBATIM_KEYWORDS = frozenset({"enum", "const", "default", "example", "examples", "required"})
@@ -44,20 +36,20 @@ def violations(tool: Tool | None, value: Mapping[str, Any]) -> tuple[Violation, 
     if tool is None or (found := _validator(tool)) is None:
         return ()
     validator, root, text, several = found
-    if several and is_costly(root, value):
-        return (Violation((), "", TOO_COSTLY),)
-    characters = pattern_characters(root, value) if text else 0
+    if several and schema_cost.is_costly(root, value):
+        return (Violation((), "", schema_cost.TOO_COSTLY),)
+    characters = schema_cost.pattern_characters(root, value) if text else 0
     if characters:
-        validator = next((candidate for row, bound in enumerate(PATTERN_BOUNDS) if characters <= bound.characters
-                          and (candidate := _compile_bounded(text, row)) is not None), None)
+        rows = (row for row, bound in enumerate(schema_cost.PATTERN_BOUNDS) if characters <= bound.characters)
+        validator = next((each for row in rows if (each := _compile_bounded(text, row)) is not None), None)
         if validator is None:
-            return (Violation((), "", TOO_COSTLY_PATTERNS),)
+            return (Violation((), "", schema_cost.TOO_COSTLY_PATTERNS),)
     try:
         return tuple(Violation(tuple(error.instance_path), error.kind.name,
                                f"{'/'.join(map(str, error.instance_path)) or 'arguments'}: {error.message}")
                      for error in validator.iter_errors(value))
     except ValueError:  # the validator takes fewer levels than the parser
-        return (Violation((), "", TOO_DEEP),)
+        return (Violation((), "", schema_cost.TOO_DEEP),)
 
 
 def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
@@ -80,10 +72,8 @@ PARAMETERS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "i
 
 
 def takes_no_arguments(tool: Tool | None) -> bool:
-    """Whether missing arguments can only mean `{}`, because the tool is declared without any parameter.
-
-    With an optional parameter the answer is no: that parameter may have been sent and lost.
-    """
+    """Whether missing arguments can only mean `{}`, because the tool is declared without any parameter. With an
+    optional parameter the answer is no: that parameter may have been sent and lost."""
     if tool is None or tool.kind is not CallKind.FUNCTION:
         return False
     declared = tool.schema
@@ -145,7 +135,6 @@ class _Validator(NamedTuple):
 
     validator: Any
     root: Any
-    """The schema as JSON."""
     patterned: str
     """The text of the schema if it has patterns, which may take long to match; else empty."""
     several: bool
@@ -188,7 +177,7 @@ def _compile_schema(text: str) -> _Validator | None:
     except (ValueError, TypeError, jsonschema_rs.ReferencingError):  # its ValidationError is a ValueError
         return None
     # A single reference applies nothing twice, so that most schemas need no count.
-    several = sum(text.count(f'"{name}"') for name in REFERENCES) > 1
+    several = sum(text.count(f'"{name}"') for name in schema_cost.REFERENCES) > 1
     return _Validator(validator, root, text if '"pattern' in text else "", several)
 
 
@@ -197,7 +186,7 @@ def _compile_bounded(text: str, row: int) -> Any:
     """The validator of a schema under a row of `PATTERN_BOUNDS`; None if its patterns are beyond it."""
     import jsonschema_rs
 
-    _, size, steps = PATTERN_BOUNDS[row]
+    _, size, steps = schema_cost.PATTERN_BOUNDS[row]
     options = (jsonschema_rs.FancyRegexOptions(backtrack_limit=steps, size_limit=size) if steps
                else jsonschema_rs.RegexOptions(size_limit=size))
     try:

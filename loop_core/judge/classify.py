@@ -11,16 +11,7 @@ from typing import NamedTuple, Protocol
 
 from loop_core.judge import arguments, endings
 from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse_call, parse_input
-from loop_core.judge.endings import (
-    Ending,
-    EndingSign,
-    cut_at_cap,
-    ending_of,
-    has_calls,
-    has_reasoning,
-    hit_stop_string,
-    spent_cap,
-)
+from loop_core.judge.endings import Ending
 from loop_core.values import (
     FINISHED,
     WORDLESS,
@@ -194,7 +185,7 @@ def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
     cuts."""
     if stop.normalized not in FINISHED:
         return None
-    calls, stopped = case.every_call, hit_stop_string(case.response)
+    calls, stopped = case.every_call, endings.hit_stop_string(case.response)
     for call in calls:
         unseen = stopped and call is calls[-1] and (call.form is ArgsForm.OBJECT or call.kind is CallKind.CUSTOM)
         if (unseen or not call.closed) and call.other_arguments is None and not is_phantom(call):
@@ -250,7 +241,7 @@ def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The response used all allowed tokens, which is a sign of a cut. It proves the cut if the text stops in the
     middle, or if the last call lacks required members."""
-    spent = spent_cap(case.response, case.request)
+    spent = endings.spent_cap(case.response, case.request)
     if spent is None:
         return None
     usage_text = f"{spent[0]:,} of {spent[1]:,} output tokens" if spent[0] <= spent[1] else (
@@ -261,13 +252,13 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
         return Correction(None, None, None, usage_text, cap_reached=True)
     if stop.normalized not in FINISHED:
         return None
-    if has_calls(case.response) and case.speaker is not None and case.speaker.reasoning_under_cap:
+    if endings.has_calls(case.response) and case.speaker is not None and case.speaker.reasoning_under_cap:
         # Nothing of a call shows that its batch was cut, or that an empty object stands for a lost one (vLLM #46303).
         note = f"{usage_text}, though the reason is {stop.raw!r}: the batch may be cut"
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.WARNING)
-    if has_reasoning(case.response):
+    if endings.has_reasoning(case.response):
         return Correction(None, None, None, f"{usage_text}; reasoning may not count under the cap", Severity.INFO)
-    sign = cut_at_cap(case.response, case.request)
+    sign = endings.cut_at_cap(case.response, case.request)
     if sign is not None:
         note = f"{usage_text}, and the text stops in the middle ({sign.text}), though the reason is {stop.raw!r}"
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.ERROR,
@@ -342,23 +333,21 @@ def judge(
     if promoted:
         evidence = Evidence("judge.promoted", response.tool_calls[0].at, f"complete calls under {stop.raw!r}")
         stop = stop._replace(normalized=Stop.TOOL_CALL, evidence=(*stop.evidence, evidence))
-    elif stop.normalized is Stop.TOOL_CALL and not has_calls(response):
+    elif stop.normalized is Stop.TOOL_CALL and not endings.has_calls(response):
         stop = stop._replace(detail="no_calls")
-    found = ending_of(response, request, stop)
+    found = endings.ending_of(response, request, stop)
     sure = response.stop_reason.normalized is not Stop.END_TURN or not endings.stop_string_unknown(response, request)
     if found is not None:
-        finding = _ending_finding(found.ending, found.sign, sure)
+        text, at, quote = found.sign
+        message = text if sure else f"{text}; a stop string of the request may have ended it"
+        severity = Severity.ERROR if sure else Severity.WARNING
+        finding = Finding(f"ending.{found.ending.value}", severity, message, at, quote)
         stop = stop._replace(evidence=(
             *stop.evidence, Evidence(finding.rule, finding.at, finding.message, finding.quote)))
         findings.append(finding)
     findings.extend(remarks(response, stop))
     ending = found.ending if found is not None else None
     return Judgement(response.stop_reason, stop, cap_reached, promoted, ending, ending is None or sure, tuple(findings))
-
-
-def _ending_finding(ending: Ending, sign: EndingSign, sure: bool) -> Finding:
-    message = sign.text if sure else f"{sign.text}; a stop string of the request may have ended it"
-    return Finding(f"ending.{ending.value}", Severity.ERROR if sure else Severity.WARNING, message, sign.at, sign.quote)
 
 
 def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:

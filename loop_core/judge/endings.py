@@ -115,7 +115,7 @@ def _no_call(case: EndingCase) -> EndingSign | None:
 
 
 def _commentary(case: EndingCase) -> EndingSign | None:
-    if case.response.native.get("phase") != "commentary" or any(_shows(p) for p in _besides_text(case.response)):
+    if case.response.native.get("phase") != "commentary" or any(map(_shows, case.response.parts)):
         return None
     return EndingSign("every message has the phase commentary: it announces what comes next, and nothing came",
                       _word_at(case.stop))
@@ -217,10 +217,6 @@ def _shows(part: ResponsePart) -> bool:
     return False
 
 
-def _besides_text(response: ChatResponse) -> list[ResponsePart]:
-    return [part for part in response.parts if type(part) is not TextPart]
-
-
 def brought_output(call: ToolCall) -> bool:
     """Whether the JSON of a call that the provider ran also holds its output (items of Responses do)."""
     try:
@@ -239,7 +235,6 @@ def _leak(response: ChatResponse, request: Request | None, visible: bool) -> tup
 
 
 def _word_at(stop: StopReason) -> At | None:
-    """The place of the stop word that ended the answer."""
     return next((evidence.at for evidence in stop.evidence if evidence.at is not None), None)
 
 
@@ -317,10 +312,8 @@ def maybe_cut_at_cap(response: ChatResponse, request: Request | None) -> bool:
 
 
 def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
-    """The sign that a text which used all allowed tokens stops in the middle; None if there is none.
-
-    A stop string ends a text anywhere, so if one may have been hit, no sign is searched.
-    """
+    """The sign that a text which used all allowed tokens stops in the middle; None if there is none. A stop string ends
+    a text anywhere, so if one may have been hit, no sign is searched."""
     if spent_cap(response, request) is None or has_reasoning(response) or has_calls(response):
         return None
     if hit_stop_string(response) or stop_string_unknown(response, request):

@@ -15,15 +15,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from loop_core.judge import arguments
-from loop_core.judge.arguments import (
-    Arguments,
-    ArgumentShape,
-    is_phantom,
-    means_empty_object,
-    parse,
-    parse_call,
-    parse_input,
-)
+from loop_core.judge.arguments import Arguments, ArgumentShape
 from loop_core.judge.classify import Judgement
 from loop_core.values import (
     ArgsForm,
@@ -61,13 +53,13 @@ class Verdict(NamedTuple):
 
     @property
     def arguments(self) -> dict[str, Any] | str | None:
-        """The parsed object, or the text of a free-form call; None unless ready.
-
-        They are parsed on access, because a recording has thousands of calls that are never run.
-        """
+        """The parsed object, or the text of a free-form call; None unless ready. They are parsed on access, because a
+        recording has thousands of calls that are never run."""
         if self.admission is not Admission.READY:
             return None
-        return self.call.arguments or "" if self.call.kind is CallKind.CUSTOM else parse_call(self.call).value or {}
+        if self.call.kind is CallKind.CUSTOM:
+            return self.call.arguments or ""
+        return arguments.parse_call(self.call).value or {}
 
 
 WHY_REASON: dict[Stop, str] = {
@@ -90,18 +82,16 @@ def admit(
     choice: str | None = None,
 ) -> Verdict:
     """The verdict on one call, without regard to the other calls of its response; `admit_all` adds the rule of the
-    batch.
-
-    `declared` are the names of the request's tools, empty if they are not known, and `choice` is its tool choice.
-    """
-    if is_phantom(call):
+    batch. `declared` are the names of the request's tools, empty if they are not known, and `choice` is its tool
+    choice."""
+    if arguments.is_phantom(call):
         return Verdict(call, Admission.HELD, "gate.phantom", "the call has neither a name nor arguments")
     if call.other_arguments is not None:
         return Verdict(call, Admission.HELD, "gate.contradiction",
                        "the provider sent two different texts of its arguments, and nothing shows which is meant")
     # Zoo Code's analysis: a cut without a word.
     reason = Stop.MAX_TOKENS if judgement.cap_reached else judgement.stop.normalized
-    reading = parse_input(call, tool)
+    reading = arguments.parse_input(call, tool)
     # Before the reason: where the call itself is cut, the verdict says where, which helps more than the word.
     shape_problem = _incomplete(call, reading, tool, judgement.stop)
     if shape_problem is not None:
@@ -162,10 +152,7 @@ def declared_names(tools: Sequence[Tool]) -> frozenset[str]:
 def admit_all(
     calls: Sequence[ToolCall], judgement: Judgement, tools: Sequence[Tool] = (), choice: str | None = None
 ) -> tuple[Verdict, ...]:
-    """The verdicts on all calls of a response: one held call holds the others; a rejected one does not.
-
-    `tools` and `choice` are the tools and the tool choice of the request that it answers.
-    """
+    """The verdicts on all calls of a response: one held call holds the others; a rejected one does not."""
     if not calls:
         return ()
     named_tools, declared = tools_by_name(tools), declared_names(tools)
@@ -202,7 +189,7 @@ def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: Sto
     if reading.shape is ArgumentShape.COMPLETE:
         return None
     if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
-        if means_empty_object(call, tool):
+        if arguments.means_empty_object(call, tool):
             return None
         return f"{reading.problem}, and the tool is not known to need none"
     return _describe_parsing(reading)
@@ -238,16 +225,14 @@ def held_calls(verdicts: Sequence[Verdict]) -> tuple[ToolCall, ...]:
     found: dict[tuple[str, str | None], ToolCall] = {}
     for verdict in verdicts:
         call = verdict.call
-        if verdict.admission is Admission.HELD and not is_phantom(call):
+        if verdict.admission is Admission.HELD and not arguments.is_phantom(call):
             found.setdefault((call.name, call.arguments), call)
     return tuple(found.values())
 
 
 def held_names(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ()) -> tuple[str, ...]:
     """The name of each held call for the model: its tool, and the arguments that distinguish it from the other calls.
-
-    `siblings` are calls of the same batch that have arrived complete since.
-    """
+    `siblings` are calls of the same batch that have arrived complete since."""
     calls = held_calls(verdicts)
     marks = _marks(calls, held_calls(siblings))
     return tuple(dict.fromkeys(_name(call, own) for call, own in zip(calls, marks, strict=True)))
@@ -283,7 +268,7 @@ def _marks(calls: Sequence[ToolCall], siblings: Sequence[ToolCall]) -> list[Dist
 
 
 def _matches(call: ToolCall, marks: DistinctArguments) -> bool:
-    value = parse(call.arguments).value or {}
+    value = arguments.parse(call.arguments).value or {}
     return all(name in value and _text(value[name]) == _text(mark) for name, mark in marks.items())
 
 
@@ -291,10 +276,10 @@ def _whole_arguments(call: ToolCall) -> dict[str, Any]:
     """The short arguments of simple types that had arrived whole."""
     if call.kind is not CallKind.FUNCTION:
         return {}
-    reading = parse(call.arguments)
+    reading = arguments.parse(call.arguments)
     value = reading.value
     if reading.shape is ArgumentShape.CUT:
-        value = parse(_until_last_comma(call.arguments or "")).value
+        value = arguments.parse(_until_last_comma(call.arguments or "")).value
     return {name: each for name, each in (value or {}).items()
             if isinstance(each, (str, int, float)) and len(str(each)) <= LONGEST_MARK}
 

@@ -94,7 +94,7 @@ def _leaks(text: str, tools: Collection[str] | None) -> Iterator[Leak]:
     for mark in CALL_MARKS:
         for opened in islice(re.finditer(mark.opening, text), _MOST_OPENINGS):
             for name, end in _names(mark, opened, text):
-                if tools is None or _is_declared(name, tools):
+                if tools is None or name in tools or name.removeprefix("functions.") in tools:
                     yield Leak(mark.title, name, opened.start(), end)
                     break
 
@@ -109,13 +109,8 @@ def _names(mark: CallMark, match: re.Match[str], text: str) -> Iterator[tuple[st
         yield found[1], found.end(1)
 
 
-def _is_declared(name: str, tools: Collection[str]) -> bool:
-    return name in tools or name.removeprefix("functions.") in tools
-
-
 _FENCE = re.compile(r"^[ \t>]{0,8}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]+?\1(?!`)")
-"""A pattern of code inside a line."""
 
 
 class Fence(NamedTuple):
@@ -324,10 +319,7 @@ THINKING_MARKS: Mapping[str, str] = {
 
 def only_thinks(text: str) -> Sign | None:
     """The sign that a text is reasoning and nothing else: it begins with reasoning that is never closed, or that
-    nothing follows.
-
-    A chat template may open the reasoning itself; then the text only closes it.
-    """
+    nothing follows. A chat template may open the reasoning itself; then the text only closes it."""
     content = text.strip()
     for opening, closing in THINKING_MARKS.items():
         if content.startswith(opening) or (content.endswith(closing) and opening not in content):

@@ -8,7 +8,7 @@ call them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from loop_core.errors import TransitionError
@@ -16,24 +16,12 @@ from loop_core.judge import endings
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.judge.signs import stops_in_the_middle
-from loop_core.turn import history
+from loop_core.turn import history, state
 from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.limits import Limits, Spend, bound_result, least_cap
 from loop_core.turn.policy import Dispatch, Policy, ReasonSource, Signal, word_of
 from loop_core.turn.seam import added_chars, should_ask_again
-from loop_core.turn.state import (
-    CallAnswer,
-    Evaluation,
-    Event,
-    NotRecorded,
-    ProviderResponse,
-    RequestPlace,
-    RunTools,
-    Send,
-    State,
-    ToolResults,
-    Turn,
-)
+from loop_core.turn.state import Evaluation, Event, ProviderResponse, RunTools, Send, State, ToolResults, Turn
 from loop_core.values import CallKind, Message, Request, Role, Stop, ToolCall
 
 
@@ -65,7 +53,7 @@ class RefusalRow(NamedTuple):
 REFUSALS: tuple[RefusalRow, ...] = (
     RefusalRow("cap", lambda turn, sent: sent.lower_cap is not None, re.compile("token|num_predict", re.IGNORECASE)),
     RefusalRow("choice",
-            lambda turn, sent: sent.place is RequestPlace.REPAIR and sent.tool_choice != turn.request.tool_choice,
+            lambda turn, sent: sent.place is state.RequestPlace.REPAIR and sent.tool_choice != turn.request.tool_choice,
             re.compile("tool|function|thinking", re.IGNORECASE)),
     # Any 400 counts: servers refuse a prefill in many different words, and the anchor is requested instead.
     RefusalRow("prefill", lambda turn, sent: turn.answers[-1][-1].method is Method.PREFILL, re.compile("")),
@@ -85,7 +73,7 @@ def current_refusal(turn: Turn) -> RefusalRow | None:
         return None
     error = evaluation.response.error
     # The first request is the caller's own: if that is refused, no field of ours can be the reason.
-    if error is None or send.place not in (RequestPlace.CONTINUATION, RequestPlace.REPAIR):
+    if error is None or send.place not in (state.RequestPlace.CONTINUATION, state.RequestPlace.REPAIR):
         return None
     # Servers name the field in different members: OpenAI in `code`, Anthropic in `message` alone.
     message = " ".join(word for word in (error.code, error.type, error.message) if word)
@@ -131,7 +119,7 @@ def cost(turn: Turn, event: Event, signal: Signal) -> Change:
         return _response_change(turn, event)
     if turn.state is State.EVALUATE_STOP:
         return _evaluation_change(turn, signal)
-    if isinstance(event, NotRecorded):
+    if isinstance(event, state.NotRecorded):
         return _unsent_change(turn)
     return _tools_change(turn, event) if isinstance(event, ToolResults) else {}
 
@@ -199,7 +187,7 @@ def spend_after(turn: Turn, evaluation: Evaluation) -> Spend:
         counts["uncounted"] = spent.uncounted + 1
     # The truncated answer counts as well as its continuations: ZeroClaw RFI 2309 bounds their total. An answer that is
     # whole and continues nothing leaves the budget as it was.
-    if truncated or (send is not None and send.place is RequestPlace.CONTINUATION):
+    if truncated or (send is not None and send.place is state.RequestPlace.CONTINUATION):
         counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
         counts["tokens_assumed"] = spent.tokens_assumed + assumed
         counts["continuation_chars"] = spent.continuation_chars + chars
@@ -222,12 +210,12 @@ def _evaluation_change(turn: Turn, signal: Signal) -> Change:
         names = turn.refusals | ({refusal.name} if refusal else frozenset())
         return {"refusals": names, "spend": spent._replace(**counts)}
     if signal is Signal.MAX_TOKENS:
-        continuing = send is not None and send.place is RequestPlace.CONTINUATION
+        continuing = send is not None and send.place is state.RequestPlace.CONTINUATION
         empty = not evaluation.response.text
-        stalled = continuing and not empty and _count_added(turn) < turn.limits.min_progress_chars
         # A segment that did not begin with the quotation is requested again and replaced, so its lack of progress does
         # not count.
-        stalled = stalled and not misses_anchor(turn)
+        counted = continuing and not empty and not misses_anchor(turn)
+        stalled = counted and added_chars(turn.answers[-1], turn.policy.seam) < turn.limits.min_progress_chars
         counts["thinking_only"] = spent.thinking_only + empty
         counts["stalled"] = spent.stalled + stalled
     elif spent.attempts and turn.limits.attempts_scope == "response" and not (
@@ -267,11 +255,8 @@ def is_budget_cut(evaluation: Evaluation, policy: Policy) -> bool:
 
 def is_text_whole(turn: Turn) -> bool:
     """Whether an empty response shows that the text before it was complete, because the model was asked to go on and
-    added nothing.
-
-    It shows nothing if the model was asked to quote the last words first, since the quotation did not come either; nor
-    if the text visibly stops in the middle.
-    """
+    added nothing. It shows nothing if the model was asked to quote the last words first, since the quotation did not
+    come either; nor if the text visibly stops in the middle."""
     # BOOST and NUDGE repeat the request: emptiness after them says nothing about the text before.
     segments = turn.answers[-1]
     if len(segments) < 2 or segments[-1].method not in GOING_ON:
@@ -295,17 +280,10 @@ def misses_anchor(turn: Turn) -> bool:
     return bool(turn.policy.methods) and should_ask_again(turn.answers[-1], turn.policy.seam)
 
 
-def _count_added(turn: Turn) -> int:
-    """The number of characters that the last segment added to the answer, without repetitions."""
-    return added_chars(turn.answers[-1], turn.policy.seam)
-
-
 def _tokens(evaluation: Evaluation, send: Send | None, truncated: bool) -> tuple[int | None, int]:
-    """Output tokens of the response, None if unknown; and how many of them are assumed from the cap.
-
-    A cut answer without usage counts as the whole cap that was sent: a stream that is cut loses its usage chunk, and a
-    budget that did not count it would never be spent.
-    """
+    """Output tokens of the response, None if unknown; and how many of them are assumed from the cap. A cut answer
+    without usage counts as the whole cap that was sent: a stream that is cut loses its usage chunk, and a budget that
+    did not count it would never be spent."""
     usage = evaluation.response.usage
     # A negative count, as a counter that overflowed sends it, would give the budget back, and 0 beside cut output, as
     # servers send it that do not count, would never spend it: both count as none.
@@ -337,7 +315,7 @@ def _tools_change(turn: Turn, event: ToolResults) -> Change:
         reply = _message_as_received(turn, evaluation)
     messages = (*((reply,) if reply else ()), *((history.tool_message(results),) if results else ()),
                 *((nameless,) if nameless else ()))
-    if turn.unrepaired and turn.last_send is not None and turn.last_send.place is RequestPlace.REPAIR:
+    if turn.unrepaired and turn.last_send is not None and turn.last_send.place is state.RequestPlace.REPAIR:
         # The model is told about a call that was requested again and never arrived.
         note = history.not_run_note(turn.unrepaired, turn.ability.system_hint, turn.repaired_siblings)
         messages = (*messages, *((note,) if note else ()))
@@ -353,17 +331,14 @@ def _message_as_received(turn: Turn, evaluation: Evaluation) -> Message:
     ran = {id(verdict.call) for verdict in turn.would_run}
     parts = evaluation.response.parts
     # By identity: two calls of a batch may be equal in every field.
-    return Message(Role.ASSISTANT, tuple(p for p in parts if type(p) is not ToolCall or _is_kept(p, ran)))
-
-
-def _is_kept(call: ToolCall, run_ids: Container[int]) -> bool:
-    return call.kind is CallKind.SERVER or id(call) in run_ids
+    return Message(Role.ASSISTANT, tuple(part for part in parts if type(part) is not ToolCall
+                                         or part.kind is CallKind.SERVER or id(part) in ran))
 
 
 def batch_of(turn: Turn) -> RunTools:
     """The calls that the policy runs from this response, and the answers to the other calls."""
     released: list[Verdict] = []
-    answers: list[CallAnswer] = []
+    answers: list[state.CallAnswer] = []
     # A rejected call is answered, not run: its error goes back so that the model can correct it. The place is kept
     # because formats without call ids (Gemini, Ollama) match results to calls by order.
     for place, verdict in enumerate(turn.would_run):
@@ -371,5 +346,5 @@ def batch_of(turn: Turn) -> RunTools:
             released.append(verdict)
         else:
             part = history.tool_result(verdict.call, f"Not run: {verdict.why}", is_error=True)
-            answers.append(CallAnswer(verdict, bound_result(part, turn.limits, turn.spend.result_chars), place))
+            answers.append(state.CallAnswer(verdict, bound_result(part, turn.limits, turn.spend.result_chars), place))
     return RunTools(tuple(released), tuple(answers))

@@ -80,11 +80,9 @@ def assistant_message(
 
 
 def echo_message(response: ChatResponse, text: str | None = None) -> Message | None:
-    """A paused response, to be sent back unchanged; None if there is nothing to send.
-
-    Calls that the client would have to answer are left out: a pause authorises none of them, and a provider refuses a
-    call without its result. Calls that the provider runs itself stay.
-    """
+    """A paused response, to be sent back unchanged; None if there is nothing to send. Calls that the client would have
+    to answer are left out: a pause authorises none of them, and a provider refuses a call without its result. Calls
+    that the provider runs itself stay."""
     parts: list[MessagePart] = [p for p in response.parts if type(p) is not ToolCall or p.kind is CallKind.SERVER]
     if text is not None and text != (response.text or ""):
         parts = _with_text(parts, text)
@@ -126,10 +124,8 @@ def _with_arguments(call: ToolCall) -> ToolCall:
 
 
 def hint_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS[0], again: bool = False) -> Message:
-    """The message that asks the model to go on; with an anchor its last point asks for the quoted words first.
-
-    `mark` names the tags around them; `again` says that the last message did not begin with them.
-    """
+    """The message that asks the model to go on; with an anchor its last point asks for the quoted words first. `mark`
+    names the tags around them; `again` says that the last message did not begin with them."""
     # The four points of ZeroClaw RFI 2309; the anchor replaces the last one, which forbids to repeat text that is asked
     # back here.
     points = list(HINT_POINTS)
@@ -159,10 +155,8 @@ def is_hint(message: Message) -> bool:
 
 
 def anchor_of(text: str) -> str:
-    """The last characters of a text, as an anchor to quote; empty if there is no text.
-
-    Half of a character that was cut in two cannot be quoted.
-    """
+    """The last characters of a text, as an anchor to quote; empty if there is no text. Half of a character that was cut
+    in two cannot be quoted."""
     return whole_characters(text)[-ANCHOR_CHARS:]
 
 
@@ -267,10 +261,8 @@ def tool_result(call: ToolCall, text: str, is_error: bool = False) -> ToolResult
 
 
 def results_for(calls: Sequence[ToolCall], results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
-    """One result for every call, in order: the result with its id, else the next with its name, else an error.
-
-    A result whose id no call has answers by its name: ids that came twice are not sent as they came.
-    """
+    """One result for every call, in order: the result with its id, else the next with its name, else an error. A result
+    whose id no call has answers by its name: ids that came twice are not sent as they came."""
     remaining = list(results)  # each result answers one call
     ids = {call.id for call in calls}
     ordered: list[ToolResultPart] = []

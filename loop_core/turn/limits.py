@@ -170,10 +170,7 @@ class Guard(NamedTuple):
 
 def least_cap(request: Request) -> int:
     """The smallest output cap with which a request can be sent: the format's minimum, and more than the request's
-    thinking budget.
-
-    A request whose own cap is smaller is sent unchanged.
-    """
+    thinking budget. A request whose own cap is smaller is sent unchanged."""
     least = format_entry(request.api).least_cap
     thinking = request.extra.get("thinking") if request.extra else None
     # The `thinking` of a Messages request is a member that the engine does not model, so it is in `extra`.
@@ -275,10 +272,7 @@ def _number(name: str, value: str | int | None) -> int | str | None:
 
 def bound_result(part: ToolResultPart, limits: Limits, amount: int) -> ToolResultPart:
     """The result, cut to `max_tool_result_chars` and to what is left of `context_guard_chars`, with a note about the
-    cut.
-
-    `amount` is the number of characters that the turn's results hold so far.
-    """
+    cut. `amount` is the number of characters that the turn's results hold so far."""
     room = limits.context_guard_chars - amount
     if room <= 0:
         text = f"Left out: {part.size:,} characters; the tool results of this turn have filled their share."

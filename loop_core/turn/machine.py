@@ -22,24 +22,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from loop_core.errors import TransitionError
-from loop_core.turn import costs, moves
+from loop_core.turn import costs, moves, state
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability, default_ability
 from loop_core.turn.limits import Limits, Spend
 from loop_core.turn.policy import ENDING_SIGNALS, STRICT, Policy, Signal, is_runnable, policy_ending
-from loop_core.turn.state import (
-    Cancel,
-    Effect,
-    Event,
-    NotRecorded,
-    ProviderResponse,
-    RequestPlace,
-    Send,
-    State,
-    Tick,
-    ToolResults,
-    Turn,
-)
+from loop_core.turn.state import Effect, Event, NotRecorded, ProviderResponse, RequestPlace, Send, State, Turn
 from loop_core.values import Request, Stop
 
 
@@ -118,7 +106,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Transition] = {
 turn ends in them."""
 
 
-_LIMITS, _FIRST_SPEND, _TICK = Limits(), Spend(requests=1), Tick()
+_LIMITS, _FIRST_SPEND, _TICK = Limits(), Spend(requests=1), state.Tick()
 
 
 def begin(
@@ -166,8 +154,8 @@ def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
 
 _EVENT_SIGNALS: Mapping[type, Signal] = {
     ProviderResponse: Signal.PROVIDER_RESPONSE,
-    ToolResults: Signal.TOOL_RESULTS,
-    Cancel: Signal.CANCELLED,
+    state.ToolResults: Signal.TOOL_RESULTS,
+    state.Cancel: Signal.CANCELLED,
     NotRecorded: Signal.NOT_RECORDED,
 }
 
@@ -201,11 +189,8 @@ def _waits(turn: Turn) -> bool:
 
 
 def signal_of(turn: Turn) -> Signal:
-    """The signal that the policy derives from the current response.
-
-    Raises:
-        TransitionError: the turn has no response.
-    """
+    """The signal that the policy derives from the current response. Raises `TransitionError` if the turn has no
+    response."""
     evaluation = turn.evaluation
     if evaluation is None:
         raise TransitionError("EvaluateStop without a response")
@@ -248,6 +233,5 @@ _PEACEFUL_ENDS = frozenset({Signal.END_TURN, Signal.EMPTY, Signal.NO_ANSWER})
 
 
 def _has_real_calls(turn: Turn) -> bool:
-    """Whether the response holds calls other than phantoms."""
     evaluation = turn.evaluation
     return evaluation is not None and any(verdict.rule != "gate.phantom" for verdict in evaluation.verdicts)

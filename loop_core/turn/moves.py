@@ -294,7 +294,6 @@ ENDING_NOTICES: Mapping[Ending, str] = {
     Ending.NO_CALL: "the stop reason speaks of a tool call, and none came",
     Ending.COMMENTARY_ONLY: "the output is commentary alone",
 }
-"""Ending of an answer that only looks finished -> its description for the operator."""
 
 
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
@@ -345,7 +344,6 @@ def _end_text(turn: Turn, signal: Signal, terminal: str) -> str | None:
 
 
 def _ending(evaluation: Evaluation | None) -> str:
-    """A description for the operator of an answer that only looked finished."""
     ending = evaluation.judgement.ending if evaluation is not None else None
     if ending is not None:
         return ENDING_NOTICES[ending]

@@ -111,19 +111,19 @@ Words = Mapping[tuple[str, str], Stop]
 Signals = Mapping[Stop, tuple[Signal, Signal, Signal]]
 """Stop reason -> the signals for a response without calls, with calls that may not run, and with calls that may run."""
 
+
+def same_signals(*words: Stop) -> Signals:
+    """The rows of stop reasons that are signalled by their own name, whatever calls there are."""
+    return {word: (Signal[word.name],) * 3 for word in words}
+
+
 STRICT_SIGNALS: Signals = MappingProxyType({
     Stop.END_TURN: (Signal.END_TURN, Signal.PARTIAL_CALL, Signal.PARTIAL_CALL),
     Stop.TOOL_CALL: (Signal.END_TURN, Signal.PARTIAL_CALL, Signal.TOOL_CALL),
     Stop.MAX_TOKENS: (Signal.MAX_TOKENS, Signal.PARTIAL_CALL, Signal.PARTIAL_CALL),
     Stop.MALFORMED_TOOL_CALL: (Signal.PARTIAL_CALL, Signal.PARTIAL_CALL, Signal.PARTIAL_CALL),
-    Stop.PAUSED: (Signal.PAUSED, Signal.PAUSED, Signal.PAUSED),
-    Stop.SAFETY_BLOCKED: (Signal.SAFETY_BLOCKED, Signal.SAFETY_BLOCKED, Signal.SAFETY_BLOCKED),
-    Stop.CONTEXT_WINDOW_EXCEEDED: (
-        Signal.CONTEXT_WINDOW_EXCEEDED, Signal.CONTEXT_WINDOW_EXCEEDED, Signal.CONTEXT_WINDOW_EXCEEDED),
-    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
-    Stop.INTERRUPTED: (Signal.INTERRUPTED, Signal.INTERRUPTED, Signal.INTERRUPTED),
-    Stop.UNKNOWN: (Signal.UNKNOWN, Signal.UNKNOWN, Signal.UNKNOWN),
-    Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
+    **same_signals(Stop.PAUSED, Stop.SAFETY_BLOCKED, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.CANCELLED, Stop.INTERRUPTED,
+                   Stop.UNKNOWN, Stop.ERROR),
 })
 """The signals of our own loop. `tool_call` without a call ends the turn, which would otherwise loop for ever (mastra PR
 #14187)."""
@@ -187,7 +187,6 @@ class Policy:
 
 
 def _restore(*values: Any) -> Policy:
-    """A policy with its tables locked again."""
     locked: list[Any] = [MappingProxyType(value) if isinstance(value, dict) else value for value in values]
     return Policy(*locked)
 

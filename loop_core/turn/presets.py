@@ -13,7 +13,18 @@ from types import MappingProxyType
 
 from loop_core.errors import CallerError
 from loop_core.turn.continuation import Method, SeamRule
-from loop_core.turn.policy import STRICT, BatchRule, Dispatch, Policy, Promotion, ReasonSource, Signal, Signals, Words
+from loop_core.turn.policy import (
+    STRICT,
+    BatchRule,
+    Dispatch,
+    Policy,
+    Promotion,
+    ReasonSource,
+    Signal,
+    Signals,
+    Words,
+    same_signals,
+)
 from loop_core.values import Stop
 
 _END, _RUN, _STUCK = Signal.END_TURN, Signal.TOOL_CALL, Signal.STUCK
@@ -21,10 +32,9 @@ _END, _RUN, _STUCK = Signal.END_TURN, Signal.TOOL_CALL, Signal.STUCK
 _WITHOUT_A_WORD = "the format has no word for calls: their presence is the word"
 # Gemini says STOP, Responses `completed` and Ollama `stop` over calls. A loop that followed the word alone would never
 # run a tool there, so no source can have meant it.
-WORDLESS_FORMATS: tuple[Promotion, ...] = (
-    Promotion("gemini_generate", Stop.END_TURN, True, _WITHOUT_A_WORD),
-    Promotion("openai_responses", Stop.END_TURN, True, _WITHOUT_A_WORD),
-    Promotion("ollama_chat", Stop.END_TURN, True, _WITHOUT_A_WORD),
+WORDLESS_FORMATS: tuple[Promotion, ...] = tuple(
+    Promotion(api, Stop.END_TURN, True, _WITHOUT_A_WORD)
+    for api in ("gemini_generate", "openai_responses", "ollama_chat")
 )
 """The promotions of complete calls that every loop over these formats needs, whatever its source says about other
 formats."""
@@ -55,12 +65,8 @@ ZEROCLAW_WORDS: Words = MappingProxyType({
 
 # In the table of ZeroClaw RFI 2309 every other word of these four formats is Unknown. It says nothing about other
 # formats, so for them the engine's own table holds.
-ZEROCLAW_UNLISTED: Mapping[str, Stop] = MappingProxyType({
-    "openai_chat": Stop.UNKNOWN,
-    "anthropic_messages": Stop.UNKNOWN,
-    "gemini_generate": Stop.UNKNOWN,
-    "bedrock_converse": Stop.UNKNOWN,
-})
+ZEROCLAW_UNLISTED: Mapping[str, Stop] = MappingProxyType(
+    dict.fromkeys(("openai_chat", "anthropic_messages", "gemini_generate", "bedrock_converse"), Stop.UNKNOWN))
 
 ZEROCLAW_REASONS: Mapping[Stop, Stop] = MappingProxyType({
     Stop.PAUSED: Stop.UNKNOWN,
@@ -76,12 +82,7 @@ ZEROCLAW_RFI_SIGNALS: Signals = MappingProxyType({
     Stop.END_TURN: (_END, _END, _END),
     Stop.TOOL_CALL: (_END, Signal.PARTIAL_CALL, _RUN),
     Stop.MAX_TOKENS: (Signal.MAX_TOKENS, Signal.PARTIAL_CALL, Signal.MAX_TOKENS),
-    Stop.SAFETY_BLOCKED: (Signal.SAFETY_BLOCKED, Signal.SAFETY_BLOCKED, Signal.SAFETY_BLOCKED),
-    Stop.CONTEXT_WINDOW_EXCEEDED: (
-        Signal.CONTEXT_WINDOW_EXCEEDED, Signal.CONTEXT_WINDOW_EXCEEDED, Signal.CONTEXT_WINDOW_EXCEEDED),
-    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
-    Stop.UNKNOWN: (Signal.UNKNOWN, Signal.UNKNOWN, Signal.UNKNOWN),
-    Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
+    **same_signals(Stop.SAFETY_BLOCKED, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.CANCELLED, Stop.UNKNOWN, Stop.ERROR),
 })
 """The signals by the document's diagram: MaxTokens goes to ContinuePending, and only a partial call is requested
 again."""
@@ -122,8 +123,7 @@ ZEROCLAW_MERGED_WORDS: Words = MappingProxyType({
 
 PRESENCE_SIGNALS: Signals = MappingProxyType({
     **dict.fromkeys(Stop, (_END, _END, _RUN)),
-    Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
-    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
+    **same_signals(Stop.ERROR, Stop.CANCELLED),
 })
 """The signals of a loop that runs every call and ends the turn on anything else. Only error and abort matter (pi's
 agent loop, third mark)."""
@@ -175,8 +175,7 @@ call."""
 ZOO_BEFORE_SIGNALS: Signals = MappingProxyType({
     **dict.fromkeys(Stop, (_END, _STUCK, _STUCK)),
     Stop.TOOL_CALL: (_END, _STUCK, _RUN),
-    Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
-    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
+    **same_signals(Stop.ERROR, Stop.CANCELLED),
 })
 """The signals of a loop in which only `tool_calls` ends a call. Under any other word, or none, a call stays partial for
 ever."""
@@ -201,8 +200,7 @@ ZOO_BEFORE = replace(
 
 ZOO_AFTER_SIGNALS: Signals = MappingProxyType({
     **dict.fromkeys(Stop, (_END, _STUCK, _RUN)),
-    Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
-    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
+    **same_signals(Stop.ERROR, Stop.CANCELLED),
 })
 """The signals of a loop that ends every call that has begun, by its reason or when the stream ends."""
 
@@ -276,16 +274,13 @@ BOTNEXUS_PROMOTIONS: tuple[Promotion, ...] = (
     Promotion("openai_chat", Stop.INTERRUPTED, False,
               "BotNexus PR 1676: OpenAICompatProvider, null and hasToolCalls; OpenAI's own host has another provider",
               but="openai"),
-    Promotion("gemini_generate", Stop.END_TURN, True, _WITHOUT_A_WORD),
-    Promotion("ollama_chat", Stop.END_TURN, True, _WITHOUT_A_WORD),
+    *(row for row in WORDLESS_FORMATS if row.api != "openai_responses"),
 )
 
 BOTNEXUS_SIGNALS: Signals = MappingProxyType({
     **dict.fromkeys(Stop, (_END, _END, _END)),
     Stop.TOOL_CALL: (_END, _END, _RUN),
-    Stop.SAFETY_BLOCKED: (Signal.SAFETY_BLOCKED, Signal.SAFETY_BLOCKED, Signal.SAFETY_BLOCKED),
-    Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
-    Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
+    **same_signals(Stop.SAFETY_BLOCKED, Stop.ERROR, Stop.CANCELLED),
 })
 """The signals of a loop that runs calls only under ToolUse. Without a call to run, the turn ends."""
 

@@ -227,10 +227,7 @@ def _wrappers(text: str, before: str, anchor: str) -> list[Wrapper]:
 
 def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
     """The wrappers at the end of `before`, the text before the words, innermost first; and the text before the
-    wrappers.
-
-    `lead` is the white space that the words begin with; it tells tags on separate lines from others.
-    """
+    wrappers. `lead` is the white space that the words begin with; it tells tags on separate lines from others."""
     wrappers: list[Wrapper] = []
     while True:
         bare = before.rstrip()
@@ -356,10 +353,7 @@ def _late_closing(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[
 
 def _marks(text: str, segment: str, start: int, mark: str, found: bool = True) -> tuple[tuple[int, int], ...]:
     """The tags of our prompt from `start` on: closing ones without an opening one and, unless the quotation was found,
-    opening ones at the beginning of the segment.
-
-    Tags of that name that belong to the answer are balanced, and stay.
-    """
+    opening ones at the beginning of the segment. Tags of that name that belong to the answer are balanced, and stay."""
     if has_tags(text, mark) or f"{mark}>" not in segment:
         return ()
     spans: list[tuple[int, int]] = []
@@ -381,7 +375,6 @@ def _marks(text: str, segment: str, start: int, mark: str, found: bool = True) -
 
 
 def _disjoint(stretches: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The ranges without their overlaps."""
     disjoint: list[tuple[int, int]] = []
     for begin, end in stretches:
         begin = max(begin, disjoint[-1][1]) if disjoint else begin

@@ -14,16 +14,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from loop_core.turn.continuation import (
-    JoinedText,
-    Method,
-    Opening,
-    Seam,
-    SeamDecision,
-    SeamRule,
-    Segment,
-    find_opening,
-)
+from loop_core.turn import continuation
+from loop_core.turn.continuation import JoinedText, Method, Opening, Seam, SeamDecision, SeamRule, Segment
 from loop_core.turn.quotation import SHORT_QUOTATION, find_quotation, shared_length
 
 ANCHOR_CHARS = 40
@@ -61,10 +53,8 @@ class _JoinedSegments(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _JoinedSegments:
-    """Joins segments by adding the last one to the join of all others.
-
-    The result is cached, because a turn asks for it several times after each answer.
-    """
+    """Joins segments by adding the last one to the join of all others. The result is cached, because a turn asks for it
+    several times after each answer."""
     if len(segments) == 1:
         return _JoinedSegments(segments[0].text)
     # Segments are only ever appended, so the join of all but the last is in the cache, or one of a few less.
@@ -139,7 +129,9 @@ def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CARE
     if rule is not SeamRule.CAREFUL or not segments[-1].text.strip():
         return False
     seam = join(segments, rule).seams[-1]
-    return not seam.sure and (seam.decision is SeamDecision.RESTART or find_opening(segments[-1].text) is not None)
+    if seam.sure:
+        return False
+    return seam.decision is SeamDecision.RESTART or continuation.find_opening(segments[-1].text) is not None
 
 
 APART = "\n\n"
@@ -224,8 +216,9 @@ def _quotation_cut(text: str, segment: Segment) -> _Cut:
     begun, words = following.strip(), segment.anchor.lstrip()
     # A row of zeros may as well be the next ones.
     if len(begun) >= SHORT_QUOTATION and words.startswith(begun) and not _repeats(words, len(begun)):
-        return _Cut(SeamDecision.ANCHOR, len(text), len(following), "it ended in the words that were to be repeated")
-    like = find_opening(following)
+        why = "it ended inside the words that were to be repeated"
+        return _Cut(SeamDecision.ANCHOR, len(text), len(following), why)
+    like = continuation.find_opening(following)
     why = "the words that were to be repeated did not come" + (f"; it begins like a {like.kind.value}" if like else "")
     return _Cut(SeamDecision.UNVERIFIED, len(text), quotation.cut, why, False, quotation.removals)
 
@@ -239,8 +232,8 @@ def _repeated_cut(base: str, text: str, doubted: Segment, seam: Seam, segment: S
     if join_cut.sure and segment.text:
         return join_cut, out
     # Neither begins with the words: one without chatter is kept rather than one with it, else the longer one is.
-    bare = find_opening(segment.text) is None and bool(segment.text.strip())
-    clean = find_opening(doubted.text) is None
+    bare = continuation.find_opening(segment.text) is None and bool(segment.text.strip())
+    clean = continuation.find_opening(doubted.text) is None
     if bare is clean:
         stands = len(segment.text) > len(doubted.text)
     else:
@@ -289,7 +282,7 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
 
 def _new_message(text: str, following: str) -> Opening | None:
     """The opening of a new message with which a segment begins, as no continuation in a word or behind a full stop."""
-    return find_opening(following) if _joins_closely(text) and following[:1].isupper() else None
+    return continuation.find_opening(following) if _joins_closely(text) and following[:1].isupper() else None
 
 
 def _joins_closely(text: str) -> bool:

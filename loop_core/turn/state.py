@@ -41,7 +41,6 @@ class State(StrEnum):
 
 
 ENDED = frozenset({State.ABORT, State.COMPLETE, State.UNRECORDED})
-"""The states in which a turn has ended."""
 
 
 class RequestPlace(StrEnum):
@@ -106,10 +105,8 @@ class RunTools(NamedTuple):
 
     def all_results(self, results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
         """The results of the whole batch: the results of the released calls, with the ready-made answers to the others
-        between them.
-
-        If `results` already has one result for every call, as a recording does, it is returned unchanged.
-        """
+        between them. If `results` already has one result for every call, as a recording does, it is returned
+        unchanged."""
         # A recorded agent answered every call, also those that this policy would not run.
         if len(results) > len(self.released):
             return tuple(results)

@@ -111,7 +111,6 @@ def _whole(text: str) -> str:
 
 
 def _text(result: Any) -> str:
-    """The text of a tool's return value for the model."""
     if isinstance(result, (bytes, bytearray)):  # the output of a process
         return result.decode("utf-8", "replace")
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=_spell)
@@ -119,10 +118,8 @@ def _text(result: Any) -> str:
 
 def _spell(value: Any) -> Any:
     """What stands in JSON for a value that is none: the members of an object, or its text, as of a date or a path.
-
-    Raises:
-        TypeError: the value is work that was never done, such as a coroutine, which a decorated function may return.
-    """
+    Raises `TypeError` if the value is work that was never done, such as a coroutine, which a decorated function may
+    return."""
     import inspect
 
     if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
@@ -167,10 +164,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # OpenAI API reference, function.nam
 
 def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, ToolFunction]]:
     """Declares functions as tools: the declarations for `Request.tools`, and the functions by name for `Toolbox`.
-
-    Raises:
-        CallerError: one of them cannot be a tool, or two have one name.
-    """
+    Raises `CallerError` if one of them cannot be a tool, or two have one name."""
     if not isinstance(functions, Iterable):
         raise CallerError(f"tools: expected a list of functions, not {type(functions).__name__}")
     tools: list[Tool] = []
@@ -189,13 +183,9 @@ def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, 
 
 
 def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]:
-    """The declaration of one function under a name, and the callable that runs it.
-
-    The callable converts arguments to the annotated types: a date for a date, a dataclass for an object.
-
-    Raises:
-        CallerError: the function cannot be a tool.
-    """
+    """The declaration of one function under a name, and the callable that runs it. The callable converts arguments to
+    the annotated types: a date for a date, a dataclass for an object. Raises `CallerError` if the function cannot be a
+    tool."""
     import inspect
 
     from pydantic import ConfigDict, TypeAdapter

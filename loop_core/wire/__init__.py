@@ -28,11 +28,7 @@ __all__ = ["FORMATS", "decode", "decode_request", "decode_response", "decoder", 
 
 @cache
 def wire(api: str) -> Format:
-    """The format with this id.
-
-    Raises:
-        CallerError: there is no format with this id.
-    """
+    """The format with this id. Raises `CallerError` if there is no format with this id."""
     if api not in FORMATS:
         raise CallerError(f"unknown API {api!r}; expected one of {', '.join(FORMATS)}")
     return cast("Format", import_module(FORMATS[api].package).FORMAT)
@@ -133,11 +129,8 @@ def encode_request(api: str, request: Request) -> dict[str, Any]:
 
 
 def following(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decoder, Pieces]:
-    """A decoder for a stream that is still arriving, and the pieces of output that it fills.
-
-    Raises:
-        CallerError: there is no such API.
-    """
+    """A decoder for a stream that is still arriving, and the pieces of output that it fills. Raises `CallerError` if
+    there is no such API."""
     form, found = wire(api), Pieces([], [], [])
     reading = form.decoder(headers=headers)
     reading.seeing(watching(form.stream_reads, found))
@@ -145,12 +138,8 @@ def following(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decode
 
 
 def deltas(api: str, body: bytes) -> Pieces:
-    """The pieces of output that a recorded stream carries; none if the body is one JSON value.
-
-    Raises:
-        CallerError: there is no such API.
-        DecodeError: the bytes are not a body of it.
-    """
+    """The pieces of output that a recorded stream carries; none if the body is one JSON value. Raises `CallerError` if
+    there is no such API; `DecodeError` if the bytes are not a body of it."""
     form, found = wire(api), Pieces([], [], [])
     form.decoder().watch(body, watching(form.stream_reads, found))
     return found

@@ -21,9 +21,8 @@ from loop_core.values import (
     Stop,
     TextPart,
 )
-from loop_core.wire import base
-from loop_core.wire.asking import PROMPT_LOSES, no_calls, one_choice, prompt_of
-from loop_core.wire.body import dump, merge, non_null, pieces, rest, token_count, word
+from loop_core.wire import asking, base
+from loop_core.wire.body import dump, merge, misfits, non_null, pieces, rest, token_count, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
 from loop_core.wire.reads import FactRow
@@ -42,16 +41,12 @@ human's turn would begin."""
 
 LOSES: Mapping[str, str] = {
     "usage": "tokens are not counted",
-    "call": "a completion is text",
-    "server": "a completion is text",
-    "reasoning": "a completion is text",
-    "refusal": "a completion is text",
+    **dict.fromkeys(("call", "server", "reasoning", "refusal"), "a completion is text"),
 }
 
 PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/v1/complete/?(?=$|[?#])"),)
 
 STREAM_READS: tuple[FactRow, ...] = (FactRow("text", "/completion"),)
-"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     FactRow("id", "/id"),
     FactRow("model", "/model"),
@@ -130,15 +125,11 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 
 def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
-    if response.continuation_token is not None:
-        yield "continuation_token", "a completion cannot be continued by a token"
+    yield from misfits(response, ("stop",))
     if any(isinstance(part, OpaquePart) for part in response.parts):
         yield "opaque", "a completion is text"
     if response.error is not None and not stream and (response.parts or response.stop_reason.raw):
         yield "error", "a whole completion holds no error"
-    for name in response.native:
-        if name != "stop":
-            yield f"native.{name}", f"a completion has no field {name!r}"
 
 
 def _completion(response: ChatResponse, text: str, *, last: bool) -> dict[str, Any]:
@@ -171,9 +162,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request: its texts in one prompt, so that an answer continues the last one."""
-    one_choice(request, API)
-    no_calls(request, API, NO_TOOLS)
-    body = non_null(model=request.model, prompt=prompt_of(request.messages, API) or None,
+    asking.one_choice(request, API)
+    asking.no_calls(request, API, NO_TOOLS)
+    body = non_null(model=request.model, prompt=asking.prompt_of(request.messages, API) or None,
                     max_tokens_to_sample=request.max_tokens)
     return merge(body | non_null(stream=request.stream or None), request.extra)
 
@@ -188,7 +179,7 @@ FORMAT = Format(
     encode=encode,
     loses=LOSES,
     encode_request=encode_request,
-    asking_loses=PROMPT_LOSES,
+    asking_loses=asking.PROMPT_LOSES,
     path=lambda request: "/complete",
     home=Home("https://api.anthropic.com", "/v1", VERSION, "x-api-key", (("anthropic-version", "2023-06-01"),)),
     provider="anthropic",

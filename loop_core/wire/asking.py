@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json_checked
@@ -25,9 +25,7 @@ from loop_core.values import (
     ToolResultPart,
     tools_by_name,
 )
-from loop_core.wire.body import json_value, opaque, string
-
-Word = TypeVar("Word")
+from loop_core.wire.body import json_value, list_of, opaque, string
 
 # -- a body -> `Request` ---------------------------------------------------------------------------------------------
 
@@ -37,6 +35,17 @@ def tool_of(holder: Mapping[str, Any], name: str, schema: Any, declaration: Mapp
     """A declared tool; `holder` is the object that describes it."""
     return Tool(name, schema if isinstance(schema, Mapping) else None, string(holder.get("description")) or "", kind,
                 declaration=declaration)
+
+
+_ROLES: Mapping[str, Role] = {role.value: role for role in Role if role is not Role.TOOL}
+
+
+def history_of(system: Any, messages: Any, parts: Callable[[Any], Iterable[MessagePart]]) -> tuple[Message, ...]:
+    """The system prompt and the messages of a body; a malformed message is left out."""
+    prompt = tuple(parts(system))
+    roles = ((item, _ROLES.get(str(item.get("role")))) for item in list_of(messages) if isinstance(item, Mapping))
+    read = (message_of(role, parts(item.get("content"))) for item, role in roles if role is not None)
+    return (*([Message(Role.SYSTEM, prompt)] if prompt else []), *read)
 
 
 def message_of(role: Role, parts: Iterable[MessagePart]) -> Message:
@@ -49,22 +58,48 @@ def message_of(role: Role, parts: Iterable[MessagePart]) -> Message:
     )
 
 
+def role_word(role: Role) -> str:
+    """The word of a role in formats that send tool results, and what is beside them, in a message of the user."""
+    return Role.USER.value if role is Role.TOOL else role.value
+
+
+# -- What a format cannot carry --------------------------------------------------------------------------------------
+
+CALL_FIELDS = ("call.form", "call.status", "call.item_id", "call.signature")
+SERVER_FIELDS = ("server.form", "server.status", "server.item_id", "server.signature")
+REASONING_FIELDS = ("reasoning.signature", "reasoning.data", "reasoning.item_id")
+RESULT_FIELDS = ("result.name", "result.is_error", "result.json")
+STORED = ("previous_id", "continuation_token", "background")
+"""The fields of a request that only a provider takes which stores responses."""
+
+_USUAL_LOSSES: Mapping[str, str] = {
+    "message.grouping": "every result is a message of its own",
+    "server": "calls that the provider runs are not shown",
+    **dict.fromkeys(("call.form", "server.form"), "arguments are sent in the one form that the format has"),
+    **dict.fromkeys(("call.status", "server.status"), "a call has no status"),
+    **dict.fromkeys(("call.item_id", "server.item_id"), "a call has one id"),
+    **dict.fromkeys(("call.signature", "server.signature"), "calls are not signed"),
+    "reasoning.signature": "thinking is not signed",
+    "reasoning.data": "thinking is not encrypted",
+    "reasoning.item_id": "thinking has no id",
+    "result.name": "a result names its call by the id",
+    "result.is_error": "only the text tells of a failure",
+    "result.json": "a result is text here",
+    **dict.fromkeys(STORED, "nothing is kept on the provider's side"),
+}
+"""Part of a request or a response that several formats cannot carry -> the usual reason why."""
+
+
+def usual_losses(*parts: str) -> dict[str, str]:
+    """Part that a format cannot carry -> the usual reason why."""
+    return {part: _USUAL_LOSSES[part] for part in parts}
+
+
 # -- `Request` -> a body ---------------------------------------------------------------------------------------------
 
-NOTHING_KEPT: Mapping[str, str] = {
-    "previous_id": "nothing is kept on the provider's side",
-    "continuation_token": "as previous_id",
-    "background": "as previous_id",
-}
-"""Field of a request that is lost if the provider stores no responses -> why."""
-
-
 def content(part: ToolResultPart, api: str) -> Any:
-    """The JSON values that a result holds in addition to its text.
-
-    Raises:
-        EncodeError: what the result holds is not JSON.
-    """
+    """The JSON values that a result holds in addition to its text. Raises `EncodeError` if what the result holds is not
+    JSON."""
     return opaque(OpaquePart("result", part.json or ""), api)
 
 
@@ -80,11 +115,8 @@ def result_object(text: str) -> dict[str, Any] | None:
 
 
 def arguments(call: ToolCall, api: str) -> dict[str, Any]:
-    """The arguments of a call as a JSON object, for formats that send no argument strings.
-
-    Raises:
-        EncodeError: they are not an object. A call that was cut has no place in a history.
-    """
+    """The arguments of a call as a JSON object, for formats that send no argument strings. Raises `EncodeError` if they
+    are not an object. A call that was cut has no place in a history."""
     value = json_value(call.arguments or "{}")
     if not isinstance(value, dict):
         raise EncodeError(f"the arguments of {call.name} are not a JSON object", api=api, what="call.arguments")
@@ -112,15 +144,23 @@ def forced_tool(choice: str | None) -> str | None:
     return choice[5:] if choice is not None and choice.startswith("tool:") else None
 
 
-def choice_word(choice: str, words: Mapping[str, Word], api: str) -> Word:
-    """How a format spells a tool choice that forces no tool.
-
-    Raises:
-        EncodeError: the format has no word for the choice.
-    """
+def tool_choice(choice: str | None, words: Mapping[str, Any], api: str, force: Callable[[str], Any]) -> Any:
+    """How a format spells a tool choice: by a word, or by what `force` makes of the name in `tool:NAME`; None if the
+    request sets none. Raises `EncodeError` if the format has no word for the choice."""
+    if choice is None:
+        return None
+    name = forced_tool(choice)
+    if name is not None:
+        return force(name)
     if choice not in words:
         raise EncodeError(f"tool_choice {choice!r}: expected auto, any, none or tool:NAME", api=api, what="tool_choice")
     return words[choice]
+
+
+def declarations(tools: Iterable[Tool], declare: Callable[[Tool], Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The declarations of the tools: one that a request held is sent again unchanged, any other is made by `declare`.
+    """
+    return [declare(tool) if tool.declaration is None else tool.declaration for tool in tools]
 
 
 def custom(name: str, tools: Iterable[Tool]) -> bool:
@@ -142,10 +182,10 @@ def split_system(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequen
 
 def with_names(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The history with the tool's name in every result whose call is in the history."""
-    names = {call.id: call.name for call in calls_of(messages) if call.id is not None}
+    names: dict[str | None, str] = {call.id: call.name for call in calls_of(messages) if call.id is not None}
     return tuple(
-        _map_results(message, lambda part: part._replace(name=part.name or names.get(part.call_id)))
-        if message.results else message
+        Message(message.role, tuple(part._replace(name=part.name or names.get(part.call_id))
+                                    if isinstance(part, ToolResultPart) else part for part in message.parts))
         for message in messages
     )
 
@@ -174,21 +214,15 @@ def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Mess
                 waiting.append((part, name))
                 part = part if part.id == name else part._replace(id=name)
             elif isinstance(part, ToolResultPart):
-                answers = next((each for each in waiting if _answers(part, each[0])), None)
+                # By its id, or without one by the name.
+                answers = next(((call, name) for call, name in waiting if (
+                    part.call_id == call.id if part.call_id else part.name in (None, call.name))), None)
                 if answers is not None:
                     waiting.remove(answers)
                     part = part if part.call_id == answers[1] else part._replace(call_id=answers[1])
             parts.append(part)
         history.append(Message(message.role, tuple(parts)))
     return tuple(history)
-
-
-def _answers(part: ToolResultPart, call: ToolCall) -> bool:
-    return part.call_id == call.id if part.call_id else part.name in (None, call.name)
-
-
-def _map_results(message: Message, change: Any) -> Message:
-    return Message(message.role, tuple(change(p) if isinstance(p, ToolResultPart) else p for p in message.parts))
 
 
 # -- a prompt in place of a history ----------------------------------------------------------------------------------
@@ -198,17 +232,13 @@ PROMPT_LOSES: Mapping[str, str] = {
     "message.grouping": "as message.role",
     "text.grouping": "as message.role",
     "reasoning": "as message.role",
-    **NOTHING_KEPT,
+    **usual_losses(*STORED),
 }
-"""Part of a request that is lost in a format that takes a prompt -> why."""
 
 
 def prompt_of(messages: Sequence[Message], api: str) -> str:
-    """The texts of the messages in one prompt, so that an answer continues the last one.
-
-    Raises:
-        EncodeError: a message holds a part that is not text.
-    """
+    """The texts of the messages in one prompt, so that an answer continues the last one. Raises `EncodeError` if a
+    message holds a part that is not text."""
     only_text(messages, api)
     # The text of an answer so far follows directly after its prompt, so the model goes on with it.
     return "".join(message.text if message.role is Role.ASSISTANT else f"\n\n{message.text}"
@@ -216,11 +246,7 @@ def prompt_of(messages: Sequence[Message], api: str) -> str:
 
 
 def only_text(messages: Iterable[Message], api: str) -> None:
-    """Refuses messages with images or other blocks, for formats that take only texts.
-
-    Raises:
-        EncodeError: a message holds such a block.
-    """
+    """Raises `EncodeError` if a message holds an image or another block, for formats that take only texts."""
     for message in messages:
         for part in message.parts:
             if isinstance(part, OpaquePart):
@@ -228,10 +254,6 @@ def only_text(messages: Iterable[Message], api: str) -> None:
 
 
 def no_calls(request: Request, api: str, why: str) -> None:
-    """Refuses a request with tools, calls or results, for formats without them.
-
-    Raises:
-        EncodeError: the request holds tools, calls or results.
-    """
+    """Raises `EncodeError` if a request holds tools, calls or results, for formats without them."""
     if request.tools or any(message.tool_calls or message.results for message in request.messages):
         raise EncodeError(why, api=api, what="tools")

@@ -12,6 +12,7 @@ broken frame in the middle becomes a finding, and what was cut stays unfinished.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -33,29 +34,19 @@ from loop_core.values import (
     TransportEnd,
     Usage,
 )
+from loop_core.wire import failures
 from loop_core.wire.body import mend_parts
-from loop_core.wire.failures import (
-    RECORDING_CUT,
-    Findings,
-    ForeignWord,
-    StopRow,
-    error_reason,
-    foreign_row,
-    keep_earlier,
-    mapped_reason,
-    read_error,
-    read_quota,
-    redirect,
-    repetitions,
-)
+from loop_core.wire.failures import Findings, ForeignWord, StopRow
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_json, with_blank_lines
-from loop_core.wire.json_values import JSONArray, byte_span, pointer
+from loop_core.wire.json_values import NDJSON, JSONArray, byte_span, pointer
 from loop_core.wire.reads import See
 from loop_core.wire.response_calls import each_call_once
 
 STRETCH = 32_768
 """The number of bytes of a stream that are split into frames at a time; it limits the frames held in memory."""
 
+_FIRST_KEY_BYTES = 64
+"""The number of bytes in which the first key of a line, blanks included, is known."""
 _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
 """The exceptions that a frame of the wrong shape raises. They become findings and never end the program."""
 _JSON_MARKS = (b"{", b"}", b'"', b"[[")
@@ -81,6 +72,9 @@ class Decoder:
     """The framing of a body that begins with `[`."""
     binary_framing: ClassVar[type[Framing] | None] = None
     """The framing of a body that is not text; None if the format has no binary bodies."""
+    line_mark: ClassVar[re.Pattern[bytes] | None] = None
+    """The beginning of a body that is lines of JSON, though another object is framed otherwise; None if there is none.
+    """
     closing: ClassVar[tuple[bytes, ...]] = (b"[DONE]",)
     """The end marks of a stream. No caller needs to check `saw_done` before one of them has arrived."""
     reads_on: ClassVar[bool] = False
@@ -111,6 +105,7 @@ class Decoder:
         self._opening: bytes | None = None  # the payload of the first frame
         self.frame: Frame = (b"", None, 0, 0)  # the event that is being read, or the whole body
         self._late: Frame | None = None  # the last event that is no part of the answer
+        self._begins_again = False  # whether another answer, or a part of one, began behind the end
         self._framing: Framing | None = None
         self._head = b""
 
@@ -132,11 +127,8 @@ class Decoder:
     # -- what callers and formats use ----------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
-        """Reads the next bytes of the body, any number of them.
-
-        Raises:
-            DecodeError: the body is neither JSON, nor SSE, nor a framing of this format.
-        """
+        """Reads the next bytes of the body, any number of them. Raises `DecodeError` if the body is neither JSON, nor
+        SSE, nor a framing of this format."""
         self.size += len(data)
         framing = self._framing
         if framing is None:
@@ -151,11 +143,8 @@ class Decoder:
         self._take(framing, data)
 
     def close(self, end: TransportEnd = TransportEnd.EOF) -> ChatResponse:
-        """The response, as far as the bytes arrived.
-
-        Raises:
-            DecodeError: what was fed is not a body of this format.
-        """
+        """The response, as far as the bytes arrived. Raises `DecodeError` if what was fed is not a body of this
+        format."""
         if self._framing is None and self._head.strip():
             self._framing = self._choose(final=True)
             if self._framing is None:
@@ -165,7 +154,8 @@ class Decoder:
             self._take(self._framing, b"")
             self._frames(self._framing.flush(), last=True)
         if self.error is None and self._failed:
-            self.fail(read_error("", self.http_status) or ProviderError(""), At(ExchangePart.HEADERS, pointer="status"))
+            error = failures.read_error("", self.http_status) or ProviderError("")
+            self.fail(error, At(ExchangePart.HEADERS, pointer="status"))
         if isinstance(self._framing, SSE) and self._framing.single is not None:
             message = "events are parted by one line break instead of two: others read them as one event"
             self.find("frame.single_newline", message, At(ExchangePart.BODY, *self._framing.single))
@@ -176,10 +166,7 @@ class Decoder:
 
     def watch(self, body: bytes, see: See) -> None:
         """Passes every JSON value of a whole stream to `see`, with its name and place, in order, without decoding any.
-
-        Raises:
-            DecodeError: the body is not a body of this format.
-        """
+        Raises `DecodeError` if the body is not a body of this format."""
         body = self._head = with_blank_lines(body)
         framing = self._choose(final=True)
         if framing is None or type(framing) is Whole:
@@ -217,6 +204,12 @@ class Decoder:
         self._late = self.frame
         self.find("frame.after_end", "an event follows the end of the answer and is no part of it", self.at())
 
+    def is_late_piece(self, piece: object, begins: bool) -> bool:
+        """Whether an event behind the end holds a piece of a call that may belong to a call before the end: none began
+        behind it. `begins` says whether this event begins another answer, or a part of one."""
+        self._begins_again = self._begins_again or begins
+        return bool(piece) and not self._begins_again
+
     def end_with(self, word: str, at: At | None) -> None:
         """Notes a stop word; the last one counts, but an empty one never replaces another."""
         if word or not self.raw:  # Snowflake sends an empty reason (recorded)
@@ -233,10 +226,10 @@ class Decoder:
             folded = raw.casefold()
             row = self.words.get(folded) or self.stop_reasons.get(folded)
         if row is None and ":" in raw:  # gateways: `content_filter: RECITATION`
-            row, rule = foreign_row(raw, self.foreign_reasons, rule)
+            row, rule = failures.foreign_row(raw, self.foreign_reasons, rule)
         if row is None:
             return StopReason(Stop.UNKNOWN, raw, None, (Evidence("unknown_word", at, raw),))
-        return mapped_reason(row.stop, raw, row.detail, rule or f"{self.api}.stop_reasons", at)
+        return failures.mapped_reason(row.stop, raw, row.detail, rule or f"{self.api}.stop_reasons", at)
 
     def text(self) -> str:
         """The JSON text of the frame that is being read. Formats cut verbatim values out of it."""
@@ -258,6 +251,13 @@ class Decoder:
 
     def _choose(self, final: bool = False) -> Framing | None:
         """The framing of the body, chosen by its first bytes; None while there are too few."""
+        head = self._head.lstrip()
+        if self.line_mark is not None and head.startswith(b"{"):
+            if len(head) < _FIRST_KEY_BYTES and not final:
+                return None
+            if self.line_mark.match(head):
+                self.streaming = True
+                return NDJSON()
         failed = (self.http_status or 0) >= 300
         try:
             framing = framing_of(self._head, self.object_framing, self.array_framing, self.binary_framing,
@@ -308,11 +308,11 @@ class Decoder:
                     self._opening = payload
                 self._read_event(event, name, unique)
             elif type(event) is not dict:
-                if (error := read_error(event, self.http_status)) is not None and not self.saw_done:
+                if (error := failures.read_error(event, self.http_status)) is not None and not self.saw_done:
                     self.fail(error, self.at())
                 else:
                     self.find("frame.no_object", "a frame is not a JSON object", self.at())
-            elif (error := read_error(event, 400 if name == "error" else None)) is not None:
+            elif (error := failures.read_error(event, 400 if name == "error" else None)) is not None:
                 # OpenAI's clients stop reading at the mark (openai 3.54.0 _streaming.py): the answer stays whole.
                 message = f"an error follows the end mark, at which clients stop reading: {error.message[:200]}"
                 self.find("frame.error_after_end", message, self.at())
@@ -325,7 +325,7 @@ class Decoder:
             self._checks = True
             self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", self.at())
         if self._checks and not unique:
-            for message in repetitions("frame", self.frame[0]):
+            for message in failures.repetitions("frame", self.frame[0]):
                 self.find("frame.repeated_member", message, self.at())
 
     def _parse_leniently(self, payload: bytes, last: bool) -> Any:
@@ -352,19 +352,19 @@ class Decoder:
         except ValueError as why:
             try:
                 body = json.loads(text.decode("utf-8", "replace"), strict=False)
-                for message in repetitions("body", text):  # which value is meant depends on the reader
+                for message in failures.repetitions("body", text):  # which value is meant depends on the reader
                     self.find("body.repeated_member", message, whole)
                 if not is_json(text):
                     self.find("body.lenient", "the body holds invalid UTF-8 or control characters", whole)
             except (ValueError, RecursionError):
                 if self._failed:
                     page = payload.decode("utf-8", "replace").strip()[:2000]
-                    self.fail(read_error(page, self.http_status) or ProviderError(page), whole)
+                    self.fail(failures.read_error(page, self.http_status) or ProviderError(page), whole)
                     return
                 self.cut = True
                 self.find("body.cut", f"the body is not a complete JSON value ({str(why)[:120]})", whole)
                 return
-        error = read_error(body, self.http_status)
+        error = failures.read_error(body, self.http_status)
         if error is not None:
             self.fail(error, whole._replace(pointer="/error" if isinstance(body, dict) and "error" in body else ""))
         if isinstance(body, dict):
@@ -377,8 +377,8 @@ class Decoder:
 
     def _with_transport(self, response: ChatResponse, end: TransportEnd) -> ChatResponse:
         stops = [self.map_word(word, at) for word, at in self.words_said if word]
-        stop = keep_earlier(response.stop_reason, stops, f"{self.api}.earlier_reason")
-        sent_on = redirect(self.http_status, self.headers)
+        stop = failures.keep_earlier(response.stop_reason, stops, f"{self.api}.earlier_reason")
+        sent_on = failures.redirect(self.http_status, self.headers)
         if sent_on is not None and not response.parts and not stop.raw:
             # If there is a body, it is a page about the redirect, and findings about it would be of no use.
             self.error, pointer = sent_on
@@ -386,14 +386,15 @@ class Decoder:
             evidence = Evidence("error.redirect", At(ExchangePart.HEADERS, pointer=pointer), self.error.message[:200])
             stop = StopReason(Stop.ERROR, None, "fatal", (evidence,))
         elif self.error is not None and (self._failed or stop.normalized is not Stop.SAFETY_BLOCKED):
-            stop = error_reason(self.error, self.error_at, stop)
+            stop = failures.error_reason(self.error, self.error_at, stop)
         elif end is TransportEnd.CUT and stop.normalized is Stop.INTERRUPTED:
             # What is missing is missing from the recording: nothing shows that the server did not send it.
-            evidence = Evidence(RECORDING_CUT, At(ExchangePart.BODY, self.size, self.size), "the recording stops here")
-            stop = StopReason(Stop.UNKNOWN, stop.raw, RECORDING_CUT, (*stop.evidence, evidence))
+            end_at = At(ExchangePart.BODY, self.size, self.size)
+            evidence = Evidence(failures.RECORDING_CUT, end_at, "the recording stops here")
+            stop = StopReason(Stop.UNKNOWN, stop.raw, failures.RECORDING_CUT, (*stop.evidence, evidence))
         elif self.cut and stop.raw is None:
             evidence = Evidence("cut", At(ExchangePart.BODY, self.size, self.size))
             stop = stop._replace(evidence=(*stop.evidence, evidence))
         return replace(response, stop_reason=stop, streaming=self.streaming, http_status=self.http_status,
-                       error=self.error, native=response.native or EMPTY, quota_metadata=read_quota(self.headers),
-                       saw_done=self.saw_done, transport_end=end, findings=tuple(self.findings), size=self.size)
+                       error=self.error, native=response.native or EMPTY, saw_done=self.saw_done, transport_end=end,
+                       quota_metadata=failures.read_quota(self.headers), findings=tuple(self.findings), size=self.size)

@@ -5,14 +5,14 @@ they were received.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json
-from loop_core.values import EMPTY, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
+from loop_core.values import EMPTY, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
 
 # -- values of another shape than they should have count as absent ---------------------------------------------------
 
@@ -36,10 +36,8 @@ _MOST = 1 << 63  # the counts of providers are whole numbers of 64 bits
 
 
 def token_count(value: Any) -> int | None:
-    """A number of tokens; None for anything else, also for a boolean and for a number that counts nothing.
-
-    A whole number may be written with a fraction (`12.0`), and `-1` as a cap means that there is none.
-    """
+    """A number of tokens; None for anything else, also for a boolean and for a number that counts nothing. A whole
+    number may be written with a fraction (`12.0`), and `-1` as a cap means that there is none."""
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value < _MOST else None
@@ -105,11 +103,7 @@ def json_value(text: str | None) -> Any:
 
 
 def opaque(part: OpaquePart, api: str) -> Any:
-    """The JSON value of a block that is kept verbatim.
-
-    Raises:
-        EncodeError: the block is not JSON.
-    """
+    """The JSON value of a block that is kept verbatim. Raises `EncodeError` if the block is not JSON."""
     try:
         return json.loads(part.json)
     except (ValueError, RecursionError):
@@ -117,11 +111,7 @@ def opaque(part: OpaquePart, api: str) -> Any:
 
 
 def opaque_object(part: OpaquePart, api: str) -> dict[str, Any]:
-    """The JSON object of a block that is kept verbatim.
-
-    Raises:
-        EncodeError: the block is not an object.
-    """
+    """The JSON object of a block that is kept verbatim. Raises `EncodeError` if the block is not an object."""
     value = opaque(part, api)
     if not isinstance(value, dict):
         raise EncodeError(f"the opaque {part.type} is not a JSON object", api=api, what="opaque")
@@ -129,11 +119,8 @@ def opaque_object(part: OpaquePart, api: str) -> dict[str, Any]:
 
 
 def object_text(call: ToolCall, api: str) -> str | None:
-    """The arguments as JSON text for a whole body, character for character; None if there are no arguments.
-
-    Raises:
-        EncodeError: the arguments are not JSON, are a JSON string, or have white space around them.
-    """
+    """The arguments as JSON text for a whole body, character for character; None if there are no arguments. Raises
+    `EncodeError` if the arguments are not JSON, are a JSON string, or have white space around them."""
     text = call.arguments
     if text is None:
         return None
@@ -148,6 +135,16 @@ def object_text(call: ToolCall, api: str) -> str | None:
 
 def _no_constant(word: str) -> Any:
     raise ValueError(word)
+
+
+def misfits(response: ChatResponse, words: Collection[str] = ()) -> Iterator[tuple[str, str]]:
+    """What a response has and a format without continuation tokens cannot carry, and why; `words` are the names of the
+    words about the end that the format has."""
+    if response.continuation_token is not None:
+        yield "continuation_token", "nothing can be continued by a token"
+    for name in response.native:
+        if name not in words:
+            yield f"native.{name}", f"the format has no field {name!r}"
 
 
 # -- JSON text in which some values are written exactly as they were received ----------------------------------------
@@ -215,10 +212,8 @@ def to_bytes(text: str) -> bytes:
 
 
 def mend(text: str) -> str:
-    """A text whose surrogate pairs are joined to characters, even if two pieces split them.
-
-    Half a character at either end stays: the other half may come with the next response. One in the middle is lost.
-    """
+    """A text whose surrogate pairs are joined to characters, even if two pieces split them. Half a character at either
+    end stays: the other half may come with the next response. One in the middle is lost."""
     if text.isascii():
         return text
     try:

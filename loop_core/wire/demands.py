@@ -1,16 +1,19 @@
 """The checks that a server makes of a request, as rows: the members of its body, and rules over several members.
 
 A path such as `messages[].role` names a member. `[]` selects all elements of a list, `[name=value]` those elements (or
-the single object) whose member has this value, `[!name]` those without this member. `inspector.provider.checks` applies
-the rows, for the scripted provider. The last section finds calls and results that do not match, in formats whose
-results are in the message after the call.
+the single object) whose member has this value, `[!name]` those without this member. What a path goes through has to be
+a list or an object, unless a row of its own says otherwise. `inspector.provider.checks` applies the rows, for the
+scripted provider. The last section finds calls and results that do not match, in formats whose results are in the
+message after the call.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
@@ -91,6 +94,33 @@ class Demands:
     spellings: Spellings = plain
     names: Mapping[str, Collection[str]] = field(default_factory=dict)
     """Path of an object -> the only names that its members may have."""
+
+
+    @property
+    def checks(self) -> Iterator[Member]:
+        """The checks of single members, each behind those of the objects and lists that hold the member."""
+        known = {member.path for member in self.members}
+        for member in self.members:
+            for holder in _holders(member.path):
+                if holder.path not in known:
+                    known.add(holder.path)
+                    yield holder
+            yield member
+
+
+STEP = re.compile(r"\[[^\]]*\]|[^.\[]+")
+"""A pattern of one step of a path: a name, or a choice of elements in brackets."""
+
+
+def _holders(path: str) -> Iterator[Member]:
+    """The objects and lists that a path goes through, outermost first. Of elements that are chosen by a member nothing
+    is demanded: a single object may stand there too."""
+    steps = list(STEP.finditer(path))
+    for step, following in pairwise(steps):
+        if following[0] == "[]":
+            yield Member(path[: step.end()], "array")
+        elif not following[0].startswith("[") and (step[0] == "[]" or not step[0].startswith("[")):
+            yield Member(path[: step.end()], "object")
 
 
 class JSONShape(NamedTuple):
@@ -174,10 +204,8 @@ def _blocks(content: Any, where: Where) -> Iterable[tuple[Where, Mapping[str, An
 
 
 def first_unpaired(history: Sequence[RoleTurn], call: Ident, result: Ident) -> UnpairedIds | None:
-    """The first turn whose calls the next turn does not answer, or that answers a call that was not made.
-
-    Calls at the end of the history are unanswered too.
-    """
+    """The first turn whose calls the next turn does not answer, or that answers a call that was not made. Calls at the
+    end of the history are unanswered too."""
     for number, turn in enumerate(history):
         before = history[number - 1] if number else None
         called = {name for _, block in before.blocks if (name := call(block))} if before is not None else set()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
 
@@ -44,24 +45,10 @@ class _Kind(NamedTuple):
     """The text of an error, from a header; None if the headers hold none."""
 
 
-class _Head(NamedTuple):
-    """The checked prelude and headers of a frame."""
-
-    total: int
-    width: int
-    checksum: int
-    """The checksum of all bytes before the payload. The message's checksum is computed on from it."""
-    kind: _Kind
-
-
-_MOST_HEADS = 4096
-"""The largest number of heads in the cache. A stream repeats a few kinds of event in a few hundred lengths."""
-
-
 class EventStream:
     """An incremental splitter with the interface of the text framings; `flush` reports an end inside a frame."""
 
-    __slots__ = ("_broken", "_chunks", "_heads", "_held", "_need", "_offset", "_width")
+    __slots__ = ("_broken", "_chunks", "_held", "_need", "_offset")
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []  # pending bytes, joined only when a frame can be complete
@@ -69,8 +56,6 @@ class EventStream:
         self._need = _PRELUDE_SIZE  # how many are needed to go on
         self._offset = 0  # of the first pending byte in the body
         self._broken = False
-        self._heads: dict[bytes, _Head] = {}
-        self._width = 0  # of the last head: the next one is likely as long
 
     def feed(self, data: bytes) -> list[Frame]:
         """Reads the next bytes; returns the frames that are complete with them."""
@@ -91,61 +76,37 @@ class EventStream:
 
     def _split(self, buffer: bytes, frames: list[Frame]) -> int:
         """Appends the complete frames; returns how many bytes they took."""
-        base, size, width, position = self._offset, len(buffer), self._width, 0
-        # Local names, since this loop runs once for each frame.
-        head_of, checksum_at, append = self._heads.get, _CRC.unpack_from, frames.append
-        while True:
-            # The same bytes as a head that was checked need no second check: most frames differ in their payload only.
-            head = head_of(buffer[position : position + width])
-            if head is None:
-                found = self._read_head(buffer, position)
-                if isinstance(found, str):
-                    append(self._break(found, base + position, base + position + _PRELUDE_SIZE))
-                if not isinstance(found, _Head):
-                    break
-                head, width = found, found.width
-            total, _, checksum, kind = head
-            end = position + total
-            if end > size:
+        base, position = self._offset, 0
+        while not self._broken:
+            self._need = _PRELUDE_SIZE
+            if len(buffer) - position < self._need:
+                break
+            total, headers, check = _PRELUDE.unpack_from(buffer, position)
+            begin, end = base + position, base + position + total
+            if crc32(buffer[position : position + 8]) != check:
+                frames.append(self._break("prelude_crc", begin, begin + _PRELUDE_SIZE))
+                break
+            if headers > MAX_HEADERS or not 0 <= total - headers - _OVERHEAD <= MAX_PAYLOAD:
+                frames.append(self._break("length", begin, begin + _PRELUDE_SIZE))
+                break
+            if len(buffer) - position < total:
                 self._need = total
                 break
-            payload = buffer[position + width : end - 4]
-            if crc32(payload, checksum) != checksum_at(buffer, end - 4)[0]:
-                append(self._break("message_crc", base + position, base + end))
-                break
-            if kind.name[:1] == ":":
-                if kind == _BAD_HEADERS:
-                    append(self._break("headers", base + position, base + end))
-                    break
-                if kind.message is not None or not payload:  # an error frame has its text in a header
-                    payload = json.dumps({"message": kind.message or ""}).encode()
-            append((payload, kind.name, base + position, base + end))
-            position = end
-        self._width = width
+            frame = buffer[position : position + total]
+            frames.append(self._frame(frame, _PRELUDE_SIZE + headers, begin, end))
+            position += total
         return position
 
-    def _read_head(self, buffer: bytes, position: int) -> _Head | str | None:
-        """The head of the frame at `position`, or the name of the rule that it breaks; None if it has not arrived
-        completely."""
-        available = len(buffer) - position
-        self._need = _PRELUDE_SIZE
-        if available < _PRELUDE_SIZE:
-            return None
-        total, headers, check = _PRELUDE.unpack_from(buffer, position)
-        if crc32(buffer[position : position + 8]) != check:
-            return "prelude_crc"
-        if headers > MAX_HEADERS or not 0 <= total - headers - _OVERHEAD <= MAX_PAYLOAD:
-            return "length"
-        if available < total:
-            self._need = total
-            return None
-        width = _PRELUDE_SIZE + headers
-        whole = buffer[position : position + width]
-        head = _Head(total, width, crc32(whole), _read_kind(whole[_PRELUDE_SIZE:]))
-        if len(self._heads) >= _MOST_HEADS:
-            self._heads.clear()
-        self._heads[whole] = head
-        return head
+    def _frame(self, frame: bytes, width: int, begin: int, end: int) -> Frame:
+        """A whole frame, whose prelude and headers take `width` bytes."""
+        if crc32(frame[:-4]) != _CRC.unpack_from(frame, len(frame) - 4)[0]:
+            return self._break("message_crc", begin, end)
+        kind, payload = _read_kind(frame[_PRELUDE_SIZE:width]), frame[width:-4]
+        if kind == _BAD_HEADERS:
+            return self._break("headers", begin, end)
+        if kind.name[:1] == ":" and (kind.message is not None or not payload):  # an error's text is in a header
+            payload = json.dumps({"message": kind.message or ""}).encode()
+        return payload, kind.name, begin, end
 
     def flush(self) -> list[Frame]:
         """A broken frame if the bytes ended inside one; nothing if they ended between two."""
@@ -212,6 +173,7 @@ def exception_frame(kind: str, payload: bytes) -> bytes:
 _BAD_HEADERS = _Kind(":broken:headers")
 
 
+@lru_cache(maxsize=256)  # a stream repeats a few kinds of event
 def _read_kind(block: bytes) -> _Kind:
     headers = read_headers(block)
     if headers is None:
@@ -228,10 +190,8 @@ def _read_kind(block: bytes) -> _Kind:
 
 def reseal(data: bytes, before: bytes) -> bytes:
     """Computes new checksums for a stream in which bytes were replaced by the same number of other bytes; `before` is
-    the stream before the replacement.
-
-    A frame whose checksum was wrong before keeps it, so that the damage stays visible.
-    """
+    the stream before the replacement. A frame whose checksum was wrong before keeps it, so that the damage stays
+    visible."""
     if data == before or len(data) != len(before):
         return data
     sealed, at = bytearray(data), 0

@@ -108,10 +108,8 @@ with `insufficient_quota`)."""
 
 
 def read_error(body: Any, status: int | None = None) -> ProviderError | None:
-    """The error that `body` reports, in any of the known shapes; None if it reports none.
-
-    With an HTTP error `status` every body is an error: its text is the message if no known shape fits.
-    """
+    """The error that `body` reports, in any of the known shapes; None if it reports none. With an HTTP error `status`
+    every body is an error: its text is the message if no known shape fits."""
     failed = status is not None and status >= 400
     if isinstance(body, list) and body:
         body = body[0]  # Gemini streams an error as an array of one

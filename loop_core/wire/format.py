@@ -122,11 +122,8 @@ class Encode(Protocol):
     """Encodes a response as the provider would send it."""
 
     def __call__(self, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-        """The bytes; `chunk` is the text characters in one delta.
-
-        Raises:
-            EncodeError: the format cannot carry the response; `what` names the part.
-        """
+        """The bytes; `chunk` is the text characters in one delta. Raises `EncodeError` if the format cannot carry the
+        response; `what` names the part."""
 
 
 class ReadRequest(Protocol):
@@ -140,7 +137,8 @@ class Recognise(Protocol):
     """Tells whether a JSON value is of the format."""
 
     def __call__(self, value: Mapping[str, Any], event: str | None = None) -> bool:
-        """Whether the value is a whole body, or the event of this name in a stream."""
+        """Whether the value is a whole body, or the event of this name in a stream. A bare error body is none, since
+        several formats share its shape."""
 
 
 class Format(NamedTuple):

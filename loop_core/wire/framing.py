@@ -37,10 +37,8 @@ _ERROR = "error"
 
 
 class SSE:
-    """An incremental splitter of server-sent events: `feed` returns the complete frames, `flush` the rest at the end.
-
-    A frame extends from the first byte of its first line to the end of its last line, without the line break.
-    """
+    """An incremental splitter of server-sent events: `feed` returns the complete frames, `flush` the rest at the end. A
+    frame extends from the first byte of its first line to the end of its last line, without the line break."""
 
     __slots__ = ("_name", "_names", "_offset", "_pending", "_prefix", "_scanned", "single")
 
@@ -295,11 +293,8 @@ def framing_of(
     few.
 
     A body that begins with `{` or `[`, or with bytes that are not text, is framed as the format says. Any other text is
-    kept whole if the response `failed`: the HTML page of a proxy is then the error's message.
-
-    Raises:
-        ValueError: the body is neither JSON nor a stream.
-    """
+    kept whole if the response `failed`: the HTML page of a proxy is then the error's message. Raises `ValueError` if
+    the body is neither JSON nor a stream."""
     text = head.removeprefix(_BOM).lstrip()
     if not text or (not final and _BOM.startswith(head)):  # one or two of the BOM's three bytes
         return None

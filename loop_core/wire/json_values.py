@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
@@ -25,10 +26,10 @@ _BOM = b"\xef\xbb\xbf"
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
-def char_span(text: str, *path: str | int, begin: int = 0) -> tuple[int, int] | None:
-    """First and last character of the value at `path` in `text`, from `begin` on; None if there is no such value."""
+def char_span(text: str, *path: str | int) -> tuple[int, int] | None:
+    """First and last character of the value at `path` in `text`; None if there is no such value."""
     try:
-        start, end = _SPACE.match(text, begin).end(), None  # type: ignore[union-attr]
+        start, end = _SPACE.match(text).end(), None  # type: ignore[union-attr]
         for key in path:
             found = _member(text, start, key)
             if found is None:
@@ -50,56 +51,21 @@ def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | Non
     """
     if body.startswith(_BOM):
         body, base = body[len(_BOM) :], base + len(_BOM)
-    begun, path = _search_start(body, path)
-    if not path:
-        short = _SHORT.match(body, begun)
-        if short is not None:
-            return base + begun, base + short.end()
     if all(isinstance(key, int) or key.isascii() for key in path):
         # A character a byte: places in the text are places in the body, whatever the bytes are.
-        span = char_span(_text_of(body), *path, begin=begun)
+        span = char_span(_text_of(body), *path)
         return None if span is None else (base + span[0], base + span[1])
-    text = body[begun:].decode("utf-8", "surrogateescape")
+    text = body.decode("utf-8", "surrogateescape")
     span = char_span(text, *path)
     if span is None:
         return None
-    start = base + begun + len(text[: span[0]].encode("utf-8", "surrogateescape"))
+    start = base + len(text[: span[0]].encode("utf-8", "surrogateescape"))
     return start, start + len(text[span[0] : span[1]].encode("utf-8", "surrogateescape"))
 
 
 @lru_cache(maxsize=2)
 def _text_of(body: bytes) -> str:
     return body.decode("latin-1")  # a byte is a character, so that places in the text are places in the body
-
-
-_SHORT = re.compile(rb'(?:"[^"\\]*"|-?[0-9]+|null|true|false)(?=\s*[,}\]])')
-
-
-def _search_start(body: bytes, path: tuple[str | int, ...]) -> tuple[int, tuple[str | int, ...]]:
-    """Where the search for `path` can begin, and the rest of the path: the search begins at the value of the last key
-    that occurs once.
-
-    A key inside a string would have its quotation marks escaped, so it is not mistaken for a key.
-    """
-    for number in range(len(path) - 1, -1, -1):
-        key = path[number]
-        if isinstance(key, str) and key.isidentifier():  # nothing in it has a meaning in a pattern
-            begun = _only_value(body, key)
-            return (0, path) if begun is None else (begun, path[number + 1 :])
-    return 0, path
-
-
-@lru_cache(maxsize=32)
-def _only_value(body: bytes, key: str) -> int | None:
-    """Where the value of a key begins, if the key occurs exactly once in the body; else None."""
-    search = _key_pattern(key).search
-    found = search(body)
-    return found.end() if found is not None and search(body, found.end()) is None else None
-
-
-@lru_cache(maxsize=256)
-def _key_pattern(key: str) -> re.Pattern[bytes]:
-    return re.compile(rb'"%s"\s*:\s*' % key.encode())
 
 
 def pointer(*path: str | int) -> str:
@@ -114,18 +80,16 @@ def path_of(text: str) -> tuple[str | int, ...]:
     return tuple(int(key) if _INDEX.fullmatch(key) else key for key in keys)
 
 
-_FIRST_CACHED = 16
-"""From this array index on, the places of all items are cached: neighbouring items are usually looked up next."""
-
-
-@lru_cache(maxsize=4)
+# Neighbouring items are usually looked up next.
+@lru_cache(maxsize=16)
 def _item_starts(text: str, position: int) -> tuple[int, ...]:
-    """Where the items of the array at `position` begin."""
+    """Where the items of the array at `position` begin, as far as a text that was cut holds them."""
     found: list[int] = []
     at = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
-    while text[at] != "]":
-        found.append(at)
-        at = _next(text, _SKIP(text, at)[1])
+    with suppress(ValueError, IndexError):
+        while text[at] != "]":
+            found.append(at)
+            at = _next(text, _SKIP(text, at)[1])
     return tuple(found)
 
 
@@ -136,32 +100,27 @@ def _member(text: str, position: int, key: str | int) -> tuple[int, int | None] 
         return _members(text, position).get(str(key))
     if opening != "[" or isinstance(key, str):
         return None
-    if key >= _FIRST_CACHED:
-        starts = _item_starts(text, position)
-        return (starts[key], None) if key < len(starts) else None
-    position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
-    for _ in range(key):
-        if text[position] == "]":
-            return None
-        position = _next(text, _SKIP(text, position)[1])
-    return None if text[position] == "]" else (position, None)
+    starts = _item_starts(text, position)
+    return (starts[key], None) if key < len(starts) else None
 
 
 # All calls of a body are looked up one after another: without a cache each would cost a pass over all of them.
 @lru_cache(maxsize=16)
-def _members(text: str, position: int) -> dict[str, tuple[int, int]]:
-    """Where the members of the object at `position` begin and end."""
-    position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
+def _members(text: str, position: int) -> dict[str, tuple[int, int | None]]:
+    """Where the members of the object at `position` begin and end, as far as a text that was cut holds them."""
     skip, space = _SKIP, _SPACE.match
-    found: dict[str, tuple[int, int]] = {}
-    while text[position] not in "}]":
-        name, position = scanstring(text, position + 1, False)
-        if text[position] != ":":
-            position = space(text, position).end()  # type: ignore[union-attr]
+    found: dict[str, tuple[int, int | None]] = {}
+    with suppress(ValueError, IndexError):
         position = space(text, position + 1).end()  # type: ignore[union-attr]
-        end = skip(text, position)[1]
-        found[name] = position, end  # the last of several equal keys wins, as in every parser
-        position = _next(text, end)
+        while text[position] not in "}]":
+            name, position = scanstring(text, position + 1, False)
+            if text[position] != ":":
+                position = space(text, position).end()  # type: ignore[union-attr]
+            position = space(text, position + 1).end()  # type: ignore[union-attr]
+            found[name] = position, None  # the last of several equal keys wins, as in every parser
+            end = skip(text, position)[1]
+            found[name] = position, end
+            position = _next(text, end)
     return found
 
 
@@ -220,10 +179,7 @@ class JSONArray:
 
     def values(self, data: bytes) -> Iterator[tuple[bytes, dict[str, Any] | None, int, int]]:
         """The values of `feed` one by one. The second item is the parsed value, or None if the value was found by its
-        brackets and was not parsed.
-
-        All values must be taken before the next bytes are fed.
-        """
+        brackets and was not parsed. All values must be taken before the next bytes are fed."""
         self._buffer += data
         while not self.closed and (self._start >= 0 or self._begin()):
             wrong = False

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, TextPart
-from loop_core.wire.asking import PROMPT_LOSES, no_calls, one_choice, only_text
+from loop_core.wire import asking
 from loop_core.wire.body import dump, list_of, mapping_of, merge, non_null, opaque, rest, token_count, word
 from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat import body_of, lines_of, losses
@@ -122,11 +122,11 @@ def _messages(body: Mapping[str, Any]) -> Iterator[Message]:
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
-    one_choice(request, API)
-    no_calls(request, API, NO_TOOLS)
+    asking.one_choice(request, API)
+    asking.no_calls(request, API, NO_TOOLS)
     system = "\n\n".join(message.text for message in request.messages if message.role is Role.SYSTEM)
     others = [message for message in request.messages if message.role is not Role.SYSTEM]
-    only_text([message for message in request.messages if message.role is Role.SYSTEM], API)
+    asking.only_text([message for message in request.messages if message.role is Role.SYSTEM], API)
     images = [_image(part) for message in others for part in message.parts if isinstance(part, OpaquePart)]
     body = non_null(model=request.model, system=system or None,
                     prompt="\n\n".join(message.text for message in others) if others else None, images=images or None)
@@ -154,7 +154,7 @@ FORMAT = Format(
     encode=encode,
     loses=LOSES,
     encode_request=encode_request,
-    asking_loses=PROMPT_LOSES,
+    asking_loses=asking.PROMPT_LOSES,
     path=lambda request: "/generate",
     home=Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization"),
     provider="ollama",

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Stop, TextPart
-from loop_core.wire.asking import PROMPT_LOSES, no_calls, prompt_of
-from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, token_count, word
+from loop_core.wire import asking
+from loop_core.wire.body import dump, integer, merge, misfits, non_null, pieces, rest, token_count, word
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
@@ -34,13 +34,9 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200", "vllm v1/engine/__init__.py; mistral.rs"),
     "abort": StopRow(Stop.CANCELLED, None, "vllm v1/engine/__init__.py; sglang FINISH_ABORT: the request was aborted"),
 }
-"""Native word -> mapped reason."""
 
 LOSES: Mapping[str, str] = {
-    "call": "a completion is text",
-    "reasoning": "a completion is text",
-    "server": "a completion is text",
-    "refusal": "a completion is text",
+    **dict.fromkeys(("call", "server", "reasoning", "refusal"), "a completion is text"),
 }
 
 PATHS: tuple[re.Pattern[str], ...] = (
@@ -120,11 +116,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 def _losses(response: ChatResponse) -> Iterator[tuple[str, str]]:
     if any(type(part) is OpaquePart for part in response.parts):
         yield "opaque", "a completion is text"
-    if response.continuation_token is not None:
-        yield "continuation_token", "a completion cannot be continued by a token"
-    for name in response.native:
-        if name not in (*_NATIVE, *BODY_WORDS):
-            yield f"native.{name}", f"a completion has no field {name!r}"
+    yield from misfits(response, (*_NATIVE, *BODY_WORDS))
 
 
 def _body(response: ChatResponse) -> dict[str, Any]:
@@ -206,11 +198,11 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request: its texts in one prompt, so that an answer continues the last one."""
-    no_calls(request, API, NO_TOOLS)
+    asking.no_calls(request, API, NO_TOOLS)
     texts = [message.text for message in request.messages]
     # A recorded request with several prompts was read as so many messages of the user; it goes back as it was.
     several = len(texts) > 1 and request.n == len(texts) and all(m.role is Role.USER for m in request.messages)
-    prompt: Any = texts if several else prompt_of(request.messages, API)
+    prompt: Any = texts if several else asking.prompt_of(request.messages, API)
     body = non_null(model=request.model, prompt=prompt if texts else None, max_tokens=request.max_tokens,
                     n=request.n if request.n != 1 and not several else None)
     return merge(body | non_null(stream=request.stream or None), request.extra)
@@ -226,7 +218,7 @@ FORMAT = Format(
     encode=encode,
     loses=LOSES,
     encode_request=encode_request,
-    asking_loses=PROMPT_LOSES,
+    asking_loses=asking.PROMPT_LOSES,
     path=lambda request: "/completions",
     home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
     provider="openai",

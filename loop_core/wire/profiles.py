@@ -46,11 +46,7 @@ class ProfileChoice(NamedTuple):
 
 
 def profile_named(name: str, model: str | None = None) -> ProfileChoice:
-    """The profile with this name, for any format.
-
-    Raises:
-        CallerError: there is no profile with this name.
-    """
+    """The profile with this name, for any format. Raises `CallerError` if there is no profile with this name."""
     if name not in PROFILES:
         raise CallerError(f"unknown profile {name!r}; expected one of {', '.join(sorted(PROFILES))}")
     return ProfileChoice(for_model(PROFILES[name], model), (Evidence("profile.named", None, name),))
@@ -64,9 +60,7 @@ def choose(
     model: str | None = None,
 ) -> ProfileChoice:
     """The profile of a server: by host, else by response headers, else by marks of the body, the port, the model.
-
-    `body` is the response: its bytes, or its JSON (of a stream any event).
-    """
+    `body` is the response: its bytes, or its JSON (of a stream any event)."""
     address = _address(url)
     # The host first: gateways hand on headers and bodies of the provider behind them; a port or a model is a guess.
     found = _by_address(api, address) or _by_headers(api, headers)
@@ -94,10 +88,8 @@ def for_model(profile: Profile, model: str | None) -> Profile:
 
 
 def native_word(word: str) -> StopRow | None:
-    """The meaning of a router's native word, by the tables of all formats and the words of all profiles.
-
-    If tables disagree, a meaning of cut, filtered or failed outranks one of ended. None if no table has the word.
-    """
+    """The meaning of a router's native word, by the tables of all formats and the words of all profiles. If tables
+    disagree, a meaning of cut, filtered or failed outranks one of ended. None if no table has the word."""
     folded = word.casefold()
     # A gateway may put another word before it, as in `content_filter: RECITATION`.
     return _meaning(folded) or _meaning(folded.rpartition(":")[2].strip())
@@ -122,7 +114,7 @@ def native_reading(response: ChatResponse, profile: Profile) -> StopReason | Non
 def _by_address(api: str, address: str) -> ProfileChoice | None:
     if not address:
         return None
-    host = _host(address)
+    host = re.sub(r":\d+$", "", address.partition("/")[0])
     for profile in _speakers(api):
         at = At(ExchangePart.REQUEST, pointer="url")
         # whole labels: `notopenai.com` is another host
@@ -178,9 +170,6 @@ def _by_model(api: str, model: str | None) -> ProfileChoice | None:
     return None
 
 
-# -- inside ----------------------------------------------------------------------------------------------------------
-
-
 @cache
 def _speakers(api: str) -> tuple[Profile, ...]:
     return tuple(profile for profile in PROFILES.values() if api in profile.apis and profile is not GENERIC)
@@ -210,10 +199,6 @@ def _address(url: str) -> str:
         return f"{parts.netloc.rpartition('@')[2].lower()}{parts.path}"
     except ValueError:  # such as `http://[::1`
         return ""
-
-
-def _host(address: str) -> str:
-    return re.sub(r":\d+$", "", address.partition("/")[0])
 
 
 def _text_at(value: Any, path: Sequence[str | int]) -> str | None:

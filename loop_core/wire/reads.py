@@ -85,11 +85,9 @@ class _Node:
 def find(
     rows: tuple[FactRow, ...], payload: bytes, event: Mapping[str, Any], name: str | None = None, base: int = 0
 ) -> list[FactValue]:
-    """Every value of `payload` that a row matches, with places counted from `base`, in the order of the bytes.
-
-    `event` is the parsed payload, and `name` is the name of its frame. If the only member of an event is named after an
-    event type, its value is read as an event of that type.
-    """
+    """Every value of `payload` that a row matches, with places counted from `base`, in the order of the bytes. `event`
+    is the parsed payload, and `name` is the name of its frame. If the only member of an event is named after an event
+    type, its value is read as an event of that type."""
     node, inner = _plan(rows, name or _type(event)), event
     if name is None and len(event) == 1:
         (only,) = event
@@ -194,7 +192,8 @@ def _fact_value(
     indices = [step for step in path if type(step) is int] if row.siblings or row.only else []
     if _is_left_out(row, event, indices):
         return None
-    key = tuple([_hashable(_value_at(event, sibling, indices)) for sibling in row.siblings])
+    values = [_value_at(event, sibling, indices) for sibling in row.siblings]
+    key = tuple([value if isinstance(value, (str, int, type(None))) else str(value) for value in values])
     return FactValue(row, text_of(written), written[:1] == b'"', base + start, base + end, _pointer(path), key)
 
 
@@ -235,10 +234,6 @@ def _steps(pattern: str) -> tuple[str, ...]:
     return tuple(pattern.split("/")[1:])
 
 
-def _hashable(value: Any) -> Any:
-    return value if isinstance(value, (str, int, type(None))) else str(value)
-
-
 # -- what the events of a stream add to the output -------------------------------------------------------------------
 
 _PIECES: Mapping[str, str] = {"text": "text", "reasoning": "thinking", "call.arguments": "call"}
@@ -246,11 +241,9 @@ _PIECES: Mapping[str, str] = {"text": "text", "reasoning": "thinking", "call.arg
 
 
 def watching(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
-    """An observer that appends to `pieces` the texts that `rows` name in each event of a stream.
-
-    Of several choices it takes the first, and of an event one group of values, because another group repeats the same
-    text. Empty texts are left out.
-    """
+    """An observer that appends to `pieces` the texts that `rows` name in each event of a stream. Of several choices it
+    takes the first, and of an event one group of values, because another group repeats the same text. Empty texts are
+    left out."""
     rows = tuple(row for row in rows if row.fact in _PIECES)
     plain, plans = _plan(rows, ""), {when: _plan(rows, when) for when in _event_types(rows)}
     lists: Mapping[str, list[str]] = {fact: getattr(pieces, name) for fact, name in _PIECES.items()}

@@ -255,10 +255,7 @@ MADE, DATE = 1_700_000_000, "2023-11-14T22:13:20Z"
 
 def nanoseconds(counts: Any, read: str, written: str) -> tuple[int, int, int]:
     """The nanoseconds for loading the model, reading the prompt and writing the answer. `read` and `written` name the
-    members with the token counts.
-
-    The same request always gets the same bytes.
-    """
+    members with the token counts. The same request always gets the same bytes."""
     tokens = [token_count(mapping_of(counts).get(name)) or 0 for name in (read, written)]
     return 2_000_000, 250_000 * tokens[0], 20_000_000 * tokens[1]
 

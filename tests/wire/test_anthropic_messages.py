@@ -35,8 +35,8 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode
-from loop_core.wire.anthropic_messages import LOSES, PATHS, encode, read_request, recognises
-from loop_core.wire.anthropic_messages.table import STOP_REASONS
+from loop_core.wire.anthropic_messages import encode, read_request
+from loop_core.wire.anthropic_messages.table import LOSES, PATHS, STOP_REASONS, recognises
 from loop_core.wire.failures import StopRow
 from tests.scenes.essence import essence
 

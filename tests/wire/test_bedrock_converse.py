@@ -35,8 +35,8 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode
-from loop_core.wire.bedrock_converse import LOSES, PATHS, encode, read_request, recognises
-from loop_core.wire.bedrock_converse.table import STOP_REASONS
+from loop_core.wire.bedrock_converse import encode, read_request
+from loop_core.wire.bedrock_converse.table import LOSES, PATHS, STOP_REASONS, recognises
 from loop_core.wire.eventstream import EventStream, encode_frame, event_frame, exception_frame
 from tests.scenes.essence import essence
 

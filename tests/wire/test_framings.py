@@ -465,6 +465,15 @@ def test_slice_of_a_cut_text(text: str) -> None:
     assert char_span(text, "a") is None
 
 
+@pytest.mark.parametrize("number", [0, 15, 40])
+def test_what_came_before_a_cut_has_a_place(number: int) -> None:
+    text = json.dumps({"head": 1, "calls": [{"n": each, "text": "x"} for each in range(60)]})
+    cut = text[: text.index(f'"n": {number + 1},')]
+    assert slice_of(cut, "calls", number, "n") == str(number)
+    assert slice_of(cut, "calls", number + 1, "n") is None
+    assert slice_of(cut, "calls") is None
+
+
 def test_slice_skips_numbers_that_python_does_not_read() -> None:
     text = '{"n": ' + "9" * 5000 + ', "a": 1}'
     assert slice_of(text, "a") == "1"

@@ -30,9 +30,10 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.failures import StopRow
-from loop_core.wire.openai_chat import LOSES, PATHS, Decoder, encode, read_request, recognises
+from loop_core.wire.openai_chat import Decoder, encode, read_request
 from loop_core.wire.openai_chat.calls import CallAssembly
 from loop_core.wire.openai_chat.choice import GrowingChoice
+from loop_core.wire.openai_chat.table import LOSES, PATHS, recognises
 from tests.scenes.essence import essence
 
 API = "openai_chat"

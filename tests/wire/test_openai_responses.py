@@ -30,7 +30,8 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.openai_responses import LOSES, PATHS, Decoder, encode, read_request, recognises
+from loop_core.wire.openai_responses import Decoder, encode, read_request
+from loop_core.wire.openai_responses.table import LOSES, PATHS, recognises
 from tests.scenes.essence import essence
 from tests.scenes.recordings import exchange, shown
 

@@ -14,20 +14,11 @@ from typing import Any
 
 from loop_core.errors import EncodeError
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
+from loop_core.wire.anthropic_messages import table
 from loop_core.wire.anthropic_messages.decode import Decoder
 from loop_core.wire.anthropic_messages.fallback import handovers
 from loop_core.wire.anthropic_messages.request import ASKING_LOSES, encode_request, read_request
-from loop_core.wire.anthropic_messages.table import (
-    API,
-    FIELDS,
-    LOSES,
-    PATHS,
-    READS,
-    STREAM_READS,
-    completes,
-    recognises,
-    unflatten,
-)
+from loop_core.wire.anthropic_messages.table import API
 from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
@@ -66,10 +57,10 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 def _blocks(parts: tuple[ResponsePart, ...]) -> list[_Block]:
     blocks: list[_Block] = []
     for part in parts:
-        if isinstance(part, OpaquePart) and part.type.endswith(FIELDS):
+        if isinstance(part, OpaquePart) and part.type.endswith(table.FIELDS):
             if not blocks or isinstance(blocks[-1].part, OpaquePart):
                 raise EncodeError("fields without the block that they belong to", api=API, what="opaque")
-            blocks[-1].type = part.type[: -len(FIELDS)]
+            blocks[-1].type = part.type[: -len(table.FIELDS)]
             blocks[-1].fields = opaque_object(part, API)
         else:
             blocks.append(_Block(part, _type(part)))
@@ -95,7 +86,7 @@ def _type(part: ResponsePart) -> str:
 
 def _whole(response: ChatResponse, blocks: list[_Block]) -> dict[str, Any]:
     calls = [block for block in blocks if block.type == "tool_use"]
-    complete = completes(response.stop_reason)
+    complete = table.completes(response.stop_reason)
     for block in blocks:
         part = block.part
         if isinstance(part, ToolCall):
@@ -205,7 +196,7 @@ def _native(response: ChatResponse, name: str) -> RawJSON | None:
             words["stop_details.explanation"] = response.refusal
         if any(word.startswith("stop_details.") for word in words):
             words.setdefault("stop_details.type", "refusal")  # the only type there is, left out when it was read
-    text = unflatten(words, name)
+    text = table.unflatten(words, name)
     return RawJSON(text) if text else None
 
 
@@ -236,18 +227,15 @@ def _event(event: dict[str, Any]) -> bytes:
     return to_bytes(f"event: {event['type']}\n" + "".join(f"data: {line}\n" for line in lines) + "\n")
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
-    paths=PATHS,
-    recognises=recognises,
-    reads=READS,
-    stream_reads=STREAM_READS,
+    paths=table.PATHS,
+    recognises=table.recognises,
+    reads=table.READS,
+    stream_reads=table.STREAM_READS,
     read_request=read_request,
     encode=encode,
-    loses=LOSES,
+    loses=table.LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
     path=lambda request: "/messages",

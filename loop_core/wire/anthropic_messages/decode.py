@@ -26,17 +26,9 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
+from loop_core.wire.anthropic_messages import table
 from loop_core.wire.anthropic_messages.fallback import BLOCK, answer_parts, iterations_differ, remarks
-from loop_core.wire.anthropic_messages.table import (
-    API,
-    KINDS,
-    STOP_REASONS,
-    UNNAMED,
-    MessageBlock,
-    completes,
-    flatten,
-    read_block,
-)
+from loop_core.wire.anthropic_messages.table import API, MessageBlock
 from loop_core.wire.body import compact, mapping_of, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
@@ -53,7 +45,7 @@ class Decoder(base.Decoder):
     """The decoder of one Messages response."""
 
     api = API
-    stop_reasons = STOP_REASONS
+    stop_reasons = table.STOP_REASONS
     closing = (*base.Decoder.closing, b"message_stop")
     reads_on = True  # an error behind `message_stop` fails the client's request too (anthropic 2.12.0 _streaming.py)
 
@@ -65,7 +57,6 @@ class Decoder(base.Decoder):
         self._earlier = 0  # so many blocks are of messages before the one that is read
         self._sizes: list[int] = []  # the number of pieces of each block when the last stop reason came
         self._counts: dict[str, int] = {}
-        self._begins_again = False  # whether a message or a block began after the end
         self._refusal: str | None = None
         self._tail: int | None = None  # where the first message_delta begins: no block reaches beyond it
         self._parts: list[ResponsePart] = []  # of a whole body
@@ -75,7 +66,9 @@ class Decoder(base.Decoder):
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one SSE event; its name repeats its `type`."""
         kind = event.get("type")
-        if self.saw_done and kind != "error" and name != "error" and not self._is_late_piece(event, kind):
+        if self.saw_done and kind != "error" and name != "error" and not self.is_late_piece(
+                kind == "content_block_delta" and mapping_of(event.get("delta")).get("partial_json"),
+                kind in ("message_start", "content_block_start")):
             if kind != "ping":
                 self.after_end()
         elif kind == "content_block_delta":
@@ -106,13 +99,6 @@ class Decoder(base.Decoder):
             self._quirk("unknown_event", f"an event of type {kind!r} is not known")
         self._base_resp(event)
         return False
-
-    def _is_late_piece(self, event: Any, kind: Any) -> bool:
-        """Whether an event behind the end holds a piece of a call, and no block began there to which it could belong:
-        a call before the end may lack it."""
-        self._begins_again = self._begins_again or kind in ("message_start", "content_block_start")
-        piece = mapping_of(event.get("delta")).get("partial_json")
-        return bool(piece) and kind == "content_block_delta" and not self._begins_again
 
     def on_body(self, body: Any) -> None:
         """Reads a whole message or an error (already read by the base class)."""
@@ -152,9 +138,9 @@ class Decoder(base.Decoder):
                 return stop._replace(normalized=Stop.INTERRUPTED, detail=None, evidence=(*stop.evidence, evidence))
         if self.raw != "stop_sequence" or self.native.get("stop_sequence") or self.raw in self.words:
             return stop
-        row = STOP_REASONS[UNNAMED]
+        row = table.STOP_REASONS[table.UNNAMED]
         return stop._replace(normalized=row.stop, detail=row.detail,
-                             evidence=(*stop.evidence, Evidence(f"{API}.{UNNAMED}", self.raw_at)))
+                             evidence=(*stop.evidence, Evidence(f"{API}.{table.UNNAMED}", self.raw_at)))
 
     def _went_on(self) -> bool:
         """Whether more than white space in a text, or a block that is not for text alone, arrived after the last stop
@@ -176,7 +162,7 @@ class Decoder(base.Decoder):
 
     def _read_content(self, content: list[Any]) -> None:
         text = self.text()
-        complete = completes(self.map_word(self.raw, None))
+        complete = table.completes(self.map_word(self.raw, None))
         calls = [i for i, block in enumerate(content) if isinstance(block, dict) and block.get("type") == "tool_use"]
         for i, block in enumerate(content):
             if not isinstance(block, dict):
@@ -184,10 +170,10 @@ class Decoder(base.Decoder):
                 continue
             # Nothing in a whole body says that a block ended: under a cut only the last call can be unfinished.
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
-            at = self.at("content", i) if block.get("type") in (*KINDS, BLOCK) else At()
+            at = self.at("content", i) if block.get("type") in (*table.KINDS, BLOCK) else At()
             if block.get("type") == BLOCK:
                 self._seams.append(at)
-            self._parts += read_block(block, closed, at, partial(slice_of, text, "content", i))
+            self._parts += table.read_block(block, closed, at, partial(slice_of, text, "content", i))
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -243,7 +229,7 @@ class Decoder(base.Decoder):
         kind = delta["type"]
         if block is None:
             self._quirk("delta_without_start", "a delta belongs to a block that never began")
-            implied = next((name for name, row in KINDS.items() if row.delta == kind), None)
+            implied = next((name for name, row in table.KINDS.items() if row.delta == kind), None)
             if implied is None:
                 return
             # The first kind in the table with this delta: text stays readable, arguments stay nameless and unrunnable.
@@ -285,7 +271,7 @@ class Decoder(base.Decoder):
         for name in _MESSAGE_NATIVE:
             value = holder.get(name)
             if value is not None:
-                self.native.update(flatten(name, value))
+                self.native.update(table.flatten(name, value))
         self._refusal = self.native.pop("stop_details.explanation", self._refusal)
         # It says no more than the stop reason does.
         if self.native.get("stop_details.type") == "refusal":

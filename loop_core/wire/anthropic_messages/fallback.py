@@ -43,8 +43,7 @@ def answer_parts(parts: Sequence[ResponsePart]) -> list[ResponsePart]:
 
 def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At], end: At) -> Iterator[Remark]:
     """The findings that say which model wrote which part, one for each handover at its block; `end` is the place for an
-    answer without blocks.
-    """
+    answer without blocks."""
     seams = [i for i, part in enumerate(parts) if _is_seam(part)]
     for number, (at, place) in enumerate(zip(seams, places, strict=False)):
         block = _value(parts[at])

@@ -24,24 +24,10 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
+from loop_core.wire import asking
 from loop_core.wire.anthropic_messages.table import API, FIELDS, KINDS, PATHS
-from loop_core.wire.asking import (
-    NOTHING_KEPT,
-    arguments,
-    choice_word,
-    content,
-    describe,
-    forced_tool,
-    message_of,
-    one_choice,
-    refuse,
-    split_system,
-    tool_of,
-    with_ids,
-)
 from loop_core.wire.body import compact, list_of, mapping_of, merge, non_null, opaque, rest, string, token_count
 
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset", "advisor_")
 """The beginnings of the types of tools that the provider runs (anthropic 2.12.0 types/tool_union_param.py, and
 beta)."""
@@ -57,12 +43,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         stream = stream or ":streamRawPredict" in url
     cap = body.get("max_tokens", body.get("max_tokens_to_sample"))  # the name in text completions
     names: dict[str, str] = {}
-    system = tuple(_parts(body.get("system"), names))
-    messages = [Message(Role.SYSTEM, system)] if system else []
-    messages += [message for item in list_of(body.get("messages")) if (message := _message(item, names))]
     return Request(
         api=API,
-        messages=tuple(messages),
+        messages=asking.history_of(body.get("system"), body.get("messages"), lambda content: _parts(content, names)),
         model=string(model),
         tools=tuple(tool for item in list_of(body.get("tools")) if (tool := _tool(item))),
         tool_choice=_choice(body.get("tool_choice")),
@@ -71,13 +54,6 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         extra=rest(body, "model", "system", "messages", "tools", "tool_choice.type", "tool_choice.name", "max_tokens",
                    "max_tokens_to_sample", "stream"),
     )
-
-
-def _message(item: Any, names: dict[str, str]) -> Message | None:
-    role = _ROLES.get(str(item.get("role"))) if isinstance(item, Mapping) else None
-    if role is None:
-        return None
-    return message_of(role, _parts(item.get("content"), names))
 
 
 def _parts(content: Any, names: dict[str, str]) -> Iterator[MessagePart]:
@@ -130,7 +106,7 @@ def _tool(item: Any) -> Tool | None:
     kind = string(item.get("type")) or "custom"  # a tool without a type is the client's (API reference)
     name = string(item.get("name")) or string(item.get("mcp_server_name")) or kind
     server = kind.startswith(_SERVER_TOOLS)
-    return tool_of(item, name, item.get("input_schema"), item, CallKind.SERVER if server else CallKind.FUNCTION)
+    return asking.tool_of(item, name, item.get("input_schema"), item, CallKind.SERVER if server else CallKind.FUNCTION)
 
 
 def _choice(choice: Any) -> str | None:
@@ -144,36 +120,28 @@ def _choice(choice: Any) -> str | None:
 
 # -- Request -> the body that Messages expects -----------------------------------------------------------------------
 
-CHOICES: Mapping[str, str] = {"auto": "auto", "any": "any", "none": "none"}
+CHOICES: Mapping[str, Any] = {"auto": {"type": "auto"}, "any": {"type": "any"}, "none": {"type": "none"}}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of blocks, and results travel in a user message",
-    "reasoning.item_id": "a thinking block has no id",
-    "call.form": "arguments are sent as an object",
-    "call.status": "a tool_use block has no status",
-    "call.item_id": "a tool_use block has one id",
-    "call.signature": "signatures belong to thinking blocks here",
-    "result.name": "a result names its call by the id",
-    **NOTHING_KEPT,
-}
-_ROLE_WORDS: Mapping[Role, str] = {
-    Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "user",
+    **asking.usual_losses(*asking.CALL_FIELDS, "reasoning.item_id", "result.name", *asking.STORED),
 }
 _CALLS = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
 
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request. Raises `EncodeError` also if the request lacks a required field."""
-    one_choice(request, API)
+    asking.one_choice(request, API)
     if request.max_tokens is None:  # required (API reference)
         raise EncodeError("a request needs max_tokens", api=API, what="max_tokens")
-    system_messages, history = split_system(with_ids(request.messages))
+    system_messages, history = asking.split_system(asking.with_ids(request.messages))
     body = non_null(model=request.model, max_tokens=request.max_tokens)
     system = [block for message in system_messages for block in _blocks(message.parts)]
     if system:
         body["system"] = system[0]["text"] if len(system) == 1 and system[0].keys() == {"type", "text"} else system
     body["messages"] = [_write_message(message) for message in _join_results(history)]
-    body |= non_null(tools=[_write_tool(tool) for tool in request.tools] or None,
-                     tool_choice=_write_choice(request.tool_choice), stream=request.stream or None)
+    choice = asking.tool_choice(request.tool_choice, CHOICES, API, lambda name: {"type": "tool", "name": name})
+    body |= non_null(tools=asking.declarations(request.tools, _write_tool) or None, tool_choice=choice,
+                     stream=request.stream or None)
     return merge(body, request.extra)
 
 
@@ -195,7 +163,7 @@ def _join_results(history: Iterable[Message]) -> Iterator[Message]:
 def _write_message(message: Message) -> dict[str, Any]:
     blocks = list(_blocks(message.parts))
     plain = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
-    return {"role": _ROLE_WORDS[message.role], "content": blocks[0]["text"] if plain else blocks}
+    return {"role": asking.role_word(message.role), "content": blocks[0]["text"] if plain else blocks}
 
 
 def _blocks(parts: Iterable[MessagePart]) -> list[dict[str, Any]]:
@@ -224,26 +192,17 @@ def _block(part: MessagePart) -> dict[str, Any]:
         # The signature is required (API reference, Messages: thinking blocks in a request).
         return {"type": "thinking", "thinking": part.text, "signature": part.signature or ""}
     if isinstance(part, ToolResultPart):
-        result_content = part.text if part.json is None else content(part, API)
+        result_content = part.text if part.json is None else asking.content(part, API)
         return {"type": "tool_result", "tool_use_id": part.call_id or "", "content": result_content,
                 **non_null(is_error=part.is_error or None)}
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind not in _CALLS:
-        raise refuse(part, API)
-    return {"type": _CALLS[part.kind], "id": part.id, "name": part.name, "input": arguments(part, API)}
+        raise asking.refuse(part, API)
+    return {"type": _CALLS[part.kind], "id": part.id, "name": part.name, "input": asking.arguments(part, API)}
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declaration is not None:
-        return tool.declaration
     if tool.kind is CallKind.SERVER:
         raise EncodeError(f"{tool.name}: a server tool has to be declared in full", api=API, what="tool")
     # The schema is required (API reference).
-    return {"name": tool.name, **describe(tool), "input_schema": tool.schema or {"type": "object"}}
-
-
-def _write_choice(choice: str | None) -> dict[str, Any] | None:
-    if choice is None:
-        return None
-    name = forced_tool(choice)
-    return {"type": choice_word(choice, CHOICES, API)} if name is None else {"type": "tool", "name": name}
+    return {"name": tool.name, **asking.describe(tool), "input_schema": tool.schema or {"type": "object"}}

@@ -8,72 +8,31 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from loop_core.wire.demands import (
-    Body,
-    Demands,
-    JSONShape,
-    Member,
-    RequestError,
-    Rule,
-    dots,
-    first_ids,
-    first_unpaired,
-    inside,
-    items,
-    turns,
-)
-from loop_core.wire.serving import (
-    ONLY_TEXT,
-    PEER_ABSENT,
-    PEER_CALL,
-    PEER_FAILED,
-    PEER_FAILURE,
-    PEER_FILTER,
-    PEER_LENGTH,
-    PEER_STOP,
-    CallFraming,
-    CutCallForm,
-    Event,
-    Moment,
-    OwnServer,
-    PeerWords,
-    RequestId,
-    RequestRefusal,
-    Serving,
-    Spelling,
-    StopPlace,
-    TokenCount,
-    budget_words,
-    fails,
-    in_delta,
-    index_under,
-    itself,
-    say,
-    text_in,
-    usual_reasons,
-)
+from loop_core.wire import demands, serving
+from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule
+from loop_core.wire.serving import CallFraming, CutCallForm, Event, Moment, PeerWords, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
-    Moment.ENDED: say("end_turn"),
-    Moment.CALLED: say("tool_use"),
-    **budget_words("max_tokens", full="model_context_window_exceeded"),
-    Moment.FILTERED: say("refusal"),
-    Moment.PAUSED: say("pause_turn"),
-    Moment.MALFORMED: say("tool_use"),
-    Moment.FAILED: fails(None, "Overloaded", "overloaded_error"),
-    Moment.BROKEN: say(None, CutCallForm.OPEN),  # the block's end is lost with the connection
+    Moment.ENDED: serving.say("end_turn"),
+    Moment.CALLED: serving.say("tool_use"),
+    **serving.budget_words("max_tokens", full="model_context_window_exceeded"),
+    Moment.FILTERED: serving.say("refusal"),
+    Moment.PAUSED: serving.say("pause_turn"),
+    Moment.MALFORMED: serving.say("tool_use"),
+    Moment.FAILED: serving.fails(None, "Overloaded", "overloaded_error"),
+    Moment.BROKEN: serving.say(None, CutCallForm.OPEN),  # the block's end is lost with the connection
 }
 PEERS: Mapping[str, PeerWords] = {
-    "end_turn": PEER_STOP,
-    "tool_use": PEER_CALL,
-    "max_tokens": PEER_LENGTH,
+    "end_turn": serving.PEER_STOP,
+    "tool_use": serving.PEER_CALL,
+    "max_tokens": serving.PEER_LENGTH,
     "model_context_window_exceeded": ("length", "length", "length", "raises"),
-    "refusal": PEER_FILTER,
+    "refusal": serving.PEER_FILTER,
     "pause_turn": ("length", "stop", "suspended", "stop"),
-    PEER_ABSENT: ("stop", "interrupted", "none", "error"),
-    PEER_FAILURE: PEER_FAILED,
+    serving.PEER_ABSENT: ("stop", "interrupted", "none", "error"),
+    serving.PEER_FAILURE: serving.PEER_FAILED,
 }
-CANNOT: Mapping[str, str] = usual_reasons(
+CANNOT: Mapping[str, str] = serving.usual_reasons(
     "malformed_call whole", "commentary", "empty_choices", "done_without_reason", "wandering_index", "fresh_ids")
 ERRORS: Mapping[int, str] = {
     400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error", 500: "api_error", 503: "api_error",
@@ -81,15 +40,15 @@ ERRORS: Mapping[int, str] = {
 }
 
 
-def anthropic_error(why: RequestRefusal) -> Event:
+def anthropic_error(why: serving.RequestRefusal) -> Event:
     """The body of an error from Anthropic."""
     return {"type": "error", "error": {"type": why.kind, "message": why.message}}
 
 
 def _follows(body: Body) -> str | None:
     # Its SDK's runner of tools begins a thread by itself (anthropic 2.12.0 types/beta/beta_thread_continue_params.py).
-    last = inside(body, "thread", "previous_message_id")
-    return str(last) if inside(body, "thread", "type") == "continue" else None
+    last = demands.inside(body, "thread", "previous_message_id")
+    return str(last) if demands.inside(body, "thread", "type") == "continue" else None
 
 
 # -- What it demands: it permits no member that it does not know -----------------------------------------------------
@@ -108,10 +67,8 @@ MEMBERS: tuple[Member, ...] = (
     Member("model", "string", required=True),
     Member("max_tokens", "integer", required=True, least=1),
     Member("messages", "array", required=True),
-    Member("messages[]", "object"),
     Member("messages[].role", "string", required=True, among=("user", "assistant", "system")),
     Member("messages[].content", "string|array", required=True),
-    Member("messages[].content[]", "object"),
     Member("messages[].content[].type", "string", required=True),
     Member("messages[].content[type=text].text", "string", required=True),
     Member("messages[].content[type=tool_use].id", "string", required=True),
@@ -121,56 +78,51 @@ MEMBERS: tuple[Member, ...] = (
     Member("messages[].content[type=tool_result].content", "string|array"),
     Member("messages[].content[type=tool_result].is_error", "boolean"),
     Member("system", "string|array"),
-    Member("stop_sequences", "array"),
     Member("stop_sequences[]", "string"),
     Member("stream", "boolean"),
     Member("temperature", "number", least=0, most=1),
     Member("top_p", "number", least=0, most=1),
     Member("top_k", "integer", least=0),
-    Member("thinking", "object"),
     Member("thinking.type", "string", required=True, among=("enabled", "disabled", "adaptive")),
     Member("thinking[type=enabled].budget_tokens", "integer", required=True),
-    Member("output_config", "object"),
     Member("output_config.format.type", "string", required=True, among=("json_schema",)),
     Member("output_config.format.schema", "object", required=True),
-    Member("tools", "array"),
     Member("tools[]", "object"),
     Member("tools[!type].name", "string", required=True),
     Member("tools[!type].input_schema", "object", required=True),
     Member("tools[type=custom].name", "string", required=True),
     Member("tools[type=custom].input_schema", "object", required=True),
-    Member("tool_choice", "object"),
     Member("tool_choice.type", "string", required=True, among=("auto", "any", "tool", "none")),
     Member("tool_choice[type=tool].name", "string", required=True),
 )
 
 
 def _some_message(body: Body) -> RequestError | None:
-    if body.get("messages") or inside(body, "thread", "type") == "continue":
+    if body.get("messages") or demands.inside(body, "thread", "type") == "continue":
         return None
     return RequestError("messages: at least one message is expected")
 
 
 def _first_role(body: Body) -> RequestError | None:
     # The server joins messages of one role that follow each other (API reference, messages).
-    history = turns(body.get("messages"), joined=True)
+    history = demands.turns(body.get("messages"), joined=True)
     if history and history[0].role != "user":
         return RequestError('messages: the first message must have the role "user"')
     return None
 
 
 def _pairs(body: Body) -> RequestError | None:
-    history = turns(body.get("messages"), joined=True)
-    if inside(body, "thread", "type") == "continue":
+    history = demands.turns(body.get("messages"), joined=True)
+    if demands.inside(body, "thread", "type") == "continue":
         history = history[1:]  # only the server knows the calls that it answers
-    found = first_unpaired(history, _call, _result)
+    found = demands.first_unpaired(history, _call, _result)
     if found is None:
         return None
     if found.result:
-        return RequestError(f"{dots(found.where)}: unexpected `tool_use_id` in a `tool_result` block: "
+        return RequestError(f"{demands.dots(found.where)}: unexpected `tool_use_id` in a `tool_result` block: "
                             f"{found.ids[0][:80]}; the message before it has no `tool_use` block of this id")
-    return RequestError(f"{dots(found.where)}: `tool_use` ids without `tool_result` blocks immediately after: "
-                        f"{first_ids(found.ids)}; the next message must begin with one for each")
+    return RequestError(f"{demands.dots(found.where)}: `tool_use` ids without `tool_result` blocks immediately after: "
+                        f"{demands.first_ids(found.ids)}; the next message must begin with one for each")
 
 
 def _call(block: Mapping[str, Any]) -> str | None:
@@ -182,27 +134,27 @@ def _result(block: Mapping[str, Any]) -> str | None:
 
 
 def _choice(body: Body) -> RequestError | None:
-    if inside(body, "thread", "type") == "continue":
+    if demands.inside(body, "thread", "type") == "continue":
         return None  # tools that were declared before stay declared
-    name = inside(body, "tool_choice", "name")
-    if inside(body, "tool_choice", "type") in ("any", "tool") and not body.get("tools"):
+    name = demands.inside(body, "tool_choice", "name")
+    if demands.inside(body, "tool_choice", "type") in ("any", "tool") and not body.get("tools"):
         return RequestError("tool_choice: it may only be given together with tools")
-    if inside(body, "tool_choice", "type") == "tool" and name not in [
-            tool.get("name") for _, tool in items(body.get("tools"))]:
+    if demands.inside(body, "tool_choice", "type") == "tool" and name not in [
+            tool.get("name") for _, tool in demands.items(body.get("tools"))]:
         return RequestError(f"tool_choice: the tool {name[:80]!r} is not found in the tools that are provided")
     return None
 
 
 def _empty_text(body: Body) -> RequestError | None:
-    for turn in turns(body.get("messages"), joined=False):
+    for turn in demands.turns(body.get("messages"), joined=False):
         for where, block in turn.blocks:
             if block.get("type") == "text" and block.get("text") == "":
-                return RequestError(f"{dots(where[:2])}: text content must be non-empty")
+                return RequestError(f"{demands.dots(where[:2])}: text content must be non-empty")
     return None
 
 
 def _last_blank(body: Body) -> RequestError | None:
-    history = turns(body.get("messages"), joined=True)
+    history = demands.turns(body.get("messages"), joined=True)
     text = history[-1].blocks[-1][1].get("text") if history and history[-1].blocks else None
     if history and history[-1].role == "assistant" and isinstance(text, str) and text != text.rstrip():
         return RequestError("messages: the content of a final assistant message cannot end with whitespace")
@@ -228,23 +180,24 @@ RULES: tuple[Rule, ...] = (
 
 def _json_shape(extra: Body) -> JSONShape | None:
     for at in (("output_config", "format"), ("output_format",)):
-        if inside(extra, *at, "type") == "json_schema":
-            return JSONShape(".".join(at), inside(extra, *at, "schema"))
+        if demands.inside(extra, *at, "type") == "json_schema":
+            return JSONShape(".".join(at), demands.inside(extra, *at, "schema"))
     return None
 
 
-SERVING = Serving(
-    own=OwnServer("anthropic", "claude-sonnet-4-5", "anthropic 2.12.0 types/stop_reason.py", whole="cynative PR#283"),
+SERVING = serving.Serving(
+    own=serving.OwnServer("anthropic", "claude-sonnet-4-5", "anthropic 2.12.0 types/stop_reason.py",
+                          whole="cynative PR#283"),
     base="",  # its SDK adds /v1 itself
     client='anthropic.Anthropic(base_url="{base}", api_key="any")',
     says=SAYS,
-    text=text_in("content_block_delta", "delta", "text"),
-    stop_place=StopPlace(in_delta, ("stop_reason",), null=True),
+    text=serving.text_in("content_block_delta", "delta", "text"),
+    stop_place=serving.StopPlace(serving.in_delta, ("stop_reason",), null=True),
     calls=CallFraming.BLOCKS,
     answer_id="msg_{}",
     call_id="toolu_{}",
     counts_early=True,  # message_start holds the input tokens
-    indexes=index_under("index"),
+    indexes=serving.index_under("index"),
     errors=ERRORS,
     error_body=anthropic_error,
     stops=("stop_sequences",),
@@ -253,9 +206,10 @@ SERVING = Serving(
     cannot=CANNOT,
     demands=Demands(MEMBERS, RULES, names={"": MEMBER_NAMES}),
     json_shape=_json_shape,
-    request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),  # of the length of Anthropic's own
-    count=TokenCount(re.compile(r"/v1/messages/count_tokens/?(?=$|[?#])"), lambda count: {"input_tokens": count},
-                     optional=frozenset({"max_tokens"})),
+    # of the length of Anthropic's own
+    request_id=serving.RequestId("request-id", "req_01{:.22}".format, in_errors=True),
+    count=serving.TokenCount(re.compile(r"/v1/messages/count_tokens/?(?=$|[?#])"),
+                             lambda count: {"input_tokens": count}, optional=frozenset({"max_tokens"})),
     near=re.compile(r"/messages(?=[/?#]|$)"),
     client_header="anthropic-version",
     follows=_follows,
@@ -267,13 +221,13 @@ SERVING = Serving(
 
 
 COMPLETE_SAYS: Mapping[Moment, Spelling] = {
-    Moment.ENDED: say("stop_sequence"),  # where the model ends by itself, a turn of the human is the string
-    Moment.CUT: say("max_tokens"),
-    Moment.FULL: say("max_tokens"),
-    Moment.FAILED: fails(None, "Overloaded", "overloaded_error"),
+    Moment.ENDED: serving.say("stop_sequence"),  # where the model ends by itself, a turn of the human is the string
+    Moment.CUT: serving.say("max_tokens"),
+    Moment.FULL: serving.say("max_tokens"),
+    Moment.FAILED: serving.fails(None, "Overloaded", "overloaded_error"),
 }
 COMPLETE_CANNOT: Mapping[str, str] = {
-    **ONLY_TEXT, **usual_reasons("filtered", "empty_choices", "done_without_reason"),
+    **serving.ONLY_TEXT, **serving.usual_reasons("filtered", "empty_choices", "done_without_reason"),
 }
 COMPLETE_ENDS: Mapping[str, str] = {
     "context_full": "completed", "echoed": "no_progress", "no_reason stream": "interrupted",
@@ -287,22 +241,17 @@ COMPLETE_MEMBERS: tuple[Member, ...] = (
     Member("model", "string", required=True),
     Member("prompt", "string", required=True),
     Member("max_tokens_to_sample", "integer", required=True, least=1),
-    Member("stop_sequences", "array"),
-    Member("stop_sequences[]", "string"),
-    Member("stream", "boolean"),
-    Member("temperature", "number", least=0, most=1),
-    Member("top_p", "number", least=0, most=1),
-    Member("top_k", "integer", least=0),
+    *(row for row in MEMBERS if row.path in ("stop_sequences[]", "stream", "temperature", "top_p", "top_k")),
     Member("metadata", "object"),
 )
 
-COMPLETE_SERVING = Serving(
-    own=OwnServer("anthropic", "claude-2.1", "anthropic 0.125.0 types/completion.py"),
+COMPLETE_SERVING = serving.Serving(
+    own=serving.OwnServer("anthropic", "claude-2.1", "anthropic 0.125.0 types/completion.py"),
     base="",
     client='anthropic.Anthropic(base_url="{base}", api_key="any").completions',
     says=COMPLETE_SAYS,
     text=lambda name, value: (value, "completion"),
-    stop_place=StopPlace(itself, ("stop_reason",), null=True),
+    stop_place=serving.StopPlace(serving.itself, ("stop_reason",), null=True),
     answer_id="compl_{}",
     errors=ERRORS,
     error_body=anthropic_error,
@@ -312,5 +261,5 @@ COMPLETE_SERVING = Serving(
     cannot=COMPLETE_CANNOT,
     ends=COMPLETE_ENDS,
     demands=Demands(COMPLETE_MEMBERS),
-    request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),  # as in Messages
+    request_id=serving.RequestId("request-id", "req_01{:.22}".format, in_errors=True),  # as in Messages
 )

@@ -26,6 +26,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
+from loop_core.wire.asking import CALL_FIELDS, SERVER_FIELDS, usual_losses
 from loop_core.wire.body import compact, conflicting_arguments, string
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import slice_of
@@ -51,17 +52,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
 }
 """Native word -> mapped reason. The last row is for a `stop_sequence` without the sequence that was hit."""
 
-LOSES: Mapping[str, str] = {
-    "call.form": "a stream sends every input as text and a whole body as an object, whatever it was before",
-    "call.status": "a tool_use block has no status",
-    "call.item_id": "a tool_use block has one id",
-    "call.signature": "signatures belong to thinking blocks here",
-    "server.form": "as call.form",
-    "server.status": "as call.status",
-    "server.item_id": "as call.item_id",
-    "server.signature": "as call.signature",
-    "reasoning.item_id": "a thinking block has no id",
-}
+LOSES: Mapping[str, str] = usual_losses(*CALL_FIELDS, *SERVER_FIELDS, "reasoning.item_id")
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/v1/messages/?(?=$|[?#])"),
@@ -107,18 +98,10 @@ _MESSAGE_EVENTS = frozenset({
 })
 
 
-def must_be_kept(field: str, value: Any) -> bool:
-    """Whether a field that the engine does not model is worth keeping; a `direct` caller is the API's default and is
-    not."""
-    return value not in (None, [], {}) and not (field == "caller" and value == {"type": "direct"})
-
-
 def completes(stop: StopReason) -> bool:
-    """Whether the last call of a whole body is complete under this reason.
-
-    A cut tool_use arrives there as a parsed object (cynative PR#283 citing the documentation), so that only the reason
-    can tell; a stop sequence may cut in the middle as well.
-    """
+    """Whether the last call of a whole body is complete under this reason. A cut tool_use arrives there as a parsed
+    object (cynative PR#283 citing the documentation), so that only the reason can tell; a stop sequence may cut in the
+    middle as well."""
     return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
 
 
@@ -194,7 +177,6 @@ _HOLDERS: tuple[str, ...] = ("", "/message")
 """The JSON pointers of a message: the whole body, or the member of `message_start`."""
 
 STREAM_READS = tuple(FactRow(fact, f"/delta{place}", _INDEX) for fact, place in _DELTA)
-"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     FactRow("error", "/error"),
     FactRow("refusal", "/delta/stop_details/explanation"),
@@ -333,7 +315,9 @@ def _fields(type_: str, fields: Mapping[str, Any]) -> list[ResponsePart]:
     stored_names = STORED_FIELDS[type_]
     if fields.keys() <= stored_names and type_ != "mcp_tool_use":
         return []  # the usual case
-    rest = {name: value for name, value in fields.items() if name not in stored_names and must_be_kept(name, value)}
+    rest = {name: value for name, value in fields.items() if name not in stored_names and value not in (None, [], {})}
+    if rest.get("caller") == {"type": "direct"}:  # the API's default
+        del rest["caller"]
     if not rest and type_ != "mcp_tool_use":
         return []
     return [OpaquePart(type_ + FIELDS, compact(rest, sort=True))]

@@ -13,19 +13,10 @@ from typing import Any
 
 from loop_core.errors import EncodeError
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
+from loop_core.wire.bedrock_converse import table
 from loop_core.wire.bedrock_converse.decode import Decoder
 from loop_core.wire.bedrock_converse.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.bedrock_converse.table import (
-    API,
-    FIELDS,
-    LOSES,
-    PATHS,
-    READS,
-    SERVER_TOOL,
-    STREAM_READS,
-    completes,
-    recognises,
-)
+from loop_core.wire.bedrock_converse.table import API
 from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes, total_of
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame, exception_frame
 from loop_core.wire.failures import read_error
@@ -66,7 +57,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 def _blocks(parts: tuple[ResponsePart, ...]) -> list[_Block]:
     blocks: list[_Block] = []
     for part in parts:
-        if isinstance(part, OpaquePart) and part.type == "citationsContent" + FIELDS:
+        if isinstance(part, OpaquePart) and part.type == "citationsContent" + table.FIELDS:
             if not blocks or not isinstance(blocks[-1].part, TextPart):
                 raise EncodeError("citations without the text that they belong to", api=API, what="opaque")
             blocks[-1].citations = list(opaque_object(part, API).get("citations") or ())
@@ -86,7 +77,7 @@ def _blocks(parts: tuple[ResponsePart, ...]) -> list[_Block]:
 
 def _whole(response: ChatResponse, blocks: list[_Block]) -> dict[str, Any]:
     calls = [block for block in blocks if isinstance(block.part, ToolCall)]
-    complete, raw = completes(response.stop_reason), response.stop_reason.raw
+    complete, raw = table.completes(response.stop_reason), response.stop_reason.raw
     for block in calls:
         says = raw is not None and (complete or block is not calls[-1])
         if isinstance(block.part, ToolCall) and block.part.closed is not says:
@@ -113,7 +104,7 @@ def _whole_block(block: _Block) -> Any:
 
 
 def _use(call: ToolCall) -> dict[str, Any]:
-    return non_null(toolUseId=call.id, name=call.name, type=SERVER_TOOL if call.kind is CallKind.SERVER else None)
+    return non_null(toolUseId=call.id, name=call.name, type=table.SERVER_TOOL if call.kind is CallKind.SERVER else None)
 
 
 # -- stream ------------------------------------------------------------------------------------------------------
@@ -206,18 +197,15 @@ def _exception(response: ChatResponse) -> bytes:
     return exception_frame(error.type, to_bytes(dump({"message": error.message})))
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
-    paths=PATHS,
-    recognises=recognises,
-    reads=READS,
-    stream_reads=STREAM_READS,
+    paths=table.PATHS,
+    recognises=table.recognises,
+    reads=table.READS,
+    stream_reads=table.STREAM_READS,
     read_request=read_request,
     encode=encode,
-    loses=LOSES,
+    loses=table.LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
     path=path,

@@ -31,8 +31,7 @@ from loop_core.wire.bedrock_converse.table import API, EVENTS, FIELDS, SERVER_TO
 from loop_core.wire.body import compact, mapping_of, string, token_count
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import StopRow, read_error
-from loop_core.wire.framing import Framing
-from loop_core.wire.json_values import NDJSON, slice_of
+from loop_core.wire.json_values import slice_of
 
 # -- Content blocks -> parts -----------------------------------------------------------------------------------------
 # One block, read whole or grown from deltas: what of it becomes a part, and what stays verbatim. A block is a union
@@ -157,8 +156,6 @@ def _call(fields: Mapping[str, Any], arguments: str | None, form: ArgsForm, clos
 
 
 _BLOCK_EVENTS = frozenset({"contentBlockStart", "contentBlockDelta", "contentBlockStop"})
-_LINES = re.compile(rb'\{\s*"(?:' + "|".join(sorted(EVENTS)).encode() + rb'|[A-Za-z]+Exception)"\s*:')
-_FIRST_KEY_BYTES = 64  # bytes in which the first key of a line, blanks included, is known
 _BROKEN = {
     "cut": "the last frame is cut",
     "prelude_crc": "a frame's prelude fails its checksum; nothing after it can be read",
@@ -174,6 +171,8 @@ class Decoder(base.Decoder):
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     binary_framing = EventStream
+    # A recorder wrote the events as lines of JSON, without Amazon's frames.
+    line_mark = re.compile(rb'\{\s*"(?:' + "|".join(sorted(EVENTS)).encode() + rb'|[A-Za-z]+Exception)"\s*:')
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -182,13 +181,13 @@ class Decoder(base.Decoder):
         self._parts: list[ResponsePart] = []  # of a whole body
         self._tail: int | None = None  # where messageStop begins: no block reaches beyond it
         self._stopped = False
-        self._begins_again = False  # whether a block began after the end
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one frame, named by its `:event-type`, or one JSON line, named by its only key."""
         if name is None:
             name, event = unwrap(event)
-        if self._stopped and name in _BLOCK_EVENTS and not self._is_late_piece(event, name):
+        if self._stopped and name in _BLOCK_EVENTS and not self.is_late_piece(
+                mapping_of(mapping_of(event.get("delta")).get("toolUse")).get("input"), name == "contentBlockStart"):
             self.after_end()
         elif name == "contentBlockDelta":
             delta = event["delta"]
@@ -250,24 +249,7 @@ class Decoder(base.Decoder):
         self.saw_done = self._stopped
         return self.response(parts)
 
-    def _choose(self, final: bool = False) -> Framing | None:
-        head = self._head.lstrip()
-        if head.startswith(b"{"):
-            if len(head) < _FIRST_KEY_BYTES and not final:
-                return None
-            if _LINES.match(head):  # a recorder wrote the events as lines of JSON, without Amazon's frames
-                self.streaming = True
-                return NDJSON()
-        return super()._choose(final)
-
     # -- events --------------------------------------------------------------------------------------------------
-
-    def _is_late_piece(self, event: Any, name: str) -> bool:
-        """Whether an event behind the end holds a piece of a call, and no block began there to which it could belong:
-        a call before the end may lack it."""
-        self._begins_again = self._begins_again or name == "contentBlockStart"
-        piece = mapping_of(mapping_of(event.get("delta")).get("toolUse")).get("input")
-        return bool(piece) and name == "contentBlockDelta" and not self._begins_again
 
     def _begin_message(self) -> None:
         self._begins_again = self._begins_again or self._stopped

@@ -19,30 +19,14 @@ from loop_core.values import (
     OpaquePart,
     ReasoningPart,
     Request,
-    Role,
     TextPart,
     Tool,
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.asking import (
-    NOTHING_KEPT,
-    arguments,
-    choice_word,
-    content,
-    describe,
-    forced_tool,
-    message_of,
-    one_choice,
-    refuse,
-    split_system,
-    tool_of,
-    with_ids,
-)
+from loop_core.wire import asking
 from loop_core.wire.bedrock_converse.table import API, FIELDS, PATHS, SERVER_TOOL
 from loop_core.wire.body import compact, list_of, mapping_of, merge, non_null, opaque, rest, string, token_count
-
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
@@ -52,12 +36,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     limits = mapping_of(body.get("inferenceConfig"))
     config = mapping_of(body.get("toolConfig"))
     names: dict[str, str] = {}
-    system = tuple(_parts(body.get("system"), names))
-    messages = [Message(Role.SYSTEM, system)] if system else []
-    messages += [message for item in list_of(body.get("messages")) if (message := _message(item, names))]
     return Request(
         api=API,
-        messages=tuple(messages),
+        messages=asking.history_of(body.get("system"), body.get("messages"), lambda content: _parts(content, names)),
         model=model,
         tools=tuple(tool for item in list_of(config.get("tools")) if (tool := _tool(item))),
         tool_choice=_choice(config.get("toolChoice")),
@@ -65,13 +46,6 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         stream=bool(place and place["stream"]),
         extra=rest(body, "modelId", "messages", "system", "inferenceConfig.maxTokens", "toolConfig"),
     )
-
-
-def _message(item: Any, names: dict[str, str]) -> Message | None:
-    role = _ROLES.get(str(item.get("role"))) if isinstance(item, Mapping) else None
-    if role is None:
-        return None
-    return message_of(role, _parts(item.get("content"), names))
 
 
 def _parts(content: Any, names: dict[str, str]) -> Iterator[MessagePart]:
@@ -130,7 +104,7 @@ def _tool(item: Any) -> Tool | None:
         return Tool(string(system.get("name")) or "", kind=CallKind.SERVER, declaration=item)
     if not spec:
         return None
-    return tool_of(spec, string(spec.get("name")) or "", mapping_of(spec.get("inputSchema")).get("json"), item)
+    return asking.tool_of(spec, string(spec.get("name")) or "", mapping_of(spec.get("inputSchema")).get("json"), item)
 
 
 def _choice(choice: Any) -> str | None:
@@ -145,19 +119,10 @@ def _choice(choice: Any) -> str | None:
 # -- Request -> the body that Converse expects -----------------------------------------------------------------------
 # The path holds the model and says whether the answer is streamed.
 
-CHOICES: Mapping[str, str] = {"auto": "auto", "any": "any"}
+CHOICES: Mapping[str, Any] = {"auto": {"auto": {}}, "any": {"any": {}}}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of blocks, and results travel in a user message",
-    "reasoning.item_id": "a reasoning block has no id",
-    "call.form": "arguments are sent as an object",
-    "call.status": "a toolUse block has no status",
-    "call.item_id": "a toolUse block has one id",
-    "call.signature": "signatures belong to reasoning blocks here",
-    "result.name": "a result names its call by the id",
-    **NOTHING_KEPT,
-}
-_ROLE_WORDS: Mapping[Role, str] = {
-    Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "user",
+    **asking.usual_losses(*asking.CALL_FIELDS, "reasoning.item_id", "result.name", *asking.STORED),
 }
 
 
@@ -169,8 +134,8 @@ def path(request: Request) -> str:
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request. Raises `EncodeError` also if the request lacks a required field."""
-    one_choice(request, API)
-    system_messages, history = split_system(with_ids(request.messages))
+    asking.one_choice(request, API)
+    system_messages, history = asking.split_system(asking.with_ids(request.messages))
     body: dict[str, Any] = {}
     system = [block for message in system_messages for block in _blocks(message.parts)]
     if system:
@@ -185,7 +150,7 @@ def _alternating(history: Iterable[Message]) -> list[tuple[str, list[MessagePart
     """The history with consecutive messages of one role joined: Converse refuses two messages of the user in a row."""
     joined: list[tuple[str, list[MessagePart]]] = []
     for message in history:
-        role = _ROLE_WORDS[message.role]
+        role = asking.role_word(message.role)
         if joined and joined[-1][0] == role:
             joined[-1][1].extend(message.parts)
         else:
@@ -219,13 +184,13 @@ def _block(part: MessagePart) -> dict[str, Any]:
         return {"reasoningContent": {"reasoningText": {"text": part.text, **non_null(signature=part.signature)}}}
     if isinstance(part, ToolResultPart):
         failed = {"status": "error"} if part.is_error else {}
-        result_content = [{"text": part.text}] if part.json is None else content(part, API)
+        result_content = [{"text": part.text}] if part.json is None else asking.content(part, API)
         return {"toolResult": {"toolUseId": part.call_id or "", "content": result_content, **failed}}
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind is CallKind.CUSTOM:
-        raise refuse(part, API)
+        raise asking.refuse(part, API)
     server = {"type": SERVER_TOOL} if part.kind is CallKind.SERVER else {}
-    return {"toolUse": {"toolUseId": part.id, "name": part.name, "input": arguments(part, API), **server}}
+    return {"toolUse": {"toolUseId": part.id, "name": part.name, "input": asking.arguments(part, API), **server}}
 
 
 def _config(request: Request) -> dict[str, Any]:
@@ -240,20 +205,12 @@ def _config(request: Request) -> dict[str, Any]:
         if used:
             raise EncodeError("a history with calls needs its tools declared", api=API, what="tools")
         return {}
-    config: dict[str, Any] = {"tools": [_write_tool(tool) for tool in request.tools]}
-    choice = request.tool_choice
-    name = forced_tool(choice)
-    if name is not None:
-        config["toolChoice"] = {"tool": {"name": name}}
-    elif choice is not None:
-        config["toolChoice"] = {choice_word(choice, CHOICES, API): {}}
-    return config
+    choice = asking.tool_choice(request.tool_choice, CHOICES, API, lambda name: {"tool": {"name": name}})
+    return {"tools": asking.declarations(request.tools, _write_tool), **non_null(toolChoice=choice)}
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declaration is not None:
-        return tool.declaration
     if tool.kind is CallKind.SERVER:
         return {"systemTool": {"name": tool.name}}
     schema = {"json": tool.schema or {"type": "object"}}  # required (botocore 1.44.5, ToolSpecification)
-    return {"toolSpec": {"name": tool.name, **describe(tool), "inputSchema": schema}}
+    return {"toolSpec": {"name": tool.name, **asking.describe(tool), "inputSchema": schema}}

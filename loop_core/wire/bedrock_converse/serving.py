@@ -8,69 +8,30 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from loop_core.wire.demands import (
-    Body,
-    Demands,
-    JSONShape,
-    Member,
-    RequestError,
-    Rule,
-    dots,
-    first_ids,
-    first_unpaired,
-    inside,
-    items,
-    turns,
-)
-from loop_core.wire.serving import (
-    PEER_ABSENT,
-    PEER_CALL,
-    PEER_FAILED,
-    PEER_FAILURE,
-    PEER_FILTER,
-    PEER_LENGTH,
-    PEER_STOP,
-    CallFraming,
-    CutCallForm,
-    Event,
-    Moment,
-    OwnServer,
-    PeerWords,
-    RequestId,
-    Serving,
-    Spelling,
-    StopPlace,
-    TokenCount,
-    budget_words,
-    fails,
-    index_under,
-    itself,
-    nanoseconds,
-    say,
-    text_in,
-    usual_reasons,
-)
+from loop_core.wire import demands, serving
+from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule
+from loop_core.wire.serving import CallFraming, CutCallForm, Event, Moment, PeerWords, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
-    Moment.ENDED: say("end_turn"),
-    Moment.CALLED: say("tool_use"),
-    **budget_words("max_tokens", full="model_context_window_exceeded"),
-    Moment.FILTERED: say("guardrail_intervened"),
-    Moment.MALFORMED: say("malformed_tool_use"),
-    Moment.FAILED: fails(None, "The model stream failed.", "modelStreamErrorException"),
-    Moment.BROKEN: say(None, CutCallForm.OPEN),  # the block's end is lost with the connection
+    Moment.ENDED: serving.say("end_turn"),
+    Moment.CALLED: serving.say("tool_use"),
+    **serving.budget_words("max_tokens", full="model_context_window_exceeded"),
+    Moment.FILTERED: serving.say("guardrail_intervened"),
+    Moment.MALFORMED: serving.say("malformed_tool_use"),
+    Moment.FAILED: serving.fails(None, "The model stream failed.", "modelStreamErrorException"),
+    Moment.BROKEN: serving.say(None, CutCallForm.OPEN),  # the block's end is lost with the connection
 }
 PEERS: Mapping[str, PeerWords] = {
-    "end_turn": PEER_STOP,
-    "tool_use": PEER_CALL,
-    "max_tokens": PEER_LENGTH,
+    "end_turn": serving.PEER_STOP,
+    "tool_use": serving.PEER_CALL,
+    "max_tokens": serving.PEER_LENGTH,
     "model_context_window_exceeded": ("length", "other", "length", "length"),
-    "guardrail_intervened": PEER_FILTER,
+    "guardrail_intervened": serving.PEER_FILTER,
     "malformed_tool_use": ("stop", "other", "error", "error"),
-    PEER_ABSENT: ("", "other", "none", "error"),
-    PEER_FAILURE: PEER_FAILED,
+    serving.PEER_ABSENT: ("", "other", "none", "error"),
+    serving.PEER_FAILURE: serving.PEER_FAILED,
 }
-CANNOT: Mapping[str, str] = usual_reasons(
+CANNOT: Mapping[str, str] = serving.usual_reasons(
     "paused", "malformed_call whole", "fallback", "commentary", "empty_choices", "done_without_reason",
     "wandering_index", "fresh_ids")
 # Behind a broken frame nothing can be read, the stop reason included; a broken event of text is only passed over.
@@ -85,7 +46,7 @@ def _set_times(value: Event) -> bool:
     metrics = value.get("metrics")
     if not isinstance(metrics, dict):
         return False
-    metrics["latencyMs"] = sum(nanoseconds(value.get("usage"), "inputTokens", "outputTokens")) // 1_000_000
+    metrics["latencyMs"] = sum(serving.nanoseconds(value.get("usage"), "inputTokens", "outputTokens")) // 1_000_000
     return True
 
 
@@ -97,88 +58,74 @@ OTHERS = ("n", "stop", "stop_sequences", "logprobs", "top_logprobs", "response_f
 
 MEMBERS: tuple[Member, ...] = (
     Member("messages", "array", required=True, least=1),
-    Member("messages[]", "object"),
     Member("messages[].role", "string", required=True, among=("user", "assistant", "system")),
     Member("messages[].content", "array", required=True, least=1),
-    Member("messages[].content[]", "object"),
     Member("messages[].content[].text", "string"),
-    Member("messages[].content[].toolUse", "object"),
     Member("messages[].content[].toolUse.toolUseId", "string", required=True),
     Member("messages[].content[].toolUse.name", "string", required=True),
     Member("messages[].content[].toolUse.input", "object", required=True),
-    Member("messages[].content[].toolResult", "object"),
     Member("messages[].content[].toolResult.toolUseId", "string", required=True),
     Member("messages[].content[].toolResult.content", "array", required=True),
     Member("messages[].content[].toolResult.status", "string", among=("success", "error")),
-    Member("system", "array"),
     Member("system[]", "object"),
-    Member("inferenceConfig", "object"),
     Member("inferenceConfig.maxTokens", "integer", least=1),
     Member("inferenceConfig.temperature", "number", least=0, most=1),
     Member("inferenceConfig.topP", "number", least=0, most=1),
     Member("inferenceConfig.stopSequences", "array", most=2500),
     Member("inferenceConfig.stopSequences[]", "string"),
-    Member("toolConfig", "object"),
     Member("toolConfig.tools", "array", required=True, least=1),
-    Member("toolConfig.tools[].toolSpec", "object"),
     Member("toolConfig.tools[].toolSpec.name", "string", required=True),
     Member("toolConfig.tools[].toolSpec.inputSchema", "object", required=True),
-    Member("toolConfig.toolChoice", "object"),
     Member("toolConfig.toolChoice.tool.name", "string", required=True),
-    Member("outputConfig", "object"),
-    Member("outputConfig.textFormat", "object"),
     Member("outputConfig.textFormat.type", "string", required=True, among=("json_schema",)),
     Member("outputConfig.textFormat.structure", "object", required=True),
-    Member("additionalModelRequestFields", "object"),
     *(Member(f"{holder}{name}", only=()) for holder in ("", "additionalModelRequestFields.") for name in OTHERS),
 )
 
 
 def _first_role(body: Body) -> RequestError | None:
-    history = turns(body.get("messages"), joined=False)
+    history = demands.turns(body.get("messages"), joined=False)
     if history and history[0].role != "user":
         return RequestError("A conversation must start with a message of the user.")
     return None
 
 
 def _alternation(body: Body) -> RequestError | None:
-    history = turns(body.get("messages"), joined=False)
+    history = demands.turns(body.get("messages"), joined=False)
     if any(one.role == other.role for one, other in pairwise(history)):
         return RequestError("A conversation must alternate between the roles user and assistant.")
     return None
 
 
 def _pairs(body: Body) -> RequestError | None:
-    history = turns(body.get("messages"), joined=False)
-    found = first_unpaired([turn._replace(blocks=_results_first(turn.blocks)) for turn in history], _call, _result)
+    # Results first, because Converse also accepts results after text.
+    history = [turn._replace(blocks=sorted(turn.blocks, key=lambda each: _result(each[1]) is None))
+               for turn in demands.turns(body.get("messages"), joined=False)]
+    found = demands.first_unpaired(history, _call, _result)
     if found is None:
         return None
     if found.result:
-        return RequestError(f"The toolResult block at {dots(found.where)} has no toolUse block in the turn before it: "
-                            f"{found.ids[0][:80]}")
+        return RequestError(f"The toolResult block at {demands.dots(found.where)} has no toolUse block in the turn "
+                            f"before it: {found.ids[0][:80]}")
     place = f"messages.{int(found.where[1]) + 1}.content"
-    return RequestError(f"Expected toolResult blocks at {place} for the ids {first_ids(found.ids)}")
-
-
-def _results_first(blocks: Any) -> Any:
-    """The blocks of a message with tool results first, because Converse also accepts results after text."""
-    return sorted(blocks, key=lambda each: _result(each[1]) is None)
+    return RequestError(f"Expected toolResult blocks at {place} for the ids {demands.first_ids(found.ids)}")
 
 
 def _call(block: Mapping[str, Any]) -> str | None:
     call = block.get("toolUse")
-    runs_there = inside(call, "type") == "server_tool_use"
+    runs_there = demands.inside(call, "type") == "server_tool_use"
     return str(call.get("toolUseId")) if isinstance(call, Mapping) and not runs_there else None
 
 
 def _result(block: Mapping[str, Any]) -> str | None:
-    ident = inside(block, "toolResult", "toolUseId")
-    runs_there = inside(block, "toolResult", "type") is not None  # the provider's own results are beside their calls
+    ident = demands.inside(block, "toolResult", "toolUseId")
+    # The provider's own results are beside their calls.
+    runs_there = demands.inside(block, "toolResult", "type") is not None
     return str(ident) if ident is not None and not runs_there else None
 
 
 def _tool_config(body: Body) -> RequestError | None:
-    used = any("toolUse" in block or "toolResult" in block for turn in turns(body.get("messages"), joined=False)
+    used = any("toolUse" in block or "toolResult" in block for turn in demands.turns(body.get("messages"), joined=False)
                for _, block in turn.blocks)
     if used and body.get("toolConfig") is None:
         return RequestError("The toolConfig field must be defined where toolUse and toolResult content blocks are.")
@@ -186,8 +133,9 @@ def _tool_config(body: Body) -> RequestError | None:
 
 
 def _choice(body: Body) -> RequestError | None:
-    name = inside(body, "toolConfig", "toolChoice", "tool", "name")
-    names = [inside(tool, "toolSpec", "name") for _, tool in items(inside(body, "toolConfig", "tools"))]
+    name = demands.inside(body, "toolConfig", "toolChoice", "tool", "name")
+    tools = demands.items(demands.inside(body, "toolConfig", "tools"))
+    names = [demands.inside(tool, "toolSpec", "name") for _, tool in tools]
     if name is not None and name not in names:
         return RequestError(f"toolConfig.toolChoice.tool.name: no tool is declared as {str(name)[:80]!r}")
     return None
@@ -208,7 +156,7 @@ def _uuid(digits: str) -> str:
 
 
 def _json_shape(extra: Body) -> JSONShape | None:
-    text = inside(extra, "outputConfig", "textFormat", "structure", "jsonSchema", "schema")
+    text = demands.inside(extra, "outputConfig", "textFormat", "structure", "jsonSchema", "schema")
     if text is None:
         return None
     try:
@@ -217,20 +165,21 @@ def _json_shape(extra: Body) -> JSONShape | None:
         return JSONShape("outputConfig.textFormat", False)  # no schema: `match_json` refuses it
 
 
-SERVING = Serving(
-    own=OwnServer("bedrock", "anthropic.claude-sonnet-4-5", "goose#11838", "the block of a cut call may never end",
-            whole="botocore 1.44.5 service-2.json: input is a document"),
+SERVING = serving.Serving(
+    own=serving.OwnServer("bedrock", "anthropic.claude-sonnet-4-5", "goose#11838",
+                          "the block of a cut call may never end",
+                          whole="botocore 1.44.5 service-2.json: input is a document"),
     base="",
     client='boto3.client("bedrock-runtime", endpoint_url="{base}", region_name="us-east-1", '
            'aws_access_key_id="any", aws_secret_access_key="any")',
     says=SAYS,
-    text=text_in("contentBlockDelta", "delta", "text"),
-    stop_place=StopPlace(itself, ("stopReason",)),
+    text=serving.text_in("contentBlockDelta", "delta", "text"),
+    stop_place=serving.StopPlace(serving.itself, ("stopReason",)),
     call_form=CutCallForm.OPEN,
     calls=CallFraming.BLOCKS,
     call_id="tooluse_{}",
     names_model=False,
-    indexes=index_under("contentBlockIndex"),
+    indexes=serving.index_under("contentBlockIndex"),
     errors=ERRORS,
     error_body=lambda refused: {"message": refused.message, "__type": refused.kind},
     error_header="x-amzn-errortype",
@@ -240,10 +189,11 @@ SERVING = Serving(
     ends=ENDS,
     demands=Demands(MEMBERS, RULES),
     json_shape=_json_shape,
-    request_id=RequestId("x-amzn-requestid", _uuid),
+    request_id=serving.RequestId("x-amzn-requestid", _uuid),
     set_times=_set_times,
-    count=TokenCount(re.compile(r"/model/(?P<model>[^/?#]+)/count-tokens/?(?=$|[?#])"),
-                     lambda count: {"inputTokens": count}, lambda body: inside(body, "input", "converse")),
+    count=serving.TokenCount(re.compile(r"/model/(?P<model>[^/?#]+)/count-tokens/?(?=$|[?#])"),
+                             lambda count: {"inputTokens": count},
+                             lambda body: demands.inside(body, "input", "converse")),
     near=re.compile(r"/model/"),
     peers=PEERS,
 )

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop, StopReason
+from loop_core.wire.asking import CALL_FIELDS, SERVER_FIELDS, usual_losses
 from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
 
@@ -38,15 +39,7 @@ LOSES: Mapping[str, str] = {
     "model": "the model stands in the URL; only a prompt router names it in the body",
     "refusal": "there is no text of refusal beside the content",
     "usage.reasoning_tokens": "TokenUsage does not count reasoning apart",
-    "call.form": "a stream sends every input as text and a whole body as an object, whatever it was before",
-    "call.status": "a toolUse block has no status",
-    "call.item_id": "a toolUse block has one id",
-    "call.signature": "signatures belong to reasoning blocks here",
-    "server.form": "as call.form",
-    "server.status": "as call.status",
-    "server.item_id": "as call.item_id",
-    "server.signature": "as call.signature",
-    "reasoning.item_id": "a reasoning block has no id",
+    **usual_losses(*CALL_FIELDS, *SERVER_FIELDS, "reasoning.item_id"),
 }
 
 PATHS: tuple[re.Pattern[str], ...] = (
@@ -121,7 +114,6 @@ _HOLDERS: tuple[str, ...] = ("", "/metadata")
 of a JSON line."""
 
 STREAM_READS = tuple(FactRow(fact, place, _INDEX, event) for event, fact, place in _EVENTS)
-"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _METADATA),
     *STREAM_READS,

@@ -26,18 +26,8 @@ from loop_core.wire.bedrock_converse.decode import Decoder as ConverseDecoder
 from loop_core.wire.bedrock_converse.table import READS as CONVERSE_READS
 from loop_core.wire.bedrock_converse.table import STOP_REASONS as CONVERSE_WORDS
 from loop_core.wire.bedrock_converse.table import STREAM_READS as CONVERSE_STREAM_READS
-from loop_core.wire.bedrock_invoke.makers import (
-    API,
-    ASKING_LOSES,
-    METRICS,
-    NOVA_COUNTS,
-    PATHS,
-    WRITERS,
-    encode_claude,
-    encode_request,
-    path,
-    read_request,
-)
+from loop_core.wire.bedrock_invoke import makers
+from loop_core.wire.bedrock_invoke.makers import API
 from loop_core.wire.body import compact, list_of, mapping_of, rest, string, token_count, word
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame
 from loop_core.wire.failures import StopRow
@@ -179,7 +169,6 @@ class Decoder(ConverseDecoder):
         self._read_text = False
         self._guarded_at: At | None = None
         self._others: set[int] = set()
-        """The numbers of the answers that are not read."""
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one frame: a chunk, or an exception."""
@@ -187,7 +176,7 @@ class Decoder(ConverseDecoder):
             super().on_event(event, name)
             return
         inner, text = _open_chunk(event)
-        metrics = inner.pop(METRICS, None)
+        metrics = inner.pop(makers.METRICS, None)
         if inner.pop(GUARDRAIL, None) == INTERVENED:
             self._guarded_at = self.at()
         inner.pop(TRACE, None)
@@ -258,8 +247,6 @@ class Decoder(ConverseDecoder):
         """From this call on, the events inside the chunks go to `see`."""
         super().seeing(_look_inside(see))
 
-    # -- inside --------------------------------------------------------------------------------------------------
-
     def _maker_decoder(self, kind: type[base.Decoder], text: bytes) -> base.Decoder:
         """The maker's decoder, prepared to read this JSON text, out of which verbatim values are cut."""
         if self._maker is None:
@@ -299,7 +286,6 @@ class Decoder(ConverseDecoder):
 
 
 def _open_chunk(event: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """The event inside a chunk, and its bytes."""
     text = base64.b64decode(event["bytes"], validate=True)
     inner = from_json_checked(text)
     if not isinstance(inner, dict):
@@ -312,7 +298,7 @@ def _look_inside(see: See) -> See:
         if name != "chunk":
             return
         inner, _ = _open_chunk(event)
-        inner.pop(METRICS, None)
+        inner.pop(makers.METRICS, None)
         see(inner, None, start, end)
 
     return look
@@ -335,7 +321,7 @@ def _with_converse_counts(value: Mapping[str, Any]) -> Mapping[str, Any]:
     if "metadata" in value:
         return {**value, "metadata": _with_converse_counts(mapping_of(value["metadata"]))}
     usage = mapping_of(value.get("usage"))
-    named = {other: usage[name] for name, other in NOVA_COUNTS.items() if name in usage}
+    named = {other: usage[name] for name, other in makers.NOVA_COUNTS.items() if name in usage}
     return {**value, "usage": {**usage, **named}} if named else value
 
 
@@ -352,7 +338,8 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
         if not stream or not response.parts:
             yield failure
             return
-    write = next((write for pattern, write in WRITERS if pattern.search(response.model or "")), encode_claude)
+    fitting = (write for pattern, write in makers.WRITERS if pattern.search(response.model or ""))
+    write = next(fitting, makers.encode_claude)
     try:
         written = list(write(replace(response, error=None if stream else response.error), stream, max(1, chunk)))
     except EncodeError as refused:
@@ -368,16 +355,16 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 FORMAT = Format(
     decoder=Decoder,
-    paths=PATHS,
+    paths=makers.PATHS,
     recognises=recognises,
     reads=READS,
     stream_reads=STREAM_READS,
-    read_request=read_request,
+    read_request=makers.read_request,
     encode=encode,
     loses=LOSES,
-    encode_request=encode_request,
-    asking_loses=ASKING_LOSES,
-    path=path,
+    encode_request=makers.encode_request,
+    asking_loses=makers.ASKING_LOSES,
+    path=makers.path,
     home=Home("https://bedrock-runtime.us-east-1.amazonaws.com", "", ANY_PATH, "authorization"),
     provider="aws.bedrock",
     stream_type=CONTENT_TYPE,

@@ -20,11 +20,11 @@ from urllib.parse import quote, unquote
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json
 from loop_core.values import ChatResponse, Message, Request, Role, TextPart, ToolCall
+from loop_core.wire import asking
 from loop_core.wire.anthropic_messages import encode as encode_message
 from loop_core.wire.anthropic_messages.request import ASKING_LOSES as MESSAGES_LOSE
 from loop_core.wire.anthropic_messages.request import encode_request as messages_request
 from loop_core.wire.anthropic_messages.request import read_request as read_messages
-from loop_core.wire.asking import one_choice
 from loop_core.wire.bedrock_converse import encode as encode_converse
 from loop_core.wire.bedrock_converse.request import encode_request as converse_request
 from loop_core.wire.bedrock_converse.request import read_request as read_converse
@@ -256,7 +256,7 @@ def encode_request(request: Request) -> dict[str, Any]:
         return dict(rest(chat_request(replace(request, api="openai_chat", model=None, stream=False)), "stream"))
     for pattern, cap, write in ((LLAMA, "max_gen_len", llama_prompt), (MISTRAL, "max_tokens", mistral_prompt)):
         if pattern.search(model):
-            one_choice(request, API)
+            asking.one_choice(request, API)
             if request.tools:
                 raise EncodeError(f"{model}: its requests declare no tools", api=API, what="tools")
             if any(type(part) is not TextPart for message in request.messages for part in message.parts):

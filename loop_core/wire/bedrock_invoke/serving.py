@@ -75,13 +75,10 @@ MISTRAL_MEMBERS: tuple[Member, ...] = (
 )
 CHAT_MEMBERS: tuple[Member, ...] = (
     Member("messages", "array", required=True, least=1),
-    Member("messages[]", "object"),
     Member("messages[].role", "string", required=True, among=("system", "user", "assistant", "tool")),
     Member("messages[role=tool].tool_call_id", "string", required=True),
-    Member("messages[].tool_calls", "array"),
     Member("messages[].tool_calls[].id", "string", required=True),
     Member("messages[].tool_calls[].function.name", "string", required=True),
-    Member("tools", "array"),
     Member("tools[].function.name", "string", required=True),
     Member("max_tokens", "integer", least=1, most=8192),
     *_SAMPLING,

@@ -23,13 +23,14 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.asking import NOTHING_KEPT, choice_word, forced_tool, one_choice, refuse, with_ids
+from loop_core.wire import asking
 from loop_core.wire.body import (
     RawJSON,
     dump,
     list_of,
     mapping_of,
     merge,
+    misfits,
     non_null,
     opaque_object,
     pieces,
@@ -60,10 +61,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 
 def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
-    if response.continuation_token is not None:
-        yield "continuation_token", "nothing can be continued by a token"
-    for name in response.native:
-        yield f"native.{name}", f"an answer has no field {name!r}"
+    yield from misfits(response)
     if response.error is not None and not stream and response.parts:
         yield "error", "a whole answer holds no error"
     kinds = [type(part) is ToolCall for part in response.parts]  # True sorts behind False: calls behind the rest
@@ -147,13 +145,10 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         return _read_version_1(body)
     request = read_chat(rest(body, "tool_choice"))
     plans = [word(item.get("tool_plan")) for item in list_of(body.get("messages")) if isinstance(item, Mapping)]
-    messages = (_with_plan(message, plan) for message, plan in zip(request.messages, plans, strict=True))
+    messages = (message._replace(parts=(ReasoningPart(plan), *message.parts)) if plan else message
+                for message, plan in zip(request.messages, plans, strict=True))
     choice = string(body.get("tool_choice"))  # in Cohere's words, which `read_chat` does not know
     return replace(request, api=API, messages=tuple(messages), tool_choice=_CHOICES.get(choice) if choice else None)
-
-
-def _with_plan(message: Message, plan: str | None) -> Message:
-    return message._replace(parts=(ReasoningPart(plan), *message.parts)) if plan else message
 
 
 def _read_version_1(body: Mapping[str, Any]) -> Request:
@@ -171,33 +166,22 @@ def _read_version_1(body: Mapping[str, Any]) -> Request:
 # -- Request -> the body that the second version expects -------------------------------------------------------------
 
 ASKING_LOSES: Mapping[str, str] = {
-    "message.grouping": "every result is a message of its own",
     "tool_choice": "no single tool can be forced; auto is what is not said",
     "tools": "where a single tool is forced the others are left out",
-    "reasoning.signature": "thinking is not signed",
-    "reasoning.data": "thinking is not encrypted",
-    "reasoning.item_id": "thinking has no id",
-    "call.form": "arguments are sent as text",
-    "call.status": "a call has no status",
-    "call.item_id": "a call has one id",
-    "call.signature": "calls are not signed",
-    "result.name": "a result names its call by the id",
-    "result.is_error": "only the text tells of a failure",
-    "result.json": "a result is text here",
-    **NOTHING_KEPT,
+    **asking.usual_losses("message.grouping", *asking.REASONING_FIELDS, *asking.CALL_FIELDS, *asking.RESULT_FIELDS,
+                          *asking.STORED),
 }
 
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
-    one_choice(request, API)
-    choice = request.tool_choice
-    forced = forced_tool(choice)
+    asking.one_choice(request, API)
+    forced = asking.forced_tool(request.tool_choice)
     words: dict[str, str | None] = {"auto": None, **{ours: theirs for theirs, ours in _CHOICES.items()}}
-    tool_choice = "REQUIRED" if forced is not None else None if choice is None else choice_word(choice, words, API)
+    tool_choice = asking.tool_choice(request.tool_choice, words, API, lambda name: "REQUIRED")
     tools = [tool for tool in request.tools if forced in (None, tool.name)]
     body = non_null(model=request.model)
-    body["messages"] = [item for message in with_ids(request.messages) for item in _messages(message)]
+    body["messages"] = [item for message in asking.with_ids(request.messages) for item in _messages(message)]
     if tools:
         body["tools"] = [tool.declaration or {"type": "function", "function": {
             "name": tool.name, "description": tool.description, "parameters": tool.schema or {"type": "object"}}}
@@ -219,20 +203,17 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
             blocks.append({"type": "thinking", "thinking": part.text})
         elif isinstance(part, ToolCall):
             if part.kind is not CallKind.FUNCTION:
-                raise refuse(part, API)
+                raise asking.refuse(part, API)
             calls.append({"id": part.id, "type": "function",
                           "function": {"name": part.name, "arguments": part.arguments or "{}"}})
         elif part not in message.results:
             blocks.append(opaque_object(part, API))  # type: ignore[arg-type]
     if not blocks and not calls and message.results:
         return
-    role = Role.USER if message.role is Role.TOOL else message.role
     only = blocks[0].get("text") if len(blocks) == 1 else None
     content: Any = only if isinstance(only, str) else blocks or None
-    yield {"role": role.value, **non_null(content=content if content or calls else "", tool_calls=calls or None)}
-
-
-# -- The format -----------------------------------------------------------------------------------------------------
+    members = non_null(content=content if content or calls else "", tool_calls=calls or None)
+    yield {"role": asking.role_word(message.role), **members}
 
 
 FORMAT = Format(

@@ -24,12 +24,12 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
+from loop_core.wire.asking import usual_losses
 from loop_core.wire.body import list_of, mapping_of, string, token_count, word
-from loop_core.wire.copies import compare
 from loop_core.wire.failures import StopRow, read_error
-from loop_core.wire.framing import Framing
-from loop_core.wire.json_values import NDJSON, slice_of
+from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
+from loop_core.wire.response_calls import compare
 
 API = "cohere_chat"
 _V2 = "cohere 7.3.1 types/chat_finish_reason.py"
@@ -50,13 +50,9 @@ STOP_REASONS: Mapping[str, StopRow] = {
 LOSES: Mapping[str, str] = {
     "model": "an answer does not name its model",
     "refusal": "a refusal is ordinary text here",
-    "server": "calls that the provider runs are not shown",
-    "call.status": "a call has no status",
-    "call.item_id": "a call has one id",
-    "call.signature": "calls are not signed",
-    "reasoning.signature": "thinking is not signed",
-    "reasoning.item_id": "thinking has no id",
     "usage.reasoning_tokens": "thinking is not counted apart",
+    **usual_losses("server", "call.status", "call.item_id", "call.signature", "reasoning.signature",
+                   "reasoning.item_id"),
 }
 
 PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/v[12]/chat/?(?:$|[?#])"),)
@@ -132,9 +128,6 @@ READS: tuple[FactRow, ...] = (
 # A call of a stream is closed by its `tool-call-end`, one of a whole body by the finish reason. `tool_plan`, what the
 # model writes about the calls that it is about to make, is thinking.
 
-_LINES = re.compile(rb'\{\s*"(?:is_finished|event_type)"\s*:')
-_FIRST_KEY_BYTES = 24
-"""The number of bytes of a version 1 line that always contain its first key."""
 _KINDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"text": TextPart, "thinking": ReasoningPart}
 
 
@@ -165,13 +158,13 @@ class Decoder(base.Decoder):
     stop_reasons = STOP_REASONS
     closing = (*base.Decoder.closing, b"message-end", b"stream-end")
     reads_on = True
+    line_mark = re.compile(rb'\{\s*"(?:is_finished|event_type)"\s*:')  # of version 1
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._order: list[GrowingPart] = []
         self._calls: dict[Any, GrowingPart] = {}
         self._parts: list[ResponsePart] = []  # that came whole
-        self._begins_again = False  # whether a message or a call began after the end
         self._repeated: list[ResponsePart] = []  # what the last event of version 1 says once more
         self._repeated_at = At()  # the place of that event
 
@@ -179,12 +172,11 @@ class Decoder(base.Decoder):
         """Reads one event of either version."""
         at = self.at()
         kind = string(event.get("type")) or string(event.get("event_type"))
-        if self.saw_done and (kind in EVENTS or kind in FIRST_EVENTS) and kind not in LAST_EVENTS:
-            self._begins_again = self._begins_again or kind in ("message-start", "tool-call-start")
-            # A piece of a call that did not begin here: a call before the end may lack it.
-            if kind != "tool-call-delta" or self._begins_again:
-                self.after_end()
-                return
+        is_of_answer = (kind in EVENTS or kind in FIRST_EVENTS) and kind not in LAST_EVENTS
+        if self.saw_done and is_of_answer and not self.is_late_piece(
+                kind == "tool-call-delta", kind in ("message-start", "tool-call-start")):
+            self.after_end()
+            return
         self.id = self.id or word(event.get("id")) or word(event.get("generation_id"))
         delta = mapping_of(event.get("delta"))
         message = mapping_of(delta.get("message"))
@@ -249,18 +241,6 @@ class Decoder(base.Decoder):
         for found in different:
             self.find(f"{API}.{found.rule}", found.message, found.at, found.severity)
         return self.response(parts)
-
-    def _choose(self, final: bool = False) -> Framing | None:
-        head = self._head.lstrip()
-        if head.startswith(b"{"):
-            if len(head) < _FIRST_KEY_BYTES and not final:
-                return None
-            if _LINES.match(head):
-                self.streaming = True
-                return NDJSON()
-        return super()._choose(final)
-
-    # -- inside --------------------------------------------------------------------------------------------------
 
     def _content(self, content: Mapping[str, Any], at: At) -> None:
         for field, kind in _KINDS.items():

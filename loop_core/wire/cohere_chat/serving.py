@@ -5,31 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from loop_core.wire import serving
 from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, first_ids, inside, items
-from loop_core.wire.serving import (
-    Moment,
-    OwnServer,
-    Serving,
-    Spelling,
-    StopPlace,
-    budget_words,
-    fails,
-    in_delta,
-    index_under,
-    say,
-    text_in,
-    usual_reasons,
-)
+from loop_core.wire.serving import Moment, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
-    Moment.ENDED: say("COMPLETE"),
-    Moment.CALLED: say("TOOL_CALL"),
-    **budget_words("MAX_TOKENS", full="MAX_TOKENS"),  # docs, chat: the context's end and max_tokens have one word
-    Moment.MALFORMED: say("TOOL_CALL"),
-    Moment.FAILED: fails("ERROR", "The generation failed."),
-    Moment.BROKEN: say(None),
+    Moment.ENDED: serving.say("COMPLETE"),
+    Moment.CALLED: serving.say("TOOL_CALL"),
+    # docs, chat: the context's end and max_tokens have one word
+    **serving.budget_words("MAX_TOKENS", full="MAX_TOKENS"),
+    Moment.MALFORMED: serving.say("TOOL_CALL"),
+    Moment.FAILED: serving.fails("ERROR", "The generation failed."),
+    Moment.BROKEN: serving.say(None),
 }
-CANNOT: Mapping[str, str] = usual_reasons(
+CANNOT: Mapping[str, str] = serving.usual_reasons(
     "filtered", "paused", "fallback", "commentary", "empty_choices", "done_without_reason", "wandering_index",
     "fresh_ids")
 ENDS: Mapping[str, str] = {"context_full": "completed"}
@@ -44,15 +33,12 @@ MEMBERS: tuple[Member, ...] = (
     Member("message", only=(), hint="the first version is not played; the second one takes messages"),
     Member("model", "string", required=True),
     Member("messages", "array", required=True, least=1),
-    Member("messages[]", "object"),
     Member("messages[].role", "string", required=True, among=ROLES),
     Member("messages[role=user].content", "string|array", required=True),
     Member("messages[role=system].content", "string|array", required=True),
     Member("messages[role=assistant].content", "string|array"),
     Member("messages[role=tool].tool_call_id", "string", required=True),
     Member("messages[role=tool].content", "string|array", required=True),
-    Member("messages[].tool_calls", "array"),
-    Member("messages[].tool_calls[]", "object"),
     Member("messages[].tool_calls[].id", "string", required=True),
     Member("messages[].tool_calls[].function.name", "string"),
     Member("messages[].tool_calls[].function.arguments", "string"),
@@ -67,13 +53,9 @@ MEMBERS: tuple[Member, ...] = (
     Member("k", "integer", least=0, most=500),
     Member("p", "number", least=0.01, most=0.99),
     Member("logprobs", "boolean", only=(False,)),
-    Member("response_format", "object"),
     Member("response_format.type", "string", required=True, among=("text", "json_object")),
     Member("response_format.json_schema", "object"),
-    Member("thinking", "object"),
     Member("thinking.type", "string", required=True, among=("enabled", "disabled")),
-    Member("tools", "array"),
-    Member("tools[]", "object"),
     Member("tools[].function", "object", required=True),
     Member("tools[].function.name", "string", required=True),
     Member("tools[].function.parameters", "object", required=True),
@@ -110,18 +92,18 @@ def _json_shape(extra: Body) -> JSONShape | None:
     return JSONShape("response_format", {"type": "object"} if schema is None else schema)
 
 
-SERVING = Serving(
-    own=OwnServer("cohere", "command-a-03-2025", "cohere 7.3.1 types/chat_finish_reason.py"),
+SERVING = serving.Serving(
+    own=serving.OwnServer("cohere", "command-a-03-2025", "cohere 7.3.1 types/chat_finish_reason.py"),
     base="",
     client='cohere.ClientV2(base_url="{base}", api_key="any")',
     says=SAYS,
-    text=text_in("content-delta", "delta", "message", "content", "text"),
-    stop_place=StopPlace(in_delta, ("finish_reason",)),
+    text=serving.text_in("content-delta", "delta", "message", "content", "text"),
+    stop_place=serving.StopPlace(serving.in_delta, ("finish_reason",)),
     answer_id="{}",
     call_id="call_{}",
     names_model=False,
     calls_last=True,
-    indexes=index_under("index"),
+    indexes=serving.index_under("index"),
     errors={},
     error_body=lambda refused: {"message": refused.message},
     stops=("stop_sequences",),

@@ -25,18 +25,10 @@ from loop_core.values import (
 )
 from loop_core.wire.body import RawJSON, dump, non_null, pieces, read_object
 from loop_core.wire.format import VERSION, Format, Home
+from loop_core.wire.gemini_generate import table
 from loop_core.wire.gemini_generate.decode import Decoder
 from loop_core.wire.gemini_generate.request import ASKING_LOSES, encode_request, path, read_request
-from loop_core.wire.gemini_generate.table import (
-    API,
-    LOSES,
-    NATIVE,
-    PATHS,
-    READS,
-    STREAM_READS,
-    recognises,
-    reduce_schema,
-)
+from loop_core.wire.gemini_generate.table import API
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
@@ -58,9 +50,11 @@ def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
     if response.stop_reason.raw is None and not _speaks_without_reason(response):
         yield "stop_reason", f"{response.stop_reason.normalized} has no finish reason of the provider to be told by"
     for name in response.native:
-        if name not in NATIVE:
+        if name not in table.NATIVE:
             yield f"native.{name}", f"generateContent has no field {name!r}"
-    if response.usage is not None and not _adds_up(response.usage):
+    usage = response.usage
+    if usage is not None and usage.reasoning_tokens is not None and (
+            usage.output_tokens is None or usage.output_tokens < usage.reasoning_tokens):
         yield "usage.reasoning_tokens", "thoughts are part of the output tokens"
     for part in response.parts:
         yield from _part_losses(part, bool(response.stop_reason.raw), stream)
@@ -74,12 +68,6 @@ def _speaks_without_reason(response: ChatResponse) -> bool:
     if stop.normalized is Stop.PAUSED:
         return response.continuation_token is not None
     return stop.normalized is Stop.SAFETY_BLOCKED and "blockReason" in response.native
-
-
-def _adds_up(usage: Usage) -> bool:
-    return usage.reasoning_tokens is None or (
-        usage.output_tokens is not None and usage.output_tokens >= usage.reasoning_tokens
-    )
 
 
 def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tuple[str, str]]:
@@ -177,7 +165,7 @@ def _as_number(word: str) -> str | int:
 
 
 def _feedback(response: ChatResponse) -> dict[str, Any]:
-    words = {name: response.native.get(name) for name, place in NATIVE.items() if place == "promptFeedback"}
+    words = {name: response.native.get(name) for name, place in table.NATIVE.items() if place == "promptFeedback"}
     found = non_null(**words)
     return {"promptFeedback": found} if found else {}
 
@@ -208,24 +196,21 @@ def _error(error: ProviderError | None) -> dict[str, Any]:
     return {"error": non_null(code=code, message=error.message, status=error.type)}
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
-    paths=PATHS,
-    recognises=recognises,
-    reads=READS,
-    stream_reads=STREAM_READS,
+    paths=table.PATHS,
+    recognises=table.recognises,
+    reads=table.READS,
+    stream_reads=table.STREAM_READS,
     read_request=read_request,
     encode=encode,
-    loses=LOSES,
+    loses=table.LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
     path=path,  # model and streaming are in it
     home=Home("https://generativelanguage.googleapis.com", "/v1beta", VERSION, "x-goog-api-key"),
     provider="gcp.gemini",
     word_paths=(("candidates", 0, "finishReason"), ("candidates", 0, "finish_reason")),
-    reduced=reduce_schema,
+    reduced=table.reduce_schema,
     history="contents",
 )

@@ -26,18 +26,9 @@ from loop_core.values import (
 from loop_core.wire import base
 from loop_core.wire.body import token_count, word
 from loop_core.wire.failures import StopRow, read_error
-from loop_core.wire.gemini_generate.partial_args import string_piece
-from loop_core.wire.gemini_generate.parts import Parts, holds_content
-from loop_core.wire.gemini_generate.table import (
-    API,
-    BLOCK_REASONS,
-    NUMBERS,
-    SNAKE,
-    STOP_REASONS,
-    WRAPPER,
-    get,
-    key_of,
-)
+from loop_core.wire.gemini_generate import table
+from loop_core.wire.gemini_generate.parts import Parts, holds_content, string_piece
+from loop_core.wire.gemini_generate.table import API
 from loop_core.wire.json_values import JSONArray, slice_of
 
 # The members of an event that says nothing about an end or an error, so that no other check is needed.
@@ -50,14 +41,14 @@ _PLAIN_CANDIDATE = frozenset({
 _COUNTS = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
 _CODE = ("executableCode", "executable_code")
 """The types of a part with code that the provider runs; a part with the result follows it."""
-_COUNTED = frozenset(_COUNTS) | {SNAKE[name] for name in _COUNTS}
+_COUNTED = frozenset(_COUNTS) | {table.SNAKE[name] for name in _COUNTS}
 
 
 class Decoder(base.Decoder):
     """The decoder of one generateContent response."""
 
     api = API
-    stop_reasons = STOP_REASONS
+    stop_reasons = table.STOP_REASONS
     array_framing = JSONArray  # the stream without `alt=sse`
 
     def __init__(self, **options: Any) -> None:
@@ -84,7 +75,7 @@ class Decoder(base.Decoder):
         """Reads one chunk. Nearly all chunks continue a text, a thought or a streamed argument and hold nothing
         else."""
         # No event marks the end: text may follow a finish reason (Gemini 2.5 beside a call, rig), under the same id.
-        if self.raw and word(get(event, "responseId")) not in (None, self.id):
+        if self.raw and word(table.get(event, "responseId")) not in (None, self.id):
             self.saw_done = True
             self.after_end()
             return False
@@ -122,8 +113,8 @@ class Decoder(base.Decoder):
         before = parts.last_whole
         self._read(event)
         # A call costs tokens: another equal call would be in a chunk with a higher count.
-        usage = get(event.get(WRAPPER) or event, "usageMetadata")
-        counted = isinstance(usage, dict) and token_count(get(usage, "candidatesTokenCount"))
+        usage = table.get(event.get(table.WRAPPER) or event, "usageMetadata")
+        counted = isinstance(usage, dict) and token_count(table.get(usage, "candidatesTokenCount"))
         if counted and parts.last_whole not in (before, None):
             self._call_chunk = self.frame[0]
         return False
@@ -152,23 +143,21 @@ class Decoder(base.Decoder):
         return self.response(parts, stop, continuation_token=self._token[0] if self._token else None,
                              other_choices=len(self._others))
 
-    # -- inside --------------------------------------------------------------------------------------------------
-
     def _read(self, event: dict[str, Any]) -> None:
-        inner: Any = event.get(WRAPPER)
+        inner: Any = event.get(table.WRAPPER)
         self._holder = ()
         if type(inner) is dict and "candidates" not in event:
-            event, self._holder = inner, (WRAPPER,)
+            event, self._holder = inner, (table.WRAPPER,)
         if not event.keys() <= _PLAIN_EVENT:
             self._read_metadata(event)
-        usage = get(event, "usageMetadata")
+        usage = table.get(event, "usageMetadata")
         if isinstance(usage, dict) and not _COUNTED.isdisjoint(usage):
             self._counts = usage
-        ident = word(get(event, "responseId"))
+        ident = word(table.get(event, "responseId"))
         self._parts.before, self._parts.answer = self._parts.answer, ident
         self.id = self.id or ident
         if self.model is None:
-            self.model = word(get(event, "modelVersion"))
+            self.model = word(table.get(event, "modelVersion"))
         candidates = event.get("candidates")
         for position, candidate in enumerate(candidates if isinstance(candidates, list) else ()):
             if isinstance(candidate, dict):
@@ -179,19 +168,19 @@ class Decoder(base.Decoder):
             error = read_error(event, self.http_status)
             if error is not None:
                 self.fail(error, self.at("error"))
-        if any(SNAKE[name] in event for name in ("usageMetadata", "modelVersion", "responseId")):
+        if any(table.SNAKE[name] in event for name in ("usageMetadata", "modelVersion", "responseId")):
             self.find("gemini_generate.snake_case", "the fields are spelled as in protocol buffers",
                       self.at()._replace(pointer=""), Severity.INFO)
-        feedback = get(event, "promptFeedback")
+        feedback = table.get(event, "promptFeedback")
         if isinstance(feedback, dict):
-            self._feedback(feedback, key_of(event, "promptFeedback"))
+            self._feedback(feedback, table.key_of(event, "promptFeedback"))
 
     def _feedback(self, feedback: dict[str, Any], key: str) -> None:
-        reason = get(feedback, "blockReason")
+        reason = table.get(feedback, "blockReason")
         if reason is not None:
-            self._blocked = str(reason), self.at(key, key_of(feedback, "blockReason"))
+            self._blocked = str(reason), self.at(key, table.key_of(feedback, "blockReason"))
             self._note("blockReason", str(reason))
-            self._note("blockReasonMessage", get(feedback, "blockReasonMessage"))
+            self._note("blockReasonMessage", table.get(feedback, "blockReasonMessage"))
 
     def _candidate(self, candidate: dict[str, Any], position: int) -> None:
         index = candidate.get("index")
@@ -199,7 +188,7 @@ class Decoder(base.Decoder):
         if self._index is None:
             self._index = index
         if index != self._index:
-            reason = word(get(candidate, "finishReason"))
+            reason = word(table.get(candidate, "finishReason"))
             ended = (reason, self.at("candidates", position)) if reason else self._others.get(index)
             self._others[index] = ended
             return
@@ -215,21 +204,21 @@ class Decoder(base.Decoder):
             self._end(candidate, path)
 
     def _end(self, candidate: dict[str, Any], path: tuple[str | int, ...]) -> None:
-        self._note("finishMessage", get(candidate, "finishMessage"))
-        reason = get(candidate, "finishReason")
+        self._note("finishMessage", table.get(candidate, "finishMessage"))
+        reason = table.get(candidate, "finishReason")
         if reason is not None:
-            self._reason(reason, self.at(*path, key_of(candidate, "finishReason")))
-        token = get(candidate, "continuationToken")
+            self._reason(reason, self.at(*path, table.key_of(candidate, "finishReason")))
+        token = table.get(candidate, "continuationToken")
         if isinstance(token, str) and token:
-            self._token = token, self.at(*path, key_of(candidate, "continuationToken"))
+            self._token = token, self.at(*path, table.key_of(candidate, "continuationToken"))
         elif self.raw and self.map_word(self.raw, None).normalized is not Stop.PAUSED:
             self._token = None  # a checkpoint on the way to an end that needs none
 
     def _reason(self, reason: Any, at: At) -> None:
         raw = reason if isinstance(reason, str) else json.dumps(reason)
-        if isinstance(reason, int) and reason in NUMBERS:
-            self.find("gemini_generate.integer_reason", f"the finish reason is the number {raw}: {NUMBERS[reason]} in "
-                      "the numbering of Vertex AI", at, Severity.INFO)
+        if isinstance(reason, int) and reason in table.NUMBERS:
+            self.find("gemini_generate.integer_reason", f"the finish reason is the number {raw}: "
+                      f"{table.NUMBERS[reason]} in the numbering of Vertex AI", at, Severity.INFO)
         if self.raw is not None and self.raw != raw:
             self.find("gemini_generate.second_reason", f"finish reason {raw} after {self.raw}", at)
         elif self.raw is not None:
@@ -250,8 +239,8 @@ class Decoder(base.Decoder):
         if self._blocked is not None:
             word, at = self._blocked
             # A blocked prompt has no candidate, and so no finish reason.
-            row = BLOCK_REASONS.get(word, StopRow(Stop.SAFETY_BLOCKED, "prompt"))
-            rule = f"{API}.block_reasons" if word in BLOCK_REASONS else "unknown_word"
+            row = table.BLOCK_REASONS.get(word, StopRow(Stop.SAFETY_BLOCKED, "prompt"))
+            rule = f"{API}.block_reasons" if word in table.BLOCK_REASONS else "unknown_word"
             return StopReason(row.stop, self.raw, row.detail, (*before, Evidence(rule, at, word)))
         if self._token is not None and not self.raw:
             # The generator's own client resumes such a stream, dropped connections included (_extra_utils.py:806).
@@ -278,7 +267,7 @@ def _code_waits(parts: Sequence[ResponsePart]) -> bool:
 
 def _usage(counts: dict[str, Any]) -> Usage | None:
     """The token counts. Gemini counts thoughts separately from the candidates' tokens; both count under the cap."""
-    prompt, visible, thoughts, cached = (token_count(get(counts, name)) for name in _COUNTS)
+    prompt, visible, thoughts, cached = (token_count(table.get(counts, name)) for name in _COUNTS)
     if prompt is visible is thoughts is cached is None:
         return None
     # Both spend maxOutputTokens: 478 of thoughts and 18 of text under 500 (hindsight#3365).

@@ -25,19 +25,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.asking import (
-    arguments,
-    choice_word,
-    describe,
-    forced_tool,
-    message_of,
-    refuse,
-    result_object,
-    split_system,
-    tool_of,
-    with_ids,
-    with_names,
-)
+from loop_core.wire import asking
 from loop_core.wire.body import (
     dump,
     integer,
@@ -103,7 +91,7 @@ def _message(item: Any) -> Message | None:
     role = _ROLES.get(str(item.get("role", "user")))
     if role is None:
         return None
-    return message_of(role, _parts(item))
+    return asking.message_of(role, _parts(item))
 
 
 def _parts(content: Any) -> Iterator[MessagePart]:
@@ -167,7 +155,7 @@ def _tool(declared: Mapping[str, Any]) -> Tool:
     schema, dialect = get(declared, "parametersJsonSchema"), "json_schema"
     if not isinstance(schema, dict):
         schema, dialect = declared.get("parameters"), "openapi"
-    tool = tool_of(declared, declared["name"], schema, declared)
+    tool = asking.tool_of(declared, declared["name"], schema, declared)
     return tool if tool.schema is None else tool._replace(dialect=dialect)
 
 
@@ -186,17 +174,12 @@ def _choice(config: Any) -> str | None:
 # The path holds the model and says whether the answer is streamed.
 # A schema that Gemini does not take is refused with its place: see `table.problems`.
 
-CHOICES: Mapping[str, str] = {"auto": "AUTO", "any": "ANY", "none": "NONE"}
+CHOICES: Mapping[str, Any] = {"auto": {"mode": "AUTO"}, "any": {"mode": "ANY"}, "none": {"mode": "NONE"}}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of parts, and neighbours of one role are one content",
-    "reasoning.data": "thinking is not encrypted here",
-    "reasoning.item_id": "a part has no id",
-    "call.form": "arguments are sent as an object",
-    "call.status": "a functionCall has no status",
-    "call.item_id": "a functionCall has one id",
     "result.json": "an image in a result is a part beside it here",
-    "previous_id": "nothing is kept on the provider's side",
-    "background": "there are no background responses",
+    **asking.usual_losses("reasoning.data", "reasoning.item_id", "call.form", "call.status", "call.item_id",
+                          "previous_id", "background"),
 }
 _ROLE_WORDS: Mapping[Role, str] = {Role.USER: "user", Role.ASSISTANT: "model", Role.TOOL: "user", Role.SYSTEM: "user"}
 SCHEMA_FIELDS: Mapping[str, str] = {"json_schema": "parametersJsonSchema", "openapi": "parameters"}
@@ -212,14 +195,16 @@ def path(request: Request) -> str:
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request; the message of an `EncodeError` about a schema names the place."""
-    system_messages, history = split_system(with_names(with_ids(request.messages, missing=False)))
+    system_messages, history = asking.split_system(asking.with_names(asking.with_ids(request.messages, missing=False)))
     body: dict[str, Any] = {}
     system = [_write_part(part) for message in system_messages for part in message.parts]
     if system:
         body["systemInstruction"] = {"parts": system}
     body["contents"] = _contents(history)
+    choice = asking.tool_choice(request.tool_choice, CHOICES, API,
+                                lambda name: {"mode": "ANY", "allowedFunctionNames": [name]})
     settings = non_null(maxOutputTokens=request.max_tokens, candidateCount=request.n if request.n != 1 else None)
-    body |= non_null(tools=_write_tools(request.tools) or None, toolConfig=_write_choice(request.tool_choice),
+    body |= non_null(tools=_write_tools(request.tools) or None, toolConfig=choice and {"functionCallingConfig": choice},
                      generationConfig=settings or None, continuationToken=request.continuation_token)
     return merge(body, request.extra)
 
@@ -256,15 +241,15 @@ def _write_part(part: MessagePart) -> dict[str, Any]:
         return opaque_object(part, API)
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind is not CallKind.FUNCTION:
-        raise refuse(part, API)
-    call = {**non_null(id=part.id), "name": part.name, "args": arguments(part, API)}
+        raise asking.refuse(part, API)
+    call = {**non_null(id=part.id), "name": part.name, "args": asking.arguments(part, API)}
     return {"functionCall": call, **non_null(thoughtSignature=part.signature)}
 
 
 def _answer(part: ToolResultPart) -> dict[str, Any]:
     """The object for a tool result. A text that is a JSON object is sent as that object, unless it would say the
     contrary about failure."""
-    value = result_object(part.text)
+    value = asking.result_object(part.text)
     if value and ("error" in value) is part.is_error:  # else it would say the contrary
         return value
     return {"error" if part.is_error else "output": part.text}
@@ -292,13 +277,5 @@ def _function(tool: Tool) -> Mapping[str, Any]:
         return tool.declaration
     if tool.kind is not CallKind.FUNCTION:
         raise EncodeError(f"{tool.name}: there are no free-form tools", api=API, what="custom tool")
-    return {"name": tool.name, **describe(tool), **({SCHEMA_FIELDS[tool.dialect]: tool.schema} if tool.schema else {})}
-
-
-def _write_choice(choice: str | None) -> dict[str, Any] | None:
-    if choice is None:
-        return None
-    name = forced_tool(choice)
-    config = {"mode": "ANY", "allowedFunctionNames": [name]} if name is not None else {
-        "mode": choice_word(choice, CHOICES, API)}
-    return {"functionCallingConfig": config}
+    return {"name": tool.name, **asking.describe(tool),
+            **({SCHEMA_FIELDS[tool.dialect]: tool.schema} if tool.schema else {})}

@@ -7,49 +7,34 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from loop_core.wire import serving
 from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, Telling, inside, items
-from loop_core.wire.serving import (
-    GOOGLE_ERRORS,
-    PEER_FILTER,
-    WHOLE_CALLS,
-    CutCallForm,
-    Event,
-    Moment,
-    OwnServer,
-    PeerWords,
-    Serving,
-    Spelling,
-    StopPlace,
-    TokenCount,
-    budget_words,
-    fails,
-    google_error,
-    say,
-    usual_reasons,
-)
+from loop_core.wire.serving import CutCallForm, Event, Moment, PeerWords, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
-    Moment.ENDED: say("STOP"),
-    Moment.CALLED: say("STOP"),  # the word for calls too (google-genai 3.4.0)
-    **budget_words("MAX_TOKENS"),  # no word of its own for a full context
-    Moment.FILTERED: say("SAFETY"),
+    Moment.ENDED: serving.say("STOP"),
+    Moment.CALLED: serving.say("STOP"),  # the word for calls too (google-genai 3.4.0)
+    **serving.budget_words("MAX_TOKENS"),  # no word of its own for a full context
+    Moment.FILTERED: serving.say("SAFETY"),
     Moment.PAUSED: Spelling("CONTINUATION", token="Y29udGludWU="),  # noqa: S106  a place in an answer, no secret
-    Moment.MALFORMED: say("MALFORMED_FUNCTION_CALL", CutCallForm.DROPPED, finishMessage="Malformed function call"),
-    Moment.FAILED: fails(None, "The model is overloaded.", "UNAVAILABLE", "503"),
-    Moment.BROKEN: say(None),
+    Moment.MALFORMED: serving.say("MALFORMED_FUNCTION_CALL", CutCallForm.DROPPED,
+                                  finishMessage="Malformed function call"),
+    Moment.FAILED: serving.fails(None, "The model is overloaded.", "UNAVAILABLE", "503"),
+    Moment.BROKEN: serving.say(None),
 }
 PEERS: Mapping[str, PeerWords] = {
     "STOP": (("stop", "tool_calls"), ("stop", "tool-calls"), "stop", ("stop", "toolUse")),
     "MAX_TOKENS": (("length", "tool_calls"), "length", "length", "length"),
-    "SAFETY": PEER_FILTER,
+    "SAFETY": serving.PEER_FILTER,
     "MALFORMED_FUNCTION_CALL": ("stop", "error", "error", "error"),
     "CONTINUATION": ("length", "length", "length", "raises"),
 }
 CANNOT: Mapping[str, str] = {
-    **usual_reasons("context_full", "no_call", "fallback", "commentary", "empty_choices", "done_without_reason"),
+    **serving.usual_reasons("context_full", "no_call", "fallback", "commentary", "empty_choices",
+                            "done_without_reason"),
     "no_index": "parts and calls have no index",
     "one_index": "parts and calls have no index",
-    **WHOLE_CALLS,
+    **serving.WHOLE_CALLS,
 }
 ENDS: Mapping[str, str] = {"refused_repair": "completed", "no_reason stream": "interrupted"}
 
@@ -88,20 +73,15 @@ SETTING_NAMES = frozenset(spelled for name in (*_SETTING_NAMES, "_responseJsonSc
 
 MEMBERS: tuple[Member, ...] = (
     Member("contents", "array", required=True, least=1),
-    Member("contents[]", "object"),
     Member("contents[].role", "string", among=("user", "model", "function")),
     Member("contents[].parts", "array|object", required=True, least=1),
-    Member("contents[].parts[]", "object"),
     Member("contents[].parts[].text", "string"),
-    Member("contents[].parts[].functionCall", "object"),
     Member("contents[].parts[].functionCall.name", "string", required=True),
     Member("contents[].parts[].functionCall.args", "object"),
-    Member("contents[].parts[].functionResponse", "object"),
     Member("contents[].parts[].functionResponse.name", "string", required=True),
     Member("contents[].parts[].functionResponse.response", "object", required=True),
     Member("systemInstruction", "object"),
     Member("safetySettings", "array"),
-    Member("generationConfig", "object"),
     Member("generationConfig.temperature", "number", least=0, most=2),
     Member("generationConfig.topP", "number", least=0, most=1),
     Member("generationConfig.topK", "number"),
@@ -114,13 +94,8 @@ MEMBERS: tuple[Member, ...] = (
     Member("generationConfig.logprobs", "integer", only=()),
     Member("generationConfig.responseMimeType", "string", among=("text/plain", "application/json")),
     Member("generationConfig.responseSchema", "object"),
-    Member("tools", "array"),
-    Member("tools[]", "object"),
-    Member("tools[].functionDeclarations", "array"),
     Member("tools[].functionDeclarations[].name", "string", required=True),
     Member("tools[].functionDeclarations[].parameters", "object"),
-    Member("toolConfig", "object"),
-    Member("toolConfig.functionCallingConfig", "object"),
     Member("toolConfig.functionCallingConfig.mode", "string",
           among=("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")),
     Member("toolConfig.functionCallingConfig.allowedFunctionNames", "array"),
@@ -132,11 +107,8 @@ member = partial(inside, spellings=spellings)
 
 
 def _pairs(body: Body) -> RequestError | None:
-    """Finds calls of a model's turn that the contents up to the model's next turn do not answer.
-
-    Consecutive contents of the model are one turn, because Google's own client sends the pieces of a stream in this
-    way.
-    """
+    """Finds calls of a model's turn that the contents up to the model's next turn do not answer. Consecutive contents
+    of the model are one turn, because Google's own client sends the pieces of a stream in this way."""
     called = answers = 0
     before: Any = None
     for _, content in items(body.get("contents")):
@@ -196,28 +168,28 @@ def _json_shape(extra: Body) -> JSONShape | None:
     return JSONShape("generationConfig.responseMimeType") if wanted else None
 
 
-SERVING = Serving(
-    own=OwnServer("gemini", "gemini-2.5-flash", "wire notes", "a cut call is not sent"),
+SERVING = serving.Serving(
+    own=serving.OwnServer("gemini", "gemini-2.5-flash", "wire notes", "a cut call is not sent"),
     base="",
     client='genai.Client(api_key="any", http_options={{"base_url": "{base}"}})',
     says=SAYS,
     text=lambda name, value: (value["candidates"][0]["content"]["parts"][0], "text"),
-    stop_place=StopPlace(lambda value: value.get("candidates") or (), ("finishReason", "finishMessage")),
+    stop_place=serving.StopPlace(lambda value: value.get("candidates") or (), ("finishReason", "finishMessage")),
     call_form=CutCallForm.DROPPED,
     answer_id="{}",  # ids have no prefix
     frame_end=b"\r\n\r\n",  # Google ends lines so (recorded)
     array_unless="alt=sse",  # without it the stream is one JSON array (API reference)
-    errors=GOOGLE_ERRORS,
-    error_body=google_error,
+    errors=serving.GOOGLE_ERRORS,
+    error_body=serving.google_error,
     stops=("generationConfig", "stopSequences"),
     cannot=CANNOT,
     ends=ENDS,
     demands=Demands(MEMBERS, RULES, Telling.BRACKETS, spellings, {
         "": MEMBER_NAMES, "generationConfig": SETTING_NAMES, "generation_config": SETTING_NAMES}),
     json_shape=_json_shape,
-    count=TokenCount(re.compile(r"/models/(?P<model>[^/:?#]+):countTokens(?=$|[?#])"), _count,
-                     # contents alone, or a whole request (API reference)
-                     lambda body: body.get("generateContentRequest", body)),
+    count=serving.TokenCount(re.compile(r"/models/(?P<model>[^/:?#]+):countTokens(?=$|[?#])"), _count,
+                             # contents alone, or a whole request (API reference)
+                             lambda body: body.get("generateContentRequest", body)),
     near=re.compile(r"/v1beta(?=[/?#]|$)|/models/[^/?#]+:"),
     client_header="x-goog-api-key",
     peers=PEERS,

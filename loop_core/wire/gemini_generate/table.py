@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from loop_core.values import Stop, Tool
+from loop_core.wire.asking import usual_losses
 from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
 
@@ -113,12 +114,7 @@ SNAKE: Mapping[str, str] = {
 }
 """JSON name of a field -> its name in protocol buffers, which SDK recordings and proxies send."""
 
-LOSES: Mapping[str, str] = {
-    "call.form": "arguments are sent as an object, also those that were put together from partialArgs",
-    "call.status": "a functionCall has no status",
-    "call.item_id": "a functionCall has one id",
-    "reasoning.item_id": "a part has no id",
-}
+LOSES: Mapping[str, str] = usual_losses("call.form", "call.status", "call.item_id", "reasoning.item_id")
 
 WRAPPER, REQUEST_WRAPPER = "response", "request"
 """The fields in which Code Assist (the server of Gemini CLI after a Google login) wraps the answer and the request. The
@@ -262,11 +258,9 @@ def problems(tool: Tool) -> tuple[RefusedKeyword, ...]:
 
 
 def reduce_schema(tool: Tool) -> Tool:
-    """The tool with a schema that Gemini accepts: refused keywords are dropped, so the schema allows more.
-
-    `const` becomes an enum of one, alternatives that are all constants an enum, a union with null `nullable`, and a
-    `$ref` what it refers to.
-    """
+    """The tool with a schema that Gemini accepts: refused keywords are dropped, so the schema allows more. `const`
+    becomes an enum of one, alternatives that are all constants an enum, a union with null `nullable`, and a `$ref` what
+    it refers to."""
     if tool.schema is None or not problems(tool):
         return tool
     schema = _reduce(tool.schema, tool.dialect, tool.schema, ())

@@ -17,23 +17,10 @@ from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, 
 from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home
+from loop_core.wire.gemini_interactions import table
 from loop_core.wire.gemini_interactions.decode import Decoder
 from loop_core.wire.gemini_interactions.request import ASKING_LOSES, encode_request, read_request
-from loop_core.wire.gemini_interactions.table import (
-    API,
-    CALL,
-    FINISHED,
-    INSIDE,
-    LOSES,
-    NOTES,
-    OUTPUT,
-    PATHS,
-    READS,
-    STREAM_READS,
-    THOUGHT,
-    is_chained,
-    recognises,
-)
+from loop_core.wire.gemini_interactions.table import API
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
@@ -60,7 +47,7 @@ def _whole(response: ChatResponse) -> dict[str, Any]:
     calls = [part for part in response.parts if type(part) is ToolCall]
     raw = response.stop_reason.raw
     for part in calls:
-        if part.closed is not (raw is not None and (raw in FINISHED or part is not calls[-1])):
+        if part.closed is not (raw is not None and (raw in table.FINISHED or part is not calls[-1])):
             raise EncodeError("a whole body cannot say whether this call was closed", api=API, what="call.closed")
     steps = [_step(part, notes) for part, notes in _annotated_parts(response.parts)]
     return {**_head(response), **non_null(status=raw), "steps": steps, **_metadata(response)}
@@ -69,27 +56,27 @@ def _whole(response: ChatResponse) -> dict[str, Any]:
 def _annotated_parts(parts: Sequence[ResponsePart]) -> Iterator[tuple[ResponsePart, str | None]]:
     """The parts, each with the annotations that follow it."""
     for part, follower in zip_longest(parts, parts[1:]):
-        if type(part) is OpaquePart and part.type == NOTES:
+        if type(part) is OpaquePart and part.type == table.NOTES:
             continue
-        has_notes = type(follower) is OpaquePart and follower.type == NOTES
+        has_notes = type(follower) is OpaquePart and follower.type == table.NOTES
         if has_notes and type(part) is not TextPart:
             raise _stray()
         yield part, follower.json if has_notes and type(follower) is OpaquePart else None
-    if parts and type(parts[0]) is OpaquePart and parts[0].type == NOTES:
+    if parts and type(parts[0]) is OpaquePart and parts[0].type == table.NOTES:
         raise _stray()
 
 
 def _step(part: ResponsePart, notes: str | None = None) -> Any:
     if type(part) is TextPart:
         beside = {} if notes is None else {"annotations": RawJSON(notes)}
-        return {"type": OUTPUT, "content": [{"type": "text", "text": part.text, **beside}]}
+        return {"type": table.OUTPUT, "content": [{"type": "text", "text": part.text, **beside}]}
     if type(part) is ReasoningPart:
         _check(part)
         summary = [{"type": "text", "text": part.text}] if part.text else None
-        return {"type": THOUGHT, **non_null(signature=part.signature, summary=summary)}
+        return {"type": table.THOUGHT, **non_null(signature=part.signature, summary=summary)}
     if type(part) is OpaquePart:
-        if part.type.startswith(INSIDE):  # part of a model's output; any other is a step of its own
-            return {"type": OUTPUT, "content": [RawJSON(part.json)]}
+        if part.type.startswith(table.INSIDE):  # part of a model's output; any other is a step of its own
+            return {"type": table.OUTPUT, "content": [RawJSON(part.json)]}
         opaque_object(part, API)
         return RawJSON(part.json)
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
@@ -106,7 +93,8 @@ def _call(call: ToolCall, whole: bool) -> dict[str, Any]:
         raise EncodeError("only calls with JSON arguments exist here", api=API, what=f"{call.kind} call")
     arguments = object_text(call, API) if whole else None if call.arguments is None else "{}"
     sent = None if arguments is None else RawJSON(arguments)
-    return {"type": CALL, "id": call.id or "", "name": call.name, **non_null(arguments=sent, signature=call.signature)}
+    return {"type": table.CALL, "id": call.id or "", "name": call.name,
+            **non_null(arguments=sent, signature=call.signature)}
 
 
 # -- stream ----------------------------------------------------------------------------------------------------------
@@ -131,13 +119,13 @@ def _step_events(index: int, part: ResponsePart, notes: str | None, chunk: int) 
     closed = True
     start: Any
     if type(part) is TextPart:
-        start = {"type": OUTPUT}
+        start = {"type": table.OUTPUT}
         deltas = [{"type": "text", "text": piece} for piece in pieces(part.text, chunk)]
         if notes is not None:
             deltas.append({"type": "text_annotation_delta", "annotations": json.loads(notes)})
     elif type(part) is ReasoningPart:
         _check(part)
-        start = {"type": THOUGHT}
+        start = {"type": table.THOUGHT}
         deltas = [{"type": "thought_summary", "content": {"type": "text", "text": piece}}
                   for piece in pieces(part.text, chunk)]
         if part.signature is not None:
@@ -200,23 +188,20 @@ def _stray() -> EncodeError:
     return EncodeError("annotations without the text that they belong to", api=API, what="opaque")
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
-    paths=PATHS,
-    recognises=recognises,
-    reads=READS,
-    stream_reads=STREAM_READS,
+    paths=table.PATHS,
+    recognises=table.recognises,
+    reads=table.READS,
+    stream_reads=table.STREAM_READS,
     read_request=read_request,
     encode=encode,
-    loses=LOSES,
+    loses=table.LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
     path=lambda request: "/interactions",
     home=Home("https://generativelanguage.googleapis.com", "/v1beta", VERSION, "x-goog-api-key"),
     provider="gcp.gemini",
     history="input",
-    chained=is_chained,
+    chained=table.is_chained,
 )

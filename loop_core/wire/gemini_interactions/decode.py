@@ -26,27 +26,11 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.body import compact, conflicting_arguments, list_of, mapping_of, token_count, word
-from loop_core.wire.copies import compare
 from loop_core.wire.failures import read_error
-from loop_core.wire.gemini_interactions.table import (
-    API,
-    BEGINS,
-    CALL,
-    CONTENTS,
-    DELTAS,
-    FINISHED,
-    INSIDE,
-    LAST_EVENTS,
-    NOTES,
-    OUTPUT,
-    PENDING,
-    STARTS,
-    STOP_REASONS,
-    STOPS,
-    THOUGHT,
-    UPDATE,
-)
+from loop_core.wire.gemini_interactions import table
+from loop_core.wire.gemini_interactions.table import API
 from loop_core.wire.json_values import slice_of
+from loop_core.wire.response_calls import compare
 
 Slice = Callable[..., str | None]
 """A function that returns the verbatim JSON at a path inside a step; None if there is none."""
@@ -74,23 +58,23 @@ class GrowingStep:
     def extend(self, delta: Mapping[str, Any]) -> bool:
         """Reads a delta; False if the delta does not belong to a step of this type."""
         kind, text = delta.get("type"), delta.get("text")
-        if kind == "text" and self.type in (OUTPUT, "text") and isinstance(text, str):
+        if kind == "text" and self.type in (table.OUTPUT, "text") and isinstance(text, str):
             self.append(text)
-        elif kind == "text_annotation_delta" and self.type in (OUTPUT, "text"):
+        elif kind == "text_annotation_delta" and self.type in (table.OUTPUT, "text"):
             notes = delta.get("annotations")
             self.notes += notes if isinstance(notes, list) else []
-        elif kind == "arguments_delta" and self.type == CALL:
+        elif kind == "arguments_delta" and self.type == table.CALL:
             piece = delta.get("arguments")
             if piece is not None:
                 self.append(piece if isinstance(piece, str) else compact(piece))
-        elif kind == "thought_signature" and self.type == THOUGHT:
+        elif kind == "thought_signature" and self.type == table.THOUGHT:
             self.signature = word(delta.get("signature")) or self.signature
-        elif kind == "thought_summary" and self.type == THOUGHT:
+        elif kind == "thought_summary" and self.type == table.THOUGHT:
             content = delta.get("content")
             if not isinstance(content, Mapping) or not isinstance(content.get("text"), str):
                 return False
             self.append(content["text"])
-        elif kind == self.type or (self.type == OUTPUT and kind in CONTENTS):
+        elif kind == self.type or (self.type == table.OUTPUT and kind in table.CONTENTS):
             self._grow(delta)
         else:
             return False
@@ -100,7 +84,7 @@ class GrowingStep:
         """Applies a delta to a step or a content that is kept verbatim: members are set, and strings of data grow."""
         self.grown = True
         holder: dict[str, Any] = self.fields
-        if self.type == OUTPUT:
+        if self.type == table.OUTPUT:
             contents = holder.setdefault("content", [])
             if not contents or contents[-1].get("type") != delta.get("type"):
                 contents.append({"type": delta.get("type")})
@@ -114,15 +98,15 @@ class GrowingStep:
     def parts(self, limit: int) -> list[ResponsePart]:
         """The parts of the step; a call that never ended reaches to `limit`."""
         text = "".join(self.texts)
-        if self.type == CALL:
+        if self.type == table.CALL:
             return [self._call(text, limit)]
-        if self.type == THOUGHT:
+        if self.type == table.THOUGHT:
             return [ReasoningPart(_summary(self.fields) + text, self.signature)]
         parts = read_step(self.fields, True, At(), lambda *path: None if self.grown else
                           slice_of(self.source, self.holder, *path))
-        if self.type not in (OUTPUT, "text"):
+        if self.type not in (table.OUTPUT, "text"):
             return parts
-        notes = [OpaquePart(NOTES, compact(self.notes))] if self.notes else []
+        notes = [OpaquePart(table.NOTES, compact(self.notes))] if self.notes else []
         return [*parts, *([TextPart(text)] if text or notes else []), *notes]
 
     def _call(self, text: str, limit: int) -> ToolCall:
@@ -148,11 +132,11 @@ class GrowingStep:
 def read_step(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice) -> list[ResponsePart]:
     """The parts of one step of a whole body."""
     kind = str(fields.get("type"))
-    if kind == CALL:
+    if kind == table.CALL:
         return [_whole_call(fields, closed, at, slice_at)]
-    if kind == THOUGHT:
+    if kind == table.THOUGHT:
         return [ReasoningPart(_summary(fields), word(fields.get("signature")))]
-    if kind == OUTPUT:
+    if kind == table.OUTPUT:
         contents = enumerate(list_of(fields.get("content")))
         return [part for index, content in contents for part in _content(content, slice_at("content", index))]
     if kind == "text" and isinstance(fields.get("text"), str):  # outputs were contents once
@@ -167,8 +151,8 @@ def _content(content: Any, source: str | None) -> list[ResponsePart]:
         return []
     text, notes = content.get("text"), content.get("annotations")
     if content.get("type") == "text" and isinstance(text, str):
-        return [TextPart(text), *([OpaquePart(NOTES, compact(notes))] if notes else [])]
-    return [OpaquePart(f"{INSIDE}{content.get('type')}", source or compact(content))]
+        return [TextPart(text), *([OpaquePart(table.NOTES, compact(notes))] if notes else [])]
+    return [OpaquePart(f"{table.INSIDE}{content.get('type')}", source or compact(content))]
 
 
 def _whole_call(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice) -> ToolCall:
@@ -190,16 +174,20 @@ def _summary(fields: Mapping[str, Any]) -> str:
 
 # Such a step stays open, because its name and id never came.
 STEP_OF_DELTA: Mapping[str, str] = {
-    "text": OUTPUT, "arguments_delta": CALL, "thought_signature": THOUGHT, "thought_summary": THOUGHT,
+    "text": table.OUTPUT, "arguments_delta": table.CALL, "thought_signature": table.THOUGHT,
+    "thought_summary": table.THOUGHT,
 }
 """Type of a delta without a step -> the type that its step must have."""
+
+
+_OF_STEPS = frozenset({*table.STARTS, *table.DELTAS, *table.STOPS})
 
 
 class Decoder(base.Decoder):
     """The decoder of one interaction."""
 
     api = API
-    stop_reasons = STOP_REASONS
+    stop_reasons = table.STOP_REASONS
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -210,16 +198,16 @@ class Decoder(base.Decoder):
         self._pending: tuple[str, At] | None = None  # the status of an interaction that is still being made
         self._tail: int | None = None  # where the last event begins: no step reaches beyond it
         self._token: str | None = None
-        self._begins_again = False  # whether a step began after the end
 
     # -- events --------------------------------------------------------------------------------------------------
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one event; its name repeats its `event_type`."""
         kind = event.get("event_type") or name or ""
-        if self._tail is not None and self._is_late(event, kind):
+        if self._tail is not None and kind in _OF_STEPS and not self.is_late_piece(
+                kind in table.DELTAS and mapping_of(event.get("delta")).get("arguments"), kind in table.STARTS):
             self.after_end()
-        elif kind in DELTAS:
+        elif kind in table.DELTAS:
             delta = event["delta"]
             step = self._open.get(event.get("index"))
             if step is None:
@@ -227,15 +215,15 @@ class Decoder(base.Decoder):
             elif not step.extend(delta):
                 odd = f"a delta {str(delta.get('type'))[:80]!r} does not belong in {step.type[:80]!r}"
                 self._quirk("unknown_delta", odd)
-        elif kind in STARTS:
-            self._begin(event, STARTS[kind])
-        elif kind in STOPS:
+        elif kind in table.STARTS:
+            self._begin(event, table.STARTS[kind])
+        elif kind in table.STOPS:
             self._close(event.get("index"))
-        elif kind in LAST_EVENTS or kind in BEGINS:
-            if kind in BEGINS:
+        elif kind in table.LAST_EVENTS or kind in table.BEGINS:
+            if kind in table.BEGINS:
                 self._begin_interaction(word(mapping_of(event["interaction"]).get("id")))
-            self._interaction(event["interaction"], ("interaction",), last=kind in LAST_EVENTS)
-        elif kind == UPDATE:
+            self._interaction(event["interaction"], ("interaction",), last=kind in table.LAST_EVENTS)
+        elif kind == table.UPDATE:
             self.id = word(event.get("interaction_id")) or self.id
             self._status(event.get("status"), self.at("status"), last=False)
         elif kind == "error" or event.get("error"):
@@ -243,13 +231,6 @@ class Decoder(base.Decoder):
             self.fail(error, self.at("error"))
         else:
             self._quirk("unknown_event", f"an event of type {str(kind)[:80]!r} is not known")
-
-    def _is_late(self, event: Any, kind: str) -> bool:
-        """Whether an event behind the end is no part of the answer. A piece of arguments is one if no step began there
-        to which it could belong: a call before the end may lack it."""
-        self._begins_again = self._begins_again or kind in STARTS
-        is_piece = kind in DELTAS and bool(mapping_of(event.get("delta")).get("arguments"))
-        return (kind in DELTAS or kind in STARTS or kind in STOPS) and (self._begins_again or not is_piece)
 
     def _begin_interaction(self, ident: str | None) -> None:
         if not self._order or (ident is not None and ident == self.id):
@@ -323,14 +304,14 @@ class Decoder(base.Decoder):
         if status_word is None:
             return
         # While it is being made each event says in_progress, which is no word about the end.
-        if status_word in PENDING and not last:
+        if status_word in table.PENDING and not last:
             self._pending = status_word, at
         elif last or self.raw is None:
             self.end_with(status_word, at)
 
     def _steps(self, steps: Any, path: tuple[str, ...]) -> None:
         found, text = list_of(steps), self.text()
-        calls = [at for at, step in enumerate(found) if isinstance(step, dict) and step.get("type") == CALL]
+        calls = [at for at, step in enumerate(found) if isinstance(step, dict) and step.get("type") == table.CALL]
         for number, step in enumerate(found):
             if not isinstance(step, dict):
                 self.find(f"{API}.odd_step", "a step is not an object", self.at() if self.streaming else None)
@@ -341,8 +322,8 @@ class Decoder(base.Decoder):
                 if error is not None:
                     self.fail(error, self.at() if self.streaming else self.at(*path, number, "error"))
             # Under any other status the last call may have been cut: an object does not show it.
-            closed = self.raw is not None and (self.raw in FINISHED or number not in calls[-1:])
-            at = self.at(*path, number) if step.get("type") == CALL else At()
+            closed = self.raw is not None and (self.raw in table.FINISHED or number not in calls[-1:])
+            at = self.at(*path, number) if step.get("type") == table.CALL else At()
             self._parts += read_step(step, closed, at, partial(slice_of, text, *path, number))
 
     # -- the response --------------------------------------------------------------------------------------------

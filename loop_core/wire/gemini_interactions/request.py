@@ -24,20 +24,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.asking import (
-    arguments,
-    choice_word,
-    content,
-    describe,
-    forced_tool,
-    one_choice,
-    refuse,
-    result_object,
-    split_system,
-    tool_of,
-    with_ids,
-    with_names,
-)
+from loop_core.wire import asking
 from loop_core.wire.body import (
     compact,
     dump,
@@ -167,7 +154,7 @@ def _tool(declared: Any) -> Tool | None:
         return None
     if declared["type"] != "function":
         return Tool(declared["type"], kind=CallKind.SERVER, declaration=declared)
-    return tool_of(declared, str(declared.get("name") or ""), declared.get("parameters"), declared)
+    return asking.tool_of(declared, str(declared.get("name") or ""), declared.get("parameters"), declared)
 
 
 def _choice(value: Any) -> str | None:
@@ -188,18 +175,14 @@ def _choice(value: Any) -> str | None:
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "any", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one text, and neighbours of the model are steps without a border",
-    "reasoning.data": "thinking is not encrypted here",
-    "reasoning.item_id": "a thought has no id",
-    "call.form": "arguments are sent as an object",
-    "call.status": "a function_call has no status",
-    "call.item_id": "a function_call has one id",
+    **asking.usual_losses("reasoning.data", "reasoning.item_id", "call.form", "call.status", "call.item_id"),
 }
 
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
-    one_choice(request, API)
-    system_messages, history = split_system(with_names(with_ids(request.messages)))
+    asking.one_choice(request, API)
+    system_messages, history = asking.split_system(asking.with_names(asking.with_ids(request.messages)))
     steps = [step for message in history for step in _steps(message)]
     body: dict[str, Any] = non_null(model=request.model)
     if steps or request.continuation_token is None:  # a kept interaction is gone on with by its token alone
@@ -208,9 +191,11 @@ def encode_request(request: Request) -> dict[str, Any]:
     system = [_text(part) for message in system_messages for part in message.parts]
     if system:
         body["system_instruction"] = "".join(system)
-    settings = non_null(max_output_tokens=request.max_tokens, tool_choice=_write_choice(request.tool_choice))
+    choice = asking.tool_choice(request.tool_choice, CHOICES, API,
+                                lambda name: {"allowed_tools": {"mode": "any", "tools": [name]}})
+    settings = non_null(max_output_tokens=request.max_tokens, tool_choice=choice)
     body |= non_null(
-        tools=[_write_tool(tool) for tool in request.tools] or None, generation_config=settings or None,
+        tools=asking.declarations(request.tools, _write_tool) or None, generation_config=settings or None,
         stream=request.stream or None, background=request.background or None,
         previous_interaction_id=request.previous_id, continuation_token=request.continuation_token,
     )
@@ -273,13 +258,13 @@ def _step(part: MessagePart) -> dict[str, Any]:
         return {"type": OUTPUT, "content": [value]} if part.type.startswith(INSIDE) else value
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind is not CallKind.FUNCTION:
-        raise refuse(part, API)
-    return {"type": CALL, **non_null(id=part.id), "name": part.name, "arguments": arguments(part, API),
+        raise asking.refuse(part, API)
+    return {"type": CALL, **non_null(id=part.id), "name": part.name, "arguments": asking.arguments(part, API),
             **non_null(signature=part.signature)}
 
 
 def _write_result(part: ToolResultPart) -> dict[str, Any]:
-    value = result_object(part.text) if part.json is None else content(part, API)
+    value = asking.result_object(part.text) if part.json is None else asking.content(part, API)
     result = part.text if part.json is None and value is None else value  # it may be an object or a text
     failed = {"is_error": True} if part.is_error else {}
     called = {**non_null(name=part.name), "call_id": part.call_id or ""}
@@ -287,17 +272,8 @@ def _write_result(part: ToolResultPart) -> dict[str, Any]:
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declaration is not None:
-        return tool.declaration
     if tool.kind is CallKind.SERVER:
         return {"type": tool.name}
     if tool.kind is not CallKind.FUNCTION:
         raise EncodeError(f"{tool.name}: there are no free-form tools", api=API, what="custom tool")
-    return {"type": "function", "name": tool.name, **describe(tool), **non_null(parameters=tool.schema)}
-
-
-def _write_choice(choice: str | None) -> Any:
-    if choice is None:
-        return None
-    name = forced_tool(choice)
-    return choice_word(choice, CHOICES, API) if name is None else {"allowed_tools": {"mode": "any", "tools": [name]}}
+    return {"type": "function", "name": tool.name, **asking.describe(tool), **non_null(parameters=tool.schema)}

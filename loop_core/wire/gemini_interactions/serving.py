@@ -4,35 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from loop_core.wire import serving
 from loop_core.wire.demands import Body, Demands, JSONShape, Member, Rule, inside
-from loop_core.wire.serving import (
-    CallFraming,
-    CutCallForm,
-    Moment,
-    OwnServer,
-    Serving,
-    Spelling,
-    StopPlace,
-    budget_words,
-    fails,
-    index_under,
-    say,
-    text_in,
-    usual_reasons,
-)
+from loop_core.wire.serving import CallFraming, CutCallForm, Moment, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
-    Moment.ENDED: say("completed"),
-    Moment.CALLED: say("requires_action"),
-    **budget_words("incomplete"),  # no word of its own for a full context
+    Moment.ENDED: serving.say("completed"),
+    Moment.CALLED: serving.say("requires_action"),
+    **serving.budget_words("incomplete"),  # no word of its own for a full context
     Moment.PAUSED: Spelling("requires_continuation", token="Y29udGludWU="),  # noqa: S106  a place, no secret
-    Moment.MALFORMED: say("requires_action"),
-    Moment.FAILED: fails(None, "The model is overloaded.", code="unavailable"),
-    Moment.BROKEN: say(None, CutCallForm.OPEN),  # the step's end is lost with the connection
+    Moment.MALFORMED: serving.say("requires_action"),
+    Moment.FAILED: serving.fails(None, "The model is overloaded.", code="unavailable"),
+    Moment.BROKEN: serving.say(None, CutCallForm.OPEN),  # the step's end is lost with the connection
 }
 CANNOT: Mapping[str, str] = {
-    **usual_reasons("context_full", "filtered", "malformed_call whole", "empty_choices", "done_without_reason whole",
-                    "wandering_index", "fresh_ids"),
+    **serving.usual_reasons("context_full", "filtered", "malformed_call whole", "empty_choices",
+                            "done_without_reason whole", "wandering_index", "fresh_ids"),
     "fallback": "it has no step that reports it",
     "commentary": "its steps have no phase",
 }
@@ -47,6 +34,7 @@ ERRORS: Mapping[int, str] = {
 
 MEMBERS: tuple[Member, ...] = (
     Member("input", "string|array|object"),
+    Member("input[]"),  # the read texts of a list are no objects
     Member("input[].type", "string"),
     Member("system_instruction", "string"),
     Member("previous_interaction_id", "string"),
@@ -54,15 +42,11 @@ MEMBERS: tuple[Member, ...] = (
     Member("stream", "boolean"),
     Member("background", "boolean"),
     Member("store", "boolean"),
-    Member("generation_config", "object"),
     Member("generation_config.temperature", "number", least=0, most=2),
     Member("generation_config.top_p", "number", least=0, most=1),
     Member("generation_config.max_output_tokens", "integer", least=1),
-    Member("generation_config.stop_sequences", "array"),
     Member("generation_config.stop_sequences[]", "string"),
     Member("generation_config.tool_choice", "string|object"),
-    Member("tools", "array"),
-    Member("tools[]", "object"),
     Member("tools[].type", "string", required=True),
 )
 RULES: tuple[Rule, ...] = ()
@@ -77,18 +61,19 @@ def _json_shape(extra: Body) -> JSONShape | None:
     return None
 
 
-SERVING = Serving(
-    own=OwnServer("gemini", "gemini-3.5-flash", "google-genai 3.4.0 _gaos/types/interactions/interaction.py",
-            whole="google-genai 3.4.0 _gaos/types/interactions/functioncallstep.py: arguments is an object"),
+SERVING = serving.Serving(
+    own=serving.OwnServer("gemini", "gemini-3.5-flash", "google-genai 3.4.0 _gaos/types/interactions/interaction.py",
+                          whole="google-genai 3.4.0 _gaos/types/interactions/functioncallstep.py: arguments is an "
+                                "object"),
     base="",
     client='genai.Client(api_key="any", http_options={{"base_url": "{base}"}}).interactions',
     says=SAYS,
-    text=text_in("step.delta", "delta", "text"),
-    stop_place=StopPlace(lambda value: (value.get("interaction", value),), ("status",)),
+    text=serving.text_in("step.delta", "delta", "text"),
+    stop_place=serving.StopPlace(lambda value: (value.get("interaction", value),), ("status",)),
     calls=CallFraming.BLOCKS,
     answer_id="v1_{}",
     call_id="fc_{}",
-    indexes=index_under("index"),
+    indexes=serving.index_under("index"),
     stops=("generation_config", "stop_sequences"),
     errors=ERRORS,
     error_body=lambda refused: {"error": {"message": refused.message, "code": refused.kind}},

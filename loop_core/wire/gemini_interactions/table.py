@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Request, Stop
+from loop_core.wire.asking import usual_losses
 from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
 
@@ -55,12 +56,7 @@ NOTES = "text.annotations"
 INSIDE = f"{OUTPUT}."
 """The beginning of the type of an opaque part for a content of the model's output that is not text."""
 
-LOSES: Mapping[str, str] = {
-    "call.form": "a stream sends arguments as text and a whole body as an object, whatever they were before",
-    "call.status": "a function_call has no status",
-    "call.item_id": "a function_call has one id",
-    "reasoning.item_id": "a thought has no id",
-}
+LOSES: Mapping[str, str] = usual_losses("call.form", "call.status", "call.item_id", "reasoning.item_id")
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/interactions/?(?:$|[?#])"),
@@ -74,10 +70,7 @@ def is_chained(request: Request) -> bool:
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON object is an interaction or an event of its stream.
-
-    A bare error body is not recognised, because several formats share its shape.
-    """
+    """Whether a JSON object is an interaction or an event of its stream."""
     if value.get("object") == "interaction":
         return True
     kind = value.get("event_type")
@@ -115,7 +108,6 @@ _HOLDERS: tuple[str, ...] = ("", "/interaction")
 _LISTS: tuple[str, ...] = ("/steps/*", "/outputs/*", "/interaction/steps/*")
 
 STREAM_READS = tuple(FactRow(fact, place, _INDEX) for fact, place in _DELTA)
-"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     FactRow("id", "/interaction_id"),
     *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _ONE),

@@ -29,24 +29,14 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.asking import (
-    NOTHING_KEPT,
-    arguments,
-    choice_word,
-    describe,
-    forced_tool,
-    one_choice,
-    refuse,
-    tool_of,
-    with_ids,
-    with_names,
-)
+from loop_core.wire import asking
 from loop_core.wire.body import (
     RawJSON,
     dump,
     list_of,
     mapping_of,
     merge,
+    misfits,
     non_null,
     opaque,
     pieces,
@@ -85,10 +75,7 @@ def losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
         yield "stop_reason", f"{stop.normalized} has no done_reason to be told by"
     if response.refusal is not None:
         yield "refusal", "a refusal is ordinary text here"
-    if response.continuation_token is not None:
-        yield "continuation_token", "nothing can be continued by a token"
-    for name in response.native:
-        yield f"native.{name}", f"a chat response has no field {name!r}"
+    yield from misfits(response)
     order = [_ORDER.index(type(part)) for part in response.parts if type(part) in _ORDER]
     if not stream and order != sorted(order):
         yield "parts.order", "one message holds its thinking, then its text, then its calls"
@@ -235,7 +222,7 @@ def _read_tool(item: Any) -> Tool | None:
     name = word(function.get("name"))
     if name is None:
         return None
-    return tool_of(function, name, function.get("parameters"), item)
+    return asking.tool_of(function, name, function.get("parameters"), item)
 
 
 # -- Request -> the body that Ollama's chat expects ------------------------------------------------------------------
@@ -243,32 +230,23 @@ def _read_tool(item: Any) -> Tool | None:
 CHOICES: Mapping[str, str | None] = {"auto": None, "any": None, "none": None}
 ASKING_LOSES: Mapping[str, str] = {
     "text.grouping": "the texts of a message are one",
-    "message.grouping": "every result is a message of its own",
     "tool_choice": "there is none: a forced call is only asked for, and `none` declares no tools",
-    "reasoning.signature": "thinking is not signed",
-    "reasoning.data": "thinking is not encrypted",
-    "reasoning.item_id": "thinking has no id",
-    "call.form": "arguments are sent as an object",
-    "call.status": "a call has no status",
-    "call.item_id": "a call has one id",
-    "call.signature": "calls are not signed",
-    "result.is_error": "only the text tells of a failure",
-    "result.json": "a result is text here",
-    **NOTHING_KEPT,
+    **asking.usual_losses("message.grouping", *asking.REASONING_FIELDS, *asking.CALL_FIELDS, "result.is_error",
+                          "result.json", *asking.STORED),
 }
 
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
-    one_choice(request, API)
+    asking.one_choice(request, API)
     choice = request.tool_choice
-    if choice is not None and forced_tool(choice) is None:
-        choice_word(choice, CHOICES, API)
+    asking.tool_choice(choice, CHOICES, API, lambda name: None)  # only to refuse a word that is none
     body = non_null(model=request.model)
-    history = with_names(with_ids(request.messages, missing=False))  # Ollama pairs results with calls by name
+    # Ollama pairs results with calls by name.
+    history = asking.with_names(asking.with_ids(request.messages, missing=False))
     body["messages"] = [item for message in history for item in _messages(message)]
     if request.tools and choice != "none":
-        body["tools"] = [_write_tool(tool) for tool in request.tools]
+        body["tools"] = asking.declarations(request.tools, _write_tool)
     body["stream"] = request.stream  # Ollama streams by default
     if request.max_tokens is not None:
         body["options"] = {"num_predict": request.max_tokens}
@@ -281,8 +259,7 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
     others = [part for part in message.parts if type(part) is not ToolResultPart]
     if not others and message.results:
         return
-    role = Role.USER if message.role is Role.TOOL else message.role
-    item: dict[str, Any] = {"role": role.value, "content": message.text}
+    item: dict[str, Any] = {"role": asking.role_word(message.role), "content": message.text}
     thinking = "".join(part.text for part in others if type(part) is ReasoningPart)
     images = [opaque(part, API) for part in others if type(part) is OpaquePart]
     calls = [_write_call(part) for part in others if type(part) is ToolCall]
@@ -291,17 +268,13 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
 
 def _write_call(call: ToolCall) -> dict[str, Any]:
     if call.kind is not CallKind.FUNCTION:
-        raise refuse(call, API)
-    return {**non_null(id=call.id), "function": {"name": call.name, "arguments": arguments(call, API)}}
+        raise asking.refuse(call, API)
+    return {**non_null(id=call.id), "function": {"name": call.name, "arguments": asking.arguments(call, API)}}
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declaration is not None:
-        return tool.declaration
-    return {"type": "function", "function": {"name": tool.name, **describe(tool), **non_null(parameters=tool.schema)}}
-
-
-# -- The format -----------------------------------------------------------------------------------------------------
+    schema = non_null(parameters=tool.schema)
+    return {"type": "function", "function": {"name": tool.name, **asking.describe(tool), **schema}}
 
 
 FORMAT = Format(

@@ -25,6 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
+from loop_core.wire.asking import CALL_FIELDS, usual_losses
 from loop_core.wire.body import list_of, mapping_of, string, token_count, word
 from loop_core.wire.failures import PASSING, StopRow, read_error
 from loop_core.wire.framing import Frame
@@ -45,14 +46,9 @@ without messages."""
 
 LOSES: Mapping[str, str] = {
     "id": "a response has no id",
-    "call.form": "arguments are sent as an object",
-    "call.status": "a call has no status",
-    "call.item_id": "a call has one id",
-    "call.signature": "calls are not signed",
-    "reasoning.signature": "thinking is not signed",
-    "reasoning.item_id": "thinking has no id",
     "usage.reasoning_tokens": "eval_count counts thinking and answer together",
     "usage.cached_tokens": "the cache is not counted",
+    **usual_losses(*CALL_FIELDS, "reasoning.signature", "reasoning.item_id"),
 }
 
 DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
@@ -117,7 +113,6 @@ class Decoder(base.Decoder):
         self._ended = 0  # so many items were there when the last reason arrived
         self._first: Frame | None = None  # the first line
         self._done_at: At | None = None
-        self._begins_again = False  # whether content came after the end
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one line. Nearly all lines carry one piece of text or thinking and nothing else that is new."""
@@ -149,8 +144,6 @@ class Decoder(base.Decoder):
         self.saw_done = self._done_at is not None
         return self.response((self._part(item, number) for number, item in enumerate(self._items)),
                              self.map_word(self.raw, at))
-
-    # -- inside --------------------------------------------------------------------------------------------------
 
     def _read(self, line: dict[str, Any]) -> None:
         ended, brings_word = self._done_at is not None, self._brings_word(line)

@@ -5,53 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from loop_core.wire import serving
 from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule
 from loop_core.wire.ollama_chat.decode import DURATIONS
-from loop_core.wire.serving import (
-    DATE,
-    ONLY_TEXT,
-    PEER_ABSENT,
-    WHOLE_CALLS,
-    CutCallForm,
-    Event,
-    Moment,
-    OwnServer,
-    PeerWords,
-    RequestRefusal,
-    Serving,
-    Spelling,
-    StopPlace,
-    budget_words,
-    fails,
-    itself,
-    nanoseconds,
-    say,
-    usual_reasons,
-)
+from loop_core.wire.serving import CutCallForm, Event, Moment, PeerWords, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
-    Moment.ENDED: say("stop"),
-    Moment.CALLED: say("stop"),
-    **budget_words("length", full="length"),
-    Moment.FAILED: fails(None, "an error was encountered while running the model", retryable=False),
-    Moment.BROKEN: say(None),
+    Moment.ENDED: serving.say("stop"),
+    Moment.CALLED: serving.say("stop"),
+    **serving.budget_words("length", full="length"),
+    Moment.FAILED: serving.fails(None, "an error was encountered while running the model", retryable=False),
+    Moment.BROKEN: serving.say(None),
 }
 PEERS: Mapping[str, PeerWords] = {
     "stop": (("stop", "tool_calls"), "", "stop", ""),
     "length": (("length", "tool_calls"), "", "length", ""),
-    PEER_ABSENT: ("stop", "", "none", ""),
+    serving.PEER_ABSENT: ("stop", "", "none", ""),
 }
 CANNOT: Mapping[str, str] = {
-    **usual_reasons("filtered", "paused", "no_call", "fallback", "commentary", "empty_choices"),
+    **serving.usual_reasons("filtered", "paused", "no_call", "fallback", "commentary", "empty_choices"),
     "malformed_call": "a call that is not JSON is not sent",
     "no_index": "calls have no index",
     "one_index": "calls have no index",
-    **WHOLE_CALLS,
+    **serving.WHOLE_CALLS,
 }
 ENDS: Mapping[str, str] = {"context_full": "completed", "refused_repair": "completed"}
 
 
-def ollama_error(why: RequestRefusal) -> Event:
+def ollama_error(why: serving.RequestRefusal) -> Event:
     """The body of an error from Ollama."""
     return {"error": why.message}
 
@@ -60,9 +41,9 @@ def set_times(value: Event) -> bool:
     """Sets the time at which the answer was made, and at its end how long that took."""
     if "created_at" not in value:
         return False
-    value["created_at"] = DATE
+    value["created_at"] = serving.DATE
     if value.get("done") is True:
-        took = nanoseconds(value, "prompt_eval_count", "eval_count")
+        took = serving.nanoseconds(value, "prompt_eval_count", "eval_count")
         durations = dict(zip(DURATIONS, (sum(took), *took), strict=True))
         value.update({name: each for name, each in durations.items() if name in value})
     return True
@@ -76,28 +57,18 @@ def set_times(value: Event) -> bool:
 
 MEMBERS: tuple[Member, ...] = (
     Member("model", "string", required=True),
-    Member("messages", "array"),
-    Member("messages[]", "object"),
     Member("messages[].role", "string"),
     Member("messages[].content", "string"),
     Member("messages[].thinking", "string"),
     Member("messages[].images", "array"),
-    Member("messages[].tool_calls", "array"),
-    Member("messages[].tool_calls[]", "object"),
-    Member("messages[].tool_calls[].function", "object"),
     Member("messages[].tool_calls[].function.name", "string"),
     Member("messages[].tool_calls[].function.arguments", "object"),
-    Member("tools", "array"),
-    Member("tools[]", "object"),
-    Member("tools[].function", "object"),
     Member("tools[].function.parameters", "object"),
     Member("stream", "boolean"),
     Member("think", "boolean|string"),
     Member("format", "string|object"),
-    Member("options", "object"),
     Member("options.num_predict", "number"),
     Member("options.temperature", "number"),
-    Member("options.stop", "array"),
     Member("options.stop[]", "string"),
     Member("logprobs", "boolean", only=(False,)),
     Member("top_logprobs", "integer", least=0, most=20, only=(0,)),
@@ -125,14 +96,14 @@ def json_shape(extra: Body) -> JSONShape | None:
     return JSONShape("format", {"type": "object"} if wanted == "json" else wanted) if wanted else None
 
 
-SERVING = Serving(
-    own=OwnServer("ollama", "qwen3:8b", "ollama llm/server.go DoneReason; TradingAgents#168",
+SERVING = serving.Serving(
+    own=serving.OwnServer("ollama", "qwen3:8b", "ollama llm/server.go DoneReason; TradingAgents#168",
             "a cut call vanishes; length for num_predict and num_ctx alike"),
     base="",
     client='ollama.Client(host="{base}")',
     says=SAYS,
     text=lambda name, value: (value["message"], "content"),
-    stop_place=StopPlace(itself, ("done_reason",)),
+    stop_place=serving.StopPlace(serving.itself, ("done_reason",)),
     call_form=CutCallForm.DROPPED,
     calls_last=True,
     ends_without=True,
@@ -156,7 +127,7 @@ GENERATE_SAYS: Mapping[Moment, Spelling] = {
     moment: SAYS[moment] for moment in (Moment.ENDED, Moment.CUT, Moment.FULL, Moment.FAILED)
 }
 GENERATE_CANNOT: Mapping[str, str] = {
-    **ONLY_TEXT, **usual_reasons("filtered", "empty_choices"),
+    **serving.ONLY_TEXT, **serving.usual_reasons("filtered", "empty_choices"),
 }
 GENERATE_ENDS: Mapping[str, str] = {"context_full": "completed"}
 
@@ -176,13 +147,13 @@ GENERATE_MEMBERS: tuple[Member, ...] = (
     *(member for member in MEMBERS if not member.path.startswith(("messages", "tools"))),
 )
 
-GENERATE_SERVING = Serving(
-    own=OwnServer("ollama", "qwen3:8b", "ollama llm/server.go DoneReason"),
+GENERATE_SERVING = serving.Serving(
+    own=serving.OwnServer("ollama", "qwen3:8b", "ollama llm/server.go DoneReason"),
     base="",
     client='ollama.Client(host="{base}").generate',
     says=GENERATE_SAYS,
     text=lambda name, value: (value, "response"),
-    stop_place=StopPlace(itself, ("done_reason",)),
+    stop_place=serving.StopPlace(serving.itself, ("done_reason",)),
     ends_without=True,
     errors={},
     error_body=ollama_error,

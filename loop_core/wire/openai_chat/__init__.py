@@ -13,30 +13,16 @@ from typing import Any
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json
 from loop_core.values import ArgsForm, CallKind, ChatResponse, OpaquePart, ReasoningPart, TextPart, ToolCall
-from loop_core.wire.body import RawJSON, dump, pieces
+from loop_core.wire.body import RawJSON, dump, misfits, pieces
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
+from loop_core.wire.openai_chat import table
 from loop_core.wire.openai_chat.decode import Decoder
 from loop_core.wire.openai_chat.request import ASKING_LOSES, encode_request, read_request
-from loop_core.wire.openai_chat.table import (
-    API,
-    BODY_WORDS,
-    CHOICE_WORDS,
-    EARLIER,
-    ERROR_WORDS,
-    FILTERS,
-    LOSES,
-    MESSAGE_BLOCKS,
-    PATHS,
-    PROMPT_FILTERS,
-    READS,
-    STREAM_READS,
-    recognises,
-    write_body_words,
-    write_usage,
-)
+from loop_core.wire.openai_chat.table import API
 
-_KNOWN = {*CHOICE_WORDS, *BODY_WORDS, *ERROR_WORDS, EARLIER, FILTERS, PROMPT_FILTERS}
-_LISTS = frozenset(MESSAGE_BLOCKS) - {"audio"}  # a message has one sound, and several of the others
+_KNOWN = {*table.CHOICE_WORDS, *table.BODY_WORDS, *table.ERROR_WORDS, table.EARLIER, table.FILTERS,
+          table.PROMPT_FILTERS}
+_LISTS = frozenset(table.MESSAGE_BLOCKS) - {"audio"}  # a message has one sound, and several of the others
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
@@ -53,14 +39,10 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 
 def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
-    if response.continuation_token is not None:
-        yield "continuation_token", "a chat completion cannot be continued by a token"
-    for name in response.native:
-        if name not in _KNOWN:
-            yield f"native.{name}", f"a chat completion has no field {name!r}"
-    if EARLIER in response.native and not stream:
-        yield f"native.{EARLIER}", "a whole body has one finish reason"
-    if response.error is None and any(name in response.native for name in ERROR_WORDS):
+    yield from misfits(response, _KNOWN)
+    if table.EARLIER in response.native and not stream:
+        yield f"native.{table.EARLIER}", "a whole body has one finish reason"
+    if response.error is None and any(name in response.native for name in table.ERROR_WORDS):
         yield "native.failed_generation", "there is no error to hold it"
     if not stream and sum(type(part) is OpaquePart and part.type == "message.audio" for part in response.parts) > 1:
         yield "opaque.message.audio", "a whole message holds one sound"
@@ -91,7 +73,7 @@ def _is_json(text: str | None) -> bool:
 
 def _fits(part: OpaquePart) -> bool:
     where, _, name = part.type.partition(".")
-    return bool(part.json) and (where == "content" or (where == "message" and name in MESSAGE_BLOCKS))
+    return bool(part.json) and (where == "content" or (where == "message" and name in table.MESSAGE_BLOCKS))
 
 
 # -- whole -----------------------------------------------------------------------------------------------------------
@@ -185,9 +167,9 @@ def _blocks(response: ChatResponse) -> dict[str, Any]:
 def _end(response: ChatResponse) -> dict[str, Any]:
     """The finish reason and the other words about the end."""
     end: dict[str, Any] = {"finish_reason": response.stop_reason.raw}
-    end.update({name: response.native[name] for name in CHOICE_WORDS if name in response.native})
-    if FILTERS in response.native:
-        end[FILTERS] = _filter_results(response.native[FILTERS])
+    end.update({name: response.native[name] for name in table.CHOICE_WORDS if name in response.native})
+    if table.FILTERS in response.native:
+        end[table.FILTERS] = _filter_results(response.native[table.FILTERS])
     return end
 
 
@@ -201,11 +183,12 @@ def _head(response: ChatResponse) -> dict[str, Any]:
 
 def _metadata(response: ChatResponse) -> dict[str, Any]:
     native = response.native
-    beside = write_body_words(response)
-    if PROMPT_FILTERS in native:
-        beside[PROMPT_FILTERS] = [{"prompt_index": 0, FILTERS: _filter_results(native[PROMPT_FILTERS])}]
+    beside = table.write_body_words(response)
+    if table.PROMPT_FILTERS in native:
+        results = _filter_results(native[table.PROMPT_FILTERS])
+        beside[table.PROMPT_FILTERS] = [{"prompt_index": 0, table.FILTERS: results}]
     if response.usage is not None:
-        beside["usage"] = write_usage(response.usage)
+        beside["usage"] = table.write_usage(response.usage)
     return beside
 
 
@@ -214,7 +197,7 @@ def _error(response: ChatResponse) -> dict[str, Any] | None:
     if error is None:
         return None
     inner: dict[str, Any] = {"message": error.message, "type": error.type, "code": error.code}
-    inner.update({name: response.native[name] for name in ERROR_WORDS if name in response.native})
+    inner.update({name: response.native[name] for name in table.ERROR_WORDS if name in response.native})
     return {"error": inner}
 
 
@@ -223,20 +206,20 @@ def _error(response: ChatResponse) -> dict[str, Any] | None:
 
 def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
     head = {**_head(response), "object": "chat.completion.chunk", "created": 0}
-    if PROMPT_FILTERS in response.native:
-        yield _event({**head, "choices": [], PROMPT_FILTERS: _metadata(response)[PROMPT_FILTERS]})
+    if table.PROMPT_FILTERS in response.native:
+        yield _event({**head, "choices": [], table.PROMPT_FILTERS: _metadata(response)[table.PROMPT_FILTERS]})
     error, raw = _error(response), response.stop_reason.raw
     if response.parts or raw is not None or response.refusal:
         for delta in _deltas(response, chunk):
             yield _event({**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}]})
-    if EARLIER in response.native:
-        reason = response.native[EARLIER]
+    if table.EARLIER in response.native:
+        reason = response.native[table.EARLIER]
         yield _event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
     end = _end(response)
     if raw is not None or len(end) > 1:
         yield _event({**head, "choices": [{"index": 0, "delta": {}, "logprobs": None, **end}]})
     # Usage has a chunk of its own, without choices (API reference, stream_options.include_usage).
-    last = {name: value for name, value in _metadata(response).items() if name != PROMPT_FILTERS}
+    last = {name: value for name, value in _metadata(response).items() if name != table.PROMPT_FILTERS}
     if last:
         yield _event({**head, "choices": [], **last})
     if error is not None:
@@ -307,18 +290,15 @@ def _deprecated_deltas(call: ToolCall, chunk: int) -> Iterator[dict[str, Any]]:
         yield {"arguments": piece}
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
-    paths=PATHS,
-    recognises=recognises,
-    reads=READS,
-    stream_reads=STREAM_READS,
+    paths=table.PATHS,
+    recognises=table.recognises,
+    reads=table.READS,
+    stream_reads=table.STREAM_READS,
     read_request=read_request,
     encode=encode,
-    loses=LOSES,
+    loses=table.LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
     path=lambda request: "/chat/completions",

@@ -161,8 +161,6 @@ class CallAssembly:
         else:
             self._growing.pop(index, None)
 
-    # -- inside --------------------------------------------------------------------------------------------------
-
     def _without_index(self, ident: str | None, name: str | None, piece: Any) -> GrowingCall | None:
         # Gemini's compatible endpoint sends no index (openai-python#2806, opencode#14972), nor does SGLang.
         if ident:

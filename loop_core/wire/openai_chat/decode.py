@@ -28,25 +28,9 @@ from loop_core.wire.base import Decoder as Base
 from loop_core.wire.body import mapping_of
 from loop_core.wire.failures import ForeignWord, StopRow, read_error
 from loop_core.wire.json_values import slice_of
+from loop_core.wire.openai_chat import table
 from loop_core.wire.openai_chat.choice import GrowingChoice, join_pieces
-from loop_core.wire.openai_chat.table import (
-    API,
-    BODY_WORDS,
-    CHOICE_WORDS,
-    EARLIER,
-    ERROR_WORDS,
-    FILTERED,
-    FILTERS,
-    FOREIGN_REASONS,
-    NO_REASON,
-    PROMPT_FILTERS,
-    PROVIDER_FIELDS,
-    REFUSAL,
-    STOP_REASONS,
-    VERBOSE,
-    read_usage,
-    reason_of,
-)
+from loop_core.wire.openai_chat.table import API
 from loop_core.wire.response_calls import earlier_calls
 
 # -- From choices to one answer --------------------------------------------------------------------------------------
@@ -72,11 +56,9 @@ def pick(choices: Collection[GrowingChoice], n: int) -> list[GrowingChoice]:
 
 
 def settle(read: Sequence[GrowingChoice], map_word: Read, rows: Mapping[str, StopRow]) -> tuple[StopReason, str | None]:
-    """The mapped stop reason, and the earlier word if a contradiction replaced it.
-
-    Of several choices, the first that is not cleanly finished decides. A cut or a failure that was reported before a
-    clean word outranks it, and so do a refusal (whose reason is `stop`) and a filter that removed something.
-    """
+    """The mapped stop reason, and the earlier word if a contradiction replaced it. Of several choices, the first that
+    is not cleanly finished decides. A cut or a failure that was reported before a clean word outranks it, and so do a
+    refusal (whose reason is `stop`) and a filter that removed something."""
     if not read:
         return map_word(None, None), None
     stops = [map_word(choice.raw, choice.raw_at) for choice in read]
@@ -89,16 +71,13 @@ def settle(read: Sequence[GrowingChoice], map_word: Read, rows: Mapping[str, Sto
         if before.normalized not in FINISHED:
             return _tighten(stop, before.normalized, before.detail, f"{API}.earlier_reason", at, word), word
     for choice in read:
-        for key, found, sign_at in _signs(choice):
+        signs = ((table.REFUSAL, choice.refusal, choice.refusal_at),
+                 (table.FILTERED, choice.filtered, choice.filtered_at))
+        for key, found, sign_at in signs:
             row = rows.get(key)
             if found and row is not None:
                 return _tighten(stop, row.stop, row.detail, f"{API}.{key}", sign_at, ""), None
     return stop, None
-
-
-def _signs(choice: GrowingChoice) -> Iterator[tuple[str, bool, At | None]]:
-    yield REFUSAL, bool(choice.refusal), choice.refusal_at
-    yield FILTERED, bool(choice.filtered), choice.filtered_at
 
 
 def words(read: Sequence[GrowingChoice], earlier: str | None) -> dict[str, str]:
@@ -106,9 +85,9 @@ def words(read: Sequence[GrowingChoice], earlier: str | None) -> dict[str, str]:
     found = {name: word for choice in reversed(read) for name, word in choice.words.items()}
     filtered = {name for choice in read for name in choice.filtered}
     if filtered:
-        found[FILTERS] = ",".join(sorted(filtered))
+        found[table.FILTERS] = ",".join(sorted(filtered))
     if earlier is not None:
-        found[EARLIER] = earlier
+        found[table.EARLIER] = earlier
     return found
 
 
@@ -151,8 +130,8 @@ class Decoder(Base):
     """The decoder of one Chat Completions response."""
 
     api: ClassVar[str] = API
-    stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
-    foreign_reasons: ClassVar[Mapping[str, ForeignWord]] = FOREIGN_REASONS
+    stop_reasons: ClassVar[Mapping[str, StopRow]] = table.STOP_REASONS
+    foreign_reasons: ClassVar[Mapping[str, ForeignWord]] = table.FOREIGN_REASONS
     fold_case: ClassVar[bool] = True  # MAX_TOKENS (ironclaw PR#5665, agentao PR#125)
 
     def __init__(self, **options: Any) -> None:
@@ -175,7 +154,7 @@ class Decoder(Base):
             (choice,) = event["choices"]
             delta = choice["delta"]
             plain = name is None and choice.get("finish_reason") is None and "error" not in event
-            if plain and not (choice.get(FILTERS) or choice.get("native_finish_reason")):
+            if plain and not (choice.get(table.FILTERS) or choice.get("native_finish_reason")):
                 usage = event.get("usage")
                 if usage and type(usage) is dict:
                     self._counts = usage
@@ -219,10 +198,10 @@ class Decoder(Base):
                 state.begun += [(call, event.get("id")) for call in state.calls.opened[call_count:]]
             elif choice.get("message"):
                 self._message(state, choice["message"], ("choices", i, "message"))
-            reason, member = reason_of(choice)
-            if reason and _word(reason) not in NO_REASON:
+            reason, member = table.reason_of(choice)
+            if reason and _word(reason) not in table.NO_REASON:
                 state.ends.append((event.get("id"), mapping_of(self._before).get("id")))
-            if reason is not None or not delta or choice.get(FILTERS) or choice.get("native_finish_reason"):
+            if reason is not None or not delta or choice.get(table.FILTERS) or choice.get("native_finish_reason"):
                 self._ending(state, event, choice, reason, self.at("choices", i, member))
 
     def _message(self, state: GrowingChoice, message: Any, base: tuple[str | int, ...]) -> None:
@@ -257,7 +236,7 @@ class Decoder(Base):
             message = choice.get(key)
             if type(message) is dict:
                 state.take(message, ("choices", i, key), self.at, self._verbatim, whole=True)
-            reason, member = reason_of(choice)
+            reason, member = table.reason_of(choice)
             self._ending(state, body, choice, reason, self.at("choices", i, member))
 
     # -- beside the message --------------------------------------------------------------------------------------
@@ -265,16 +244,17 @@ class Decoder(Base):
     def _ending(self, state: GrowingChoice, event: Any, choice: Any, reason: Any, at: At) -> None:
         """Reads a finish reason, and the fields that servers put beside it."""
         word = None if reason is None else _word(reason)
-        if word is not None and word not in NO_REASON:
+        if word is not None and word not in table.NO_REASON:
             self.raw = word
             state.stop(word, at)
-        for holder in (choice.get(PROVIDER_FIELDS), choice):  # the choice's own word last: it counts
-            for name in CHOICE_WORDS if type(holder) is dict else ():
+        for holder in (choice.get(table.PROVIDER_FIELDS), choice):  # the choice's own word last: it counts
+            for name in table.CHOICE_WORDS if type(holder) is dict else ():
                 if holder.get(name) is not None:
                     state.words[name] = _word(holder[name])
         self._body_words(event)
-        if choice.get(FILTERS):
-            self._filters(state, choice, at._replace(pointer=f"{(at.pointer or '').rpartition('/')[0]}/{FILTERS}"))
+        if filtered := _filtered_categories(choice.get(table.FILTERS)):
+            state.filtered |= filtered
+            state.filtered_at = at._replace(pointer=f"{(at.pointer or '').rpartition('/')[0]}/{table.FILTERS}")
         # Groq puts usage into x_groq, Moonshot into the choice (pi-ai openai-completions.js).
         groq = event.get("x_groq")
         usage = event.get("usage") or choice.get("usage") or (groq.get("usage") if type(groq) is dict else None)
@@ -283,12 +263,6 @@ class Decoder(Base):
         if choice.get("error"):
             self._failure(choice, None, at._replace(pointer=(at.pointer or "").rpartition("/")[0]))
 
-    def _filters(self, state: GrowingChoice, choice: Any, at: At) -> None:
-        filtered = _filtered_categories(choice[FILTERS])
-        if filtered:
-            state.filtered |= filtered
-            state.filtered_at = at
-
     def _read_metadata(self, event: Any, name: str | None) -> None:
         """Reads fields beside the choices: an error in the stream, Azure's prompt annotations, and words of the
         server."""
@@ -296,9 +270,9 @@ class Decoder(Base):
         # vLLM's error is the object itself: {"object": "error", "message": …}.
         if event.get("error") or event.get("object") == "error" or event.get("base_resp") or name == "error":
             self._failure(event, name, at)
-        filtered = _filtered_categories(event.get(PROMPT_FILTERS))
+        filtered = _filtered_categories(event.get(table.PROMPT_FILTERS))
         if filtered:
-            self.native[PROMPT_FILTERS] = ",".join(sorted(filtered))
+            self.native[table.PROMPT_FILTERS] = ",".join(sorted(filtered))
             self.find(f"{API}.prompt_filtered", f"the prompt was filtered: {', '.join(sorted(filtered))}", at)
         self._body_words(event)
         # MiMo and LM Studio end so without a reason (Zoo-Code#425, vaadin/flow-components b88af58).
@@ -306,8 +280,8 @@ class Decoder(Base):
             self._empty_at, self._progress = at, sum(choice.progress for choice in self._choices)
 
     def _body_words(self, event: Mapping[str, Any]) -> None:
-        for holder in (mapping_of(event.get(VERBOSE)), event):
-            for word in BODY_WORDS:
+        for holder in (mapping_of(event.get(table.VERBOSE)), event):
+            for word in table.BODY_WORDS:
                 if holder.get(word) is not None:
                     self.native[word] = _word(holder[word])
 
@@ -316,7 +290,7 @@ class Decoder(Base):
         if error is not None:
             self.fail(error, at._replace(pointer=f"{at.pointer or ''}/error") if event.get("error") else at)
         inner = event.get("error")
-        for word in ERROR_WORDS:
+        for word in table.ERROR_WORDS:
             value = inner.get(word) if isinstance(inner, dict) else None
             if value:
                 self.native[word] = _word(value)
@@ -363,7 +337,7 @@ class Decoder(Base):
             stop = _tighten(stop, Stop.INTERRUPTED, None, f"{API}.goes_on", end, "no end follows")
         finished = bool(stop.raw) and all(choice.raw for choice in read)
         parts = [part for choice in read for part in choice.parts(finished)]
-        self.usage = read_usage(self._counts, self.model)
+        self.usage = table.read_usage(self._counts, self.model)
         empty_at = self._empty_at if emptied and not stop.raw else None
         for rule, message, at, severity in remarks(read, parts, self.usage, empty_at):
             self.find(rule, message, at, severity)
@@ -392,8 +366,8 @@ def _word(value: Any) -> str:
 def _filtered_categories(value: Any) -> set[str]:
     """The categories that a filter says it removed, from `content_filter_results` or a list of prompts' results."""
     found: set[str] = set()
-    for results in value if isinstance(value, list) else [{FILTERS: value}]:
-        inner = results.get(FILTERS) if isinstance(results, dict) else None
+    for results in value if isinstance(value, list) else [{table.FILTERS: value}]:
+        inner = results.get(table.FILTERS) if isinstance(results, dict) else None
         for name, verdict in inner.items() if isinstance(inner, dict) else ():
             if isinstance(verdict, dict) and verdict.get("filtered") is True:
                 found.add(name)

@@ -25,7 +25,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.asking import NOTHING_KEPT, choice_word, custom, describe, forced_tool, refuse, with_ids
+from loop_core.wire import asking
 from loop_core.wire.body import integer, list_of, merge, non_null, opaque_object, rest, token_count, word
 from loop_core.wire.openai_chat.calls import thought_signature
 from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
@@ -180,27 +180,21 @@ def _text(content: Any) -> str:
 
 TOOL_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
-    "message.grouping": "every result is a message of its own",
     "reasoning.item_id": "thinking without a signature is one text",
     "opaque": "of the fields beside the content only the id of a sound goes back",
-    "call.form": "arguments are sent as text",
-    "call.status": "a call has no status",
-    "call.item_id": "a call has one id",
-    "result.name": "a result names its call by the id",
-    "result.is_error": "only the text tells of a failure",
-    "result.json": "a result is text here",
-    **NOTHING_KEPT,
+    **asking.usual_losses("message.grouping", "call.form", "call.status", "call.item_id",
+                          *asking.RESULT_FIELDS, *asking.STORED),
 }
 
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
-    history = with_ids(request.messages)  # only the id says which call a result answers
+    history = asking.with_ids(request.messages)  # only the id says which call a result answers
     body = non_null(model=request.model)
     body["messages"] = [item for message in history for item in _messages(message)]
-    body |= non_null(tools=[_write_tool(tool) for tool in request.tools] or None, tool_choice=_write_choice(request),
-                     max_tokens=request.max_tokens, n=request.n if request.n != 1 else None,
-                     stream=request.stream or None)
+    body |= non_null(tools=asking.declarations(request.tools, _write_tool) or None,
+                     tool_choice=_write_choice(request), max_tokens=request.max_tokens,
+                     n=request.n if request.n != 1 else None, stream=request.stream or None)
     return merge(body, request.extra)
 
 
@@ -210,9 +204,8 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
     others = [part for part in message.parts if type(part) is not ToolResultPart]
     if not others and message.results:
         return
-    role = Role.USER if message.role is Role.TOOL else message.role  # parts besides results are the user's
     content = list(_write_content(others))
-    item: dict[str, Any] = {"role": role.value}
+    item: dict[str, Any] = {"role": asking.role_word(message.role)}  # parts besides results are the user's
     texts = [block["text"] for block in content if block.get("type") == "text"]
     if len(texts) == len(content) <= 1:
         # Content may be null beside calls alone (API reference, assistant message).
@@ -256,7 +249,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
     if call.kind is CallKind.CUSTOM:
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments or ""}}
     if call.kind is not CallKind.FUNCTION:
-        raise refuse(call, API)
+        raise asking.refuse(call, API)
     # required (API reference)
     function = {"name": call.name, "arguments": "{}" if call.arguments is None else call.arguments}
     written: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
@@ -266,9 +259,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declaration is not None:
-        return tool.declaration
-    description = describe(tool)
+    description = asking.describe(tool)
     if tool.kind is CallKind.CUSTOM:
         return {"type": "custom", "custom": {"name": tool.name, **description}}
     if tool.kind is CallKind.SERVER:
@@ -277,8 +268,8 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
 
 
 def _write_choice(request: Request) -> Any:
-    choice, name = request.tool_choice, forced_tool(request.tool_choice)
-    if name is None:
-        return None if choice is None else choice_word(choice, TOOL_CHOICES, API)
-    kind = "custom" if custom(name, request.tools) else "function"
-    return {"type": kind, kind: {"name": name}}
+    def force(name: str) -> dict[str, Any]:
+        kind = "custom" if asking.custom(name, request.tools) else "function"
+        return {"type": kind, kind: {"name": name}}
+
+    return asking.tool_choice(request.tool_choice, TOOL_CHOICES, API, force)

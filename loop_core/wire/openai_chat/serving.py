@@ -6,60 +6,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from loop_core.wire.demands import (
-    Body,
-    Demands,
-    JSONShape,
-    Member,
-    RequestError,
-    Rule,
-    Telling,
-    first_ids,
-    inside,
-    items,
-)
-from loop_core.wire.serving import (
-    MADE,
-    ONLY_TEXT,
-    PEER_ABSENT,
-    PEER_CALL,
-    PEER_FAILED,
-    PEER_FAILURE,
-    PEER_FILTER,
-    PEER_LENGTH,
-    Event,
-    Moment,
-    OwnServer,
-    PeerWords,
-    RequestId,
-    Serving,
-    Spelling,
-    StopPlace,
-    budget_words,
-    fails,
-    say,
-    usual_reasons,
-)
+from loop_core.wire import demands, serving
+from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, Telling
+from loop_core.wire.serving import Event, Moment, PeerWords, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
-    Moment.ENDED: say("stop"),
-    Moment.CALLED: say("tool_calls"),
-    **budget_words("length", full="length"),
-    Moment.FILTERED: say("content_filter"),
-    Moment.MALFORMED: say("tool_calls"),
-    Moment.FAILED: fails(None, "The server had an error while processing the request.", "server_error"),
-    Moment.BROKEN: say(None),
+    Moment.ENDED: serving.say("stop"),
+    Moment.CALLED: serving.say("tool_calls"),
+    **serving.budget_words("length", full="length"),
+    Moment.FILTERED: serving.say("content_filter"),
+    Moment.MALFORMED: serving.say("tool_calls"),
+    Moment.FAILED: serving.fails(None, "The server had an error while processing the request.", "server_error"),
+    Moment.BROKEN: serving.say(None),
 }
 PEERS: Mapping[str, PeerWords] = {
     "stop": (("stop", "tool_calls"), "stop", "stop", "stop"),
-    "length": PEER_LENGTH,
-    "tool_calls": PEER_CALL,
-    "content_filter": PEER_FILTER,
+    "length": serving.PEER_LENGTH,
+    "tool_calls": serving.PEER_CALL,
+    "content_filter": serving.PEER_FILTER,
     "MAX_TOKENS": ("length", "other", "none", "error"),  # an alias of compatible servers (ironclaw PR#5665)
-    PEER_ABSENT: ("raises", "error", "none", "error"),
-    PEER_FAILURE: PEER_FAILED,
+    serving.PEER_ABSENT: ("raises", "error", "none", "error"),
+    serving.PEER_FAILURE: serving.PEER_FAILED,
 }
-CANNOT: Mapping[str, str] = usual_reasons("paused", "fallback", "commentary", "done_without_reason whole")
+CANNOT: Mapping[str, str] = serving.usual_reasons("paused", "fallback", "commentary", "done_without_reason whole")
 # `length` also says that the budget is spent, so our loop goes on, and completes.
 ENDS: Mapping[str, str] = {"context_full": "completed"}
 
@@ -77,7 +46,7 @@ def set_times(value: Event) -> bool:
     """Sets the time at which the answer was made."""
     if "created" not in value:  # an error
         return False
-    value["created"] = MADE
+    value["created"] = serving.MADE
     return True
 
 
@@ -105,16 +74,13 @@ SAMPLING: tuple[Member, ...] = (
 
 MEMBERS: tuple[Member, ...] = (
     Member("messages", "array", required=True, least=1),
-    Member("messages[]", "object"),
     Member("messages[].role", "string", required=True, among=ROLES),
     Member("messages[].content", "string|array"),
     Member("messages[role=user].content", "string|array", required=True),  # the assistant's may hold only calls
     Member("messages[role=system].content", "string|array", required=True),
     Member("messages[role=tool].tool_call_id", "string", required=True),
     Member("messages[].tool_calls", "array", least=1),  # OpenAI refuses an empty list
-    Member("messages[].tool_calls[]", "object"),
     Member("messages[].tool_calls[].id", "string", required=True),
-    Member("messages[].tool_calls[].function", "object"),
     Member("messages[].tool_calls[].function.name", "string", required=True),
     Member("messages[].tool_calls[].function.arguments", "string", required=True),
     *SAMPLING,
@@ -122,13 +88,10 @@ MEMBERS: tuple[Member, ...] = (
     Member("parallel_tool_calls", "boolean"),
     Member("logprobs", "boolean", only=(False,)),  # a scripted answer has no probabilities
     Member("top_logprobs", "integer", only=(0,)),
-    Member("response_format", "object"),
     Member("response_format.type", "string", required=True, among=FORMATS),
     Member("response_format[type=json_schema].json_schema", "object", required=True),
     Member("response_format.json_schema.name", "string", required=True),
     Member("response_format.json_schema.schema", "object"),
-    Member("tools", "array"),
-    Member("tools[]", "object"),
     Member("tools[].type", "string", required=True),
     Member("tools[type=function].function", "object", required=True),
     Member("tools[].function.name", "string", required=True),
@@ -145,7 +108,7 @@ def model_named(body: Body) -> RequestError | None:
 
 def _pairs(body: Body) -> RequestError | None:
     called, left = set[str](), dict[str, None]()
-    for number, message in items(body.get("messages")):
+    for number, message in demands.items(body.get("messages")):
         param = f"messages.[{number}].role"
         if message.get("role") == "tool":
             ident = message.get("tool_call_id")
@@ -156,7 +119,7 @@ def _pairs(body: Body) -> RequestError | None:
             continue
         if left:
             return _unanswered_error(left, param)
-        left = {str(call.get("id")): None for _, call in items(message.get("tool_calls"))}
+        left = {str(call.get("id")): None for _, call in demands.items(message.get("tool_calls"))}
         called = set(left)
     return _unanswered_error(left, "messages") if left else None
 
@@ -164,7 +127,7 @@ def _pairs(body: Body) -> RequestError | None:
 def _unanswered_error(pending: Iterable[str], param: str) -> RequestError:
     return RequestError(
         "messages of the role tool must follow a message with 'tool_calls', one for each 'tool_call_id'; there are "
-        f"none for {first_ids(pending)}", param=param)
+        f"none for {demands.first_ids(pending)}", param=param)
 
 
 def _choice(body: Body) -> RequestError | None:
@@ -179,8 +142,8 @@ def _choice(body: Body) -> RequestError | None:
             f"'tool_choice' is {choice[:80]!r}: expected none, auto or required", code="invalid_value",
             param="tool_choice")
     kind = choice.get("type") if isinstance(choice, Mapping) else None
-    name = inside(choice, str(kind), "name")
-    names = [inside(tool, str(kind), "name") for _, tool in items(tools)]
+    name = demands.inside(choice, str(kind), "name")
+    names = [demands.inside(tool, str(kind), "name") for _, tool in demands.items(tools)]
     if kind in ("function", "custom") and name not in names:
         return RequestError(f"the tool choice {str(name)[:80]!r} is not among 'tools'", param="tool_choice")
     return None
@@ -194,7 +157,7 @@ def stream_options(body: Body) -> RequestError | None:
 
 
 def _word_json(body: Body) -> RequestError | None:
-    if inside(body, "response_format", "type") != "json_object" or "json" in str(body.get("messages")).lower():
+    if demands.inside(body, "response_format", "type") != "json_object" or "json" in str(body.get("messages")).lower():
         return None
     return RequestError("'messages' must contain the word json where 'response_format' is json_object",
                         param="messages")
@@ -210,20 +173,20 @@ RULES: tuple[Rule, ...] = (
 
 
 def _json_shape(extra: Body) -> JSONShape | None:
-    kind = inside(extra, "response_format", "type")
+    kind = demands.inside(extra, "response_format", "type")
     if kind == "json_object":
         return JSONShape("response_format", {"type": "object"})
-    schema = inside(extra, "response_format", "json_schema", "schema")
+    schema = demands.inside(extra, "response_format", "json_schema", "schema")
     return JSONShape("response_format", schema) if kind == "json_schema" else None
 
 
-SERVING = Serving(
-    own=OwnServer("openai", "gpt-4o-mini", "openai 3.54.0 types/chat/chat_completion.py"),
+SERVING = serving.Serving(
+    own=serving.OwnServer("openai", "gpt-4o-mini", "openai 3.54.0 types/chat/chat_completion.py"),
     base="/v1",
     client='openai.OpenAI(base_url="{base}", api_key="any")',
     says=SAYS,
     text=lambda name, value: (value["choices"][0]["delta"], "content"),
-    stop_place=StopPlace(choices, ("finish_reason", "native_finish_reason"), null=True),
+    stop_place=serving.StopPlace(choices, ("finish_reason", "native_finish_reason"), null=True),
     answer_id="chatcmpl-{}",
     call_id="call_{}",
     indexes=_indexes,
@@ -232,7 +195,7 @@ SERVING = Serving(
     ends=ENDS,
     demands=Demands(MEMBERS, RULES, Telling.CODES),
     json_shape=_json_shape,
-    request_id=RequestId("x-request-id", "req_{}".format),
+    request_id=serving.RequestId("x-request-id", "req_{}".format),
     set_times=set_times,
     peers=PEERS,
 )
@@ -244,7 +207,7 @@ SERVING = Serving(
 COMPLETIONS_SAYS: Mapping[Moment, Spelling] = {
     moment: SAYS[moment] for moment in (Moment.ENDED, Moment.CUT, Moment.FULL, Moment.FILTERED, Moment.FAILED)
 }
-COMPLETIONS_CANNOT: Mapping[str, str] = {**ONLY_TEXT, **usual_reasons("done_without_reason whole")}
+COMPLETIONS_CANNOT: Mapping[str, str] = {**serving.ONLY_TEXT, **serving.usual_reasons("done_without_reason whole")}
 COMPLETIONS_ENDS: Mapping[str, str] = {"context_full": "completed", "echoed": "no_progress"}
 
 
@@ -267,18 +230,18 @@ COMPLETIONS_RULES: tuple[Rule, ...] = (
     Rule("stream_options", stream_options, "API reference: only set this when you set stream: true"),
 )
 
-COMPLETIONS_SERVING = Serving(
-    own=OwnServer("openai", "gpt-3.5-turbo-instruct", "openai 3.54.0 types/completion_choice.py"),
+COMPLETIONS_SERVING = serving.Serving(
+    own=serving.OwnServer("openai", "gpt-3.5-turbo-instruct", "openai 3.54.0 types/completion_choice.py"),
     base="/v1",
     client='openai.OpenAI(base_url="{base}", api_key="any").completions',
     says=COMPLETIONS_SAYS,
     text=lambda name, value: (value["choices"][0], "text"),
-    stop_place=StopPlace(choices, ("finish_reason",), null=True),
+    stop_place=serving.StopPlace(choices, ("finish_reason",), null=True),
     answer_id="cmpl-{}",
     stops=("stop",),
     cannot=COMPLETIONS_CANNOT,
     ends=COMPLETIONS_ENDS,
     demands=Demands(COMPLETIONS_MEMBERS, COMPLETIONS_RULES, Telling.CODES),
-    request_id=RequestId("x-request-id", "req_{}".format),
+    request_id=serving.RequestId("x-request-id", "req_{}".format),
     set_times=set_times,
 )

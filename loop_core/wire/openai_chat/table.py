@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import ChatResponse, Stop, Usage
+from loop_core.wire.asking import usual_losses
 from loop_core.wire.body import non_null, token_count, total_of
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.reads import FactRow
@@ -66,10 +67,8 @@ CHOICE_WORDS: tuple[str, ...] = ("native_finish_reason", "stop_reason", "matched
 
 
 def reason_of(choice: Mapping[str, Any]) -> tuple[Any, str]:
-    """The finish reason of a choice, and the member that holds it.
-
-    OpenAI's gpt-4-1106-vision-preview had an object instead: `"finish_details": {"type": "max_tokens"}`.
-    """
+    """The finish reason of a choice, and the member that holds it. OpenAI's gpt-4-1106-vision-preview had an object
+    instead: `"finish_details": {"type": "max_tokens"}`."""
     reason, details = choice.get("finish_reason"), choice.get("finish_details")
     if reason is None and type(details) is dict and type(details.get("type")) is str:
         return details["type"], "finish_details"
@@ -107,11 +106,7 @@ SIDE_FIELDS: frozenset[str] = frozenset({
 })
 """Fields of a message that hold no part of the answer. Any other field that is not read may be the answer."""
 
-LOSES: Mapping[str, str] = {
-    "server": "Chat Completions does not show the calls that a provider runs itself",
-    "call.status": "a call has no status of its own",
-    "call.item_id": "a call has one id",
-}
+LOSES: Mapping[str, str] = usual_losses("server", "call.status", "call.item_id")
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/chat/completions/?(?:$|[?#])"),
@@ -120,10 +115,7 @@ PATHS: tuple[re.Pattern[str], ...] = (
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON object is a chat completion or one of its chunks.
-
-    A bare error body is not recognised, because several formats share its shape.
-    """
+    """Whether a JSON object is a chat completion or one of its chunks."""
     choices = value.get("choices")
     if not isinstance(choices, list):
         return False
@@ -160,10 +152,8 @@ nothing (older versions of KoboldCpp)."""
 
 
 def read_usage(counts: Mapping[str, Any], model: str | None) -> Usage | None:
-    """The counts, reasoning included in the output; None if the object holds none, or the constants of a server.
-
-    If the total is prompt + completion + reasoning (xAI), the server leaves reasoning out of `completion_tokens`.
-    """
+    """The counts, reasoning included in the output; None if the object holds none, or the constants of a server. If the
+    total is prompt + completion + reasoning (xAI), the server leaves reasoning out of `completion_tokens`."""
     prompt, completion = _count(counts, ("prompt_tokens",)), _count(counts, ("completion_tokens",))
     total = _count(counts, ("total_tokens",))
     reasoning, cached = _first(counts, _REASONING), _first(counts, _CACHED)
@@ -272,7 +262,6 @@ def _holder_reads(holder: str) -> tuple[FactRow, ...]:
 
 
 STREAM_READS = _holder_reads("delta")
-"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     *_BODY,
     *(FactRow(fact, usage + place) for usage in _USAGES for fact, place in _COUNTS),

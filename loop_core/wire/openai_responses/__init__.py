@@ -26,20 +26,11 @@ from loop_core.values import (
 )
 from loop_core.wire.body import RawJSON, dump, json_value, non_null, pieces, total_of
 from loop_core.wire.format import ANY_PATH, Format, Home
+from loop_core.wire.openai_responses import table
 from loop_core.wire.openai_responses.decode import Decoder
 from loop_core.wire.openai_responses.items import closes
 from loop_core.wire.openai_responses.request import ASKING_LOSES, encode_request, read_request
-from loop_core.wire.openai_responses.table import (
-    API,
-    LOSES,
-    PATHS,
-    PENDING,
-    READS,
-    STREAM_READS,
-    TERMINAL_EVENTS,
-    is_chained,
-    recognises,
-)
+from loop_core.wire.openai_responses.table import API
 
 Piece = ResponsePart | str
 """A part of a response, or its refusal as a bare string."""
@@ -72,7 +63,7 @@ class _Stream:
     def events(self, items: list[tuple[Piece, JSONItem, bool]]) -> Iterator[bytes]:
         """All events of the response; each of `items` is a part, its JSON, and whether it has ended."""
         response, status = self.response, self.status
-        terminal = status is not None and status not in PENDING
+        terminal = status is not None and status not in table.PENDING
         early = "in_progress" if terminal else status
         if early is not None or response.id is not None or response.model is not None:
             for kind in ("created", "queued" if early == "queued" else "in_progress"):
@@ -80,11 +71,13 @@ class _Stream:
         for index, (part, whole, done) in enumerate(items):
             yield from self.item(index, part, whole, done)
         if terminal:
-            named = {word: kind for kind, word in TERMINAL_EVENTS.items()}
+            named = {word: kind for kind, word in table.TERMINAL_EVENTS.items()}
             kind = named.get(str(status), "response.incomplete")
             yield self.event(kind, response=_response(response, status, [whole for _, whole, _ in items]))
         elif response.error is not None:
-            yield self.event("error", **_error_event(response.error))
+            # Flat, as documented, but for an error with a type, for which the flat form has no place.
+            error = _error(response.error)
+            yield self.event("error", **(error if response.error.type is None else {"error": error}))
 
     def event(self, kind: str, **fields: Any) -> bytes:
         """One event; JSON that holds line ends takes several `data:` lines."""
@@ -158,7 +151,7 @@ def _announce_item(whole: dict[str, Any], part: Piece) -> tuple[dict[str, Any], 
 
 
 def _items(response: ChatResponse, status: str | None, stream: bool) -> list[tuple[Piece, JSONItem, bool]]:
-    cut = stream and (status is None or status in PENDING)
+    cut = stream and (status is None or status in table.PENDING)
     parts: list[Piece] = list(response.parts)
     if response.refusal:
         parts.append(response.refusal)
@@ -233,7 +226,7 @@ def _response(
     whole = non_null(object="response", created_at=0, id=response.id, model=response.model, status=status)
     whole.update({
         # Otherwise `in_progress` would be read as a stream that was cut, and not as an answer that is still being made.
-        "background": response.stop_reason.normalized is Stop.PAUSED and status in PENDING,
+        "background": response.stop_reason.normalized is Stop.PAUSED and status in table.PENDING,
         "error": None if early or response.error is None else _error(response.error, native),
         "incomplete_details": {"reason": reason} if reason else None,
         # The members that the SDK's model asks of every response (openai 3.54.0 types/responses/response.py).
@@ -256,13 +249,6 @@ def _error(error: ProviderError, native: Mapping[str, str] | None = None) -> dic
     return value
 
 
-def _error_event(error: ProviderError) -> dict[str, Any]:
-    """The fields of an `error` event: flat, as documented, or in an `error` object if the error has a type, which the
-    flat form has no place for."""
-    value = _error(error)
-    return value if error.type is None else {"error": value}
-
-
 def _usage(usage: Usage) -> dict[str, Any]:
     # Beside it is the number of tokens that were written to the cache; we know of none.
     cached = None if usage.cached_tokens is None else {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0}
@@ -271,18 +257,15 @@ def _usage(usage: Usage) -> dict[str, Any]:
                     output_tokens_details=thought, total_tokens=total_of(usage))
 
 
-# -- The format -----------------------------------------------------------------------------------------------------
-
-
 FORMAT = Format(
     decoder=Decoder,
-    paths=PATHS,
-    recognises=recognises,
-    reads=READS,
-    stream_reads=STREAM_READS,
+    paths=table.PATHS,
+    recognises=table.recognises,
+    reads=table.READS,
+    stream_reads=table.STREAM_READS,
     read_request=read_request,
     encode=encode,
-    loses=LOSES,
+    loses=table.LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
     path=lambda request: "/responses",
@@ -291,7 +274,7 @@ FORMAT = Format(
     history="input",
     whole_mark=("object", "response"),
     stream_end=rb'^data:[^\n]*"response\.(?:completed|incomplete|failed)"[^\n]*\n\s*^(?=event: ?response\.created)',
-    chained=is_chained,
+    chained=table.is_chained,
     joints={"reasoning": "\n\n"},
     rules={f"{API}.refusal": ("refusal",)},
 )

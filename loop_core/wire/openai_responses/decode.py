@@ -24,27 +24,16 @@ from loop_core.wire.base import Decoder as BaseDecoder
 from loop_core.wire.body import mapping_of, string, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import pointer
-from loop_core.wire.openai_responses.growing import GrowingItem, call_id, is_call, streamed_items, with_omitted
-from loop_core.wire.openai_responses.items import read
-from loop_core.wire.openai_responses.table import (
-    API,
-    BACKGROUND,
-    BEGIN,
-    DELTAS,
-    DONES,
-    ITEM_OF_FIELD,
-    KEEPALIVE,
-    PENDING,
-    STOP_REASONS,
-    TERMINAL_EVENTS,
-)
+from loop_core.wire.openai_responses import table
+from loop_core.wire.openai_responses.items import GrowingItem, call_id, is_call, read, streamed_items, with_omitted
+from loop_core.wire.openai_responses.table import API
 
 
 class Decoder(BaseDecoder):
     """The decoder of one Responses answer."""
 
     api = API
-    stop_reasons = STOP_REASONS
+    stop_reasons = table.STOP_REASONS
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -88,7 +77,7 @@ class Decoder(BaseDecoder):
         if self._ended and self._is_late(event, kind):
             self.after_end()
             return False
-        row = DELTAS.get(kind)
+        row = table.DELTAS.get(kind)
         if row is not None:
             field, index = row
             key = (event.get("output_index"), field, event.get(index))
@@ -101,8 +90,8 @@ class Decoder(BaseDecoder):
             return index != ""  # the pieces of a call have none
         if kind in ("response.output_item.added", "response.output_item.done"):
             self._item(event, kind)
-        elif kind in DONES:
-            field, index, value = DONES[kind]
+        elif kind in table.DONES:
+            field, index, value = table.DONES[kind]
             text = event.get(value)
             if type(text) is str:
                 item = self._find(event, field)
@@ -120,10 +109,10 @@ class Decoder(BaseDecoder):
         """Reads a number that does not follow the one before. If that is inside a call, a piece of the call may be
         missing or have come twice, and its arguments may parse all the same."""
         expected = self._next
-        if type(number) is not int or not self._counts or kind == KEEPALIVE:
+        if type(number) is not int or not self._counts or kind == table.KEEPALIVE:
             return
         self._next = number + 1
-        if expected < 0 or kind == BEGIN:
+        if expected < 0 or kind == table.BEGIN:
             self._first = number
             return
         if expected == self._first + 1:
@@ -145,11 +134,11 @@ class Decoder(BaseDecoder):
         """Whether an event behind the end is no part of the answer. A second end is read, since it may be the stricter
         one, unless it ends another response, which began behind this one (a file with the streams of several turns)."""
         self._next_began |= self._begins_another(event, kind)
-        return self._next_began or (kind not in TERMINAL_EVENTS and kind != "error")
+        return self._next_began or (kind not in table.TERMINAL_EVENTS and kind != "error")
 
     def _begins_another(self, event: Mapping[str, Any], kind: str) -> bool:
         """Whether an event begins another response than the one that was announced before."""
-        if kind != BEGIN or not self._last:
+        if kind != table.BEGIN or not self._last:
             return False
         return bool(mapping_of(event.get("response")).get("id") != self._last.get("id"))
 
@@ -175,7 +164,7 @@ class Decoder(BaseDecoder):
         item = self._items.get(where) or self._items.get(item_id)
         if item is None:
             self.find("openai_responses.unannounced_item", "an event names an item that was never announced", self.at())
-            item = GrowingItem({"type": ITEM_OF_FIELD[field], "id": item_id}, b"{}", (), self.at(), False)
+            item = GrowingItem({"type": table.ITEM_OF_FIELD[field], "id": item_id}, b"{}", (), self.at(), False)
             self._keep(item, where, item_id)
         return item
 
@@ -207,12 +196,12 @@ class Decoder(BaseDecoder):
         if response.get("background") is True:
             self.background = True
         at = self.at("response", "status")
-        terminal = TERMINAL_EVENTS.get(kind)
+        terminal = table.TERMINAL_EVENTS.get(kind)
         if terminal is not None:
             self._finish(response, status, terminal, at)
         elif not self._ended:
             self._last = response
-            if status is None or status in PENDING:
+            if status is None or status in table.PENDING:
                 self._pending, self._status = (status, at), status
             else:
                 self.find("openai_responses.early_status", f"an event before the last says {status[:40]!r}", at)
@@ -349,8 +338,8 @@ class Decoder(BaseDecoder):
 
     def _stop(self, refusal: str, parts: list[Any], native: Mapping[str, str]) -> StopReason:
         raw = self.raw
-        if self.background and raw is not None and raw in BACKGROUND:
-            row = BACKGROUND[raw]
+        if self.background and raw is not None and raw in table.BACKGROUND:
+            row = table.BACKGROUND[raw]
             return StopReason(row.stop, raw, row.detail, (Evidence(f"{API}.background", self.raw_at, raw),))
         stop = self.map_word(raw, self.raw_at)
         if stop.normalized is not Stop.END_TURN:
@@ -367,7 +356,7 @@ class Decoder(BaseDecoder):
             word = "refusal"  # its place is that of the fact (`Format.rules`), which a stream sends piece by piece
         if word is None:
             return stop
-        row = STOP_REASONS.get(word, STOP_REASONS["incomplete"])
+        row = table.STOP_REASONS.get(word, table.STOP_REASONS["incomplete"])
         evidence = Evidence(f"{API}.{word}", at, refusal[:200])
         return StopReason(row.stop, raw, row.detail, (*stop.evidence, evidence))
 

@@ -25,17 +25,7 @@ from loop_core.values import (
     ToolResultPart,
     tools_by_name,
 )
-from loop_core.wire.asking import (
-    calls_of,
-    choice_word,
-    content,
-    custom,
-    describe,
-    forced_tool,
-    one_choice,
-    tool_of,
-    with_ids,
-)
+from loop_core.wire import asking
 from loop_core.wire.body import (
     json_value,
     list_of,
@@ -47,8 +37,8 @@ from loop_core.wire.body import (
     string,
     token_count,
 )
-from loop_core.wire.openai_responses.growing import call_id
-from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, SERVER_ITEMS, runs_itself
+from loop_core.wire.openai_responses.items import call_id
+from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, LOSES, SERVER_ITEMS, runs_itself
 
 ROLES: Mapping[str, Role] = {
     "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM, "tool": Role.TOOL,
@@ -190,16 +180,14 @@ def _tools(tools: Any) -> Iterator[Tool]:
             yield from _tools(tool.get("tools"))
         elif kind in ("function", "custom"):
             declaration = inner if isinstance(inner := tool.get("function"), dict) else tool
-            yield tool_of(declaration, string(declaration.get("name")) or "", declaration.get("parameters"), tool,
-                          CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION)
-        elif kind in CLIENT_TOOLS and not _is_in_container(tool):  # in a container the provider runs it
+            name = string(declaration.get("name")) or ""
+            yield asking.tool_of(declaration, name, declaration.get("parameters"), tool,
+                                 CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION)
+        # in a container the provider runs it
+        elif kind in CLIENT_TOOLS and not str(mapping_of(tool.get("environment")).get("type")).startswith("container"):
             yield Tool(CLIENT_TOOLS[kind], kind=CallKind.CUSTOM, declaration=tool)
         else:
             yield Tool(string(tool.get("server_label")) or kind, kind=CallKind.SERVER, declaration=tool)
-
-
-def _is_in_container(tool: Mapping[str, Any]) -> bool:
-    return str(mapping_of(tool.get("environment")).get("type")).startswith("container")
 
 
 def _choice(choice: Any) -> str | None:
@@ -225,12 +213,9 @@ def _json(value: Any) -> str:
 
 TOOL_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
-    "continuation_token": "an answer is gone on with by its id",
+    **LOSES,
     "message.grouping": "a history is a list of items, whatever message they came in",
-    "reasoning.signature": "reasoning is given back by its id and encrypted content",
-    "call.signature": "a call is given back by its id",
-    "result.name": "a result names its call by the id",
-    "result.is_error": "only the text tells of a failure",
+    **asking.usual_losses("result.name", "result.is_error"),
 }
 _OUTPUTS: Mapping[str, str] = {
     "mcp_approval_request": "mcp_approval_response", "tool_search_call": "tool_search_output",
@@ -241,9 +226,9 @@ _IDS: Mapping[str, str] = {"mcp_approval_response": "approval_request_id", "loca
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
-    one_choice(request, API)
-    history = with_ids(request.messages)
-    calls = {call.id: call for call in calls_of(history)}
+    asking.one_choice(request, API)
+    history = asking.with_ids(request.messages)
+    calls = {call.id: call for call in asking.calls_of(history)}
     body = non_null(model=request.model)
     first = history[0] if len(history) > 1 else None  # a system message alone is what is asked
     if first is not None and first.role is Role.SYSTEM and len(first.parts) == 1 and type(first.parts[0]) is TextPart:
@@ -251,7 +236,7 @@ def encode_request(request: Request) -> dict[str, Any]:
         history = history[1:]
     body["input"] = [item for message in history for item in _items(message, calls, request.tools)]
     body |= non_null(
-        tools=[_write_tool(tool) for tool in request.tools] or None, tool_choice=_write_choice(request),
+        tools=asking.declarations(request.tools, _write_tool) or None, tool_choice=_write_choice(request),
         max_output_tokens=request.max_tokens, previous_response_id=request.previous_id,
         stream=request.stream or None, background=request.background or None,
     )
@@ -333,9 +318,9 @@ def _write_result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[T
     item = _own_item(call) if call is not None else None
     if call is None or item is None:
         # The call itself may be in a history that the server stores, but its tool is declared in any case.
-        custom_call = custom(part.name or "", tools) if call is None else call.kind is CallKind.CUSTOM
+        custom_call = asking.custom(part.name or "", tools) if call is None else call.kind is CallKind.CUSTOM
         kind = "custom_tool_call_output" if custom_call else "function_call_output"
-        output = part.text if part.json is None else content(part, API)
+        output = part.text if part.json is None else asking.content(part, API)
         return {"type": kind, "call_id": part.call_id or "", "output": output}
     kind = _OUTPUTS.get(str(item["type"]), f"{item['type']}_output")
     output = json_value(part.json or part.text)
@@ -346,9 +331,7 @@ def _write_result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[T
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
-    if tool.declaration is not None:
-        return tool.declaration
-    description = describe(tool)
+    description = asking.describe(tool)
     if tool.kind is CallKind.SERVER:
         return {"type": tool.name}
     if tool.kind is CallKind.CUSTOM:
@@ -358,10 +341,11 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
 
 
 def _write_choice(request: Request) -> Any:
-    choice, name = request.tool_choice, forced_tool(request.tool_choice)
-    if name is None:
-        return None if choice is None else choice_word(choice, TOOL_CHOICES, API)
-    tool = tools_by_name(request.tools).get(name)
-    if tool is not None and tool.declaration is not None and tool.declaration.get("type") not in ("function", "custom"):
-        return {"type": tool.declaration.get("type")}
-    return {"type": "custom" if tool is not None and tool.kind is CallKind.CUSTOM else "function", "name": name}
+    def force(name: str) -> dict[str, Any]:
+        tool = tools_by_name(request.tools).get(name)
+        declared = tool.declaration.get("type") if tool is not None and tool.declaration is not None else "function"
+        if declared not in ("function", "custom"):
+            return {"type": declared}
+        return {"type": "custom" if tool is not None and tool.kind is CallKind.CUSTOM else "function", "name": name}
+
+    return asking.tool_choice(request.tool_choice, TOOL_CHOICES, API, force)

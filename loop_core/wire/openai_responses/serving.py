@@ -5,54 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from loop_core.wire import serving
 from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, Telling, inside, items
 from loop_core.wire.openai_responses.table import TERMINAL_EVENTS
-from loop_core.wire.serving import (
-    MADE,
-    PEER_FILTER,
-    PEER_LENGTH,
-    CallFraming,
-    Event,
-    Moment,
-    OwnServer,
-    PeerWords,
-    RequestId,
-    RequestRefusal,
-    Serving,
-    Spelling,
-    StopPlace,
-    TokenCount,
-    budget_words,
-    fails,
-    index_under,
-    itself,
-    openai_error,
-    say,
-    text_in,
-    usual_reasons,
-)
+from loop_core.wire.serving import CallFraming, Event, Moment, PeerWords, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
-    Moment.ENDED: say("completed"),
-    Moment.CALLED: say("completed"),
-    **budget_words("incomplete:max_output_tokens", full="incomplete:max_output_tokens"),
-    Moment.FILTERED: say("incomplete:content_filter"),
+    Moment.ENDED: serving.say("completed"),
+    Moment.CALLED: serving.say("completed"),
+    **serving.budget_words("incomplete:max_output_tokens", full="incomplete:max_output_tokens"),
+    Moment.FILTERED: serving.say("incomplete:content_filter"),
     Moment.PAUSED: Spelling("in_progress", whole=True),
-    Moment.MALFORMED: say("completed"),
-    Moment.FAILED: fails("failed", "The server had an error while processing the request.", code="server_error"),
-    Moment.BROKEN: say(None),
+    Moment.MALFORMED: serving.say("completed"),
+    Moment.FAILED: serving.fails("failed", "The server had an error while processing the request.",
+                                 code="server_error"),
+    Moment.BROKEN: serving.say(None),
 }
 PEERS: Mapping[str, PeerWords] = {
     "completed": (("stop", "tool_calls"), ("stop", "tool-calls"), ("stop", "stop"), ("stop", "toolUse")),
     "incomplete": ("length", ("other", "tool-calls"), "none", "error"),
-    "incomplete:max_output_tokens": PEER_LENGTH,
-    "incomplete:content_filter": PEER_FILTER,
+    "incomplete:max_output_tokens": serving.PEER_LENGTH,
+    "incomplete:content_filter": serving.PEER_FILTER,
     "failed": ("raises", "error", "error", "error"),
     "in_progress": ("", "other", "suspended", "stop"),
 }
 CANNOT: Mapping[str, str] = {
     "paused stream": "only a whole response waits",
-    **usual_reasons("no_call", "fallback", "empty_choices", "done_without_reason", "wandering_index", "fresh_ids"),
+    **serving.usual_reasons("no_call", "fallback", "empty_choices", "done_without_reason", "wandering_index",
+                            "fresh_ids"),
 }
 ENDS: Mapping[str, str] = {"context_full": "completed", "no_reason stream": "interrupted"}
 
@@ -61,7 +41,7 @@ def _set_times(value: Event) -> bool:
     response = value.get("response", value)
     zeros = [name for name in ("created_at", "completed_at") if isinstance(response, dict) and response.get(name) == 0]
     for name in zeros:
-        response[name] = MADE
+        response[name] = serving.MADE
     return bool(zeros)
 
 
@@ -87,7 +67,6 @@ MEMBERS: tuple[Member, ...] = (
     *(Member(name, only=(), code="unknown_parameter") for name in ("stop", "n", "logprobs")),
     Member("model", "string", required=True),
     Member("input", "string|array"),
-    Member("input[]", "object"),
     Member("input[].role", "string", among=("user", "assistant", "system", "developer")),
     Member("input[type=message].role", "string", required=True),
     Member("input[type=message].content", "string|array", required=True),
@@ -107,16 +86,11 @@ MEMBERS: tuple[Member, ...] = (
     Member("temperature", "number", least=0, most=2),
     Member("top_p", "number", least=0, most=1),
     Member("top_logprobs", "integer", only=(0,)),  # 0 asks for none; a scripted answer has no probabilities
-    Member("include", "array"),
     Member("include[]", "string", among=INCLUDES),
-    Member("text", "object"),
-    Member("text.format", "object"),
     Member("text.format.type", "string", required=True, among=("text", "json_object", "json_schema")),
     Member("text.format[type=json_schema].name", "string", required=True),
     Member("text.format[type=json_schema].schema", "object", required=True),
     Member("reasoning", "object"),
-    Member("tools", "array"),
-    Member("tools[]", "object"),
     Member("tools[].type", "string", required=True),
     Member("tools[type=function].name", "string", required=True),
     Member("tools[type=function].parameters", "object"),
@@ -175,11 +149,6 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def _responses_error(refused: RequestRefusal) -> Event:
-    """The body of an error of Responses. Unlike Chat Completions, it names the member if the model is missing."""
-    return openai_error(refused._replace(param="model") if refused.code == "model_not_found" else refused)
-
-
 def _json_shape(extra: Body) -> JSONShape | None:
     kind = inside(extra, "text", "format", "type")
     if kind == "json_object":
@@ -187,30 +156,33 @@ def _json_shape(extra: Body) -> JSONShape | None:
     return JSONShape("text.format", inside(extra, "text", "format", "schema")) if kind == "json_schema" else None
 
 
-SERVING = Serving(
-    own=OwnServer("openai", "gpt-5-mini", "openai 3.54.0 types/responses/response.py"),
+SERVING = serving.Serving(
+    own=serving.OwnServer("openai", "gpt-5-mini", "openai 3.54.0 types/responses/response.py"),
     base="/v1",
     client='openai.OpenAI(base_url="{base}", api_key="any")',
     says=SAYS,
-    text=text_in("response.output_text.delta", "delta"),
-    stop_place=StopPlace(itself, ("status", "incomplete_details"), null=True, events=frozenset(TERMINAL_EVENTS)),
+    text=serving.text_in("response.output_text.delta", "delta"),
+    stop_place=serving.StopPlace(serving.itself, ("status", "incomplete_details"), null=True,
+                                 events=frozenset(TERMINAL_EVENTS)),
     calls=CallFraming.ITEMS,
     answer_id="resp_{}",
     call_id="call_{}",
     thought_id="rs_{}",
     counts_all=True,  # the SDK requires both details (openai 3.54.0 types/responses/response_usage.py)
-    indexes=index_under("output_index"),
+    indexes=serving.index_under("output_index"),
     unknown="incomplete:{}",
     poll=r"/responses/(?P<id>resp_[^/?#]+)$",
     cannot=CANNOT,
     ends=ENDS,
     demands=Demands(MEMBERS, RULES, Telling.CODES),
-    error_body=_responses_error,
+    # Unlike Chat Completions, it names the member if the model is missing.
+    error_body=lambda refused: serving.openai_error(
+        refused._replace(param="model") if refused.code == "model_not_found" else refused),
     json_shape=_json_shape,
-    request_id=RequestId("x-request-id", "req_{}".format),
+    request_id=serving.RequestId("x-request-id", "req_{}".format),
     set_times=_set_times,
-    count=TokenCount(re.compile(r"/responses/input_tokens/?(?=$|[?#])"),
-                     lambda count: {"object": "response.input_tokens", "input_tokens": count},
-                     optional=frozenset({"model", "something"})),
+    count=serving.TokenCount(re.compile(r"/responses/input_tokens/?(?=$|[?#])"),
+                             lambda count: {"object": "response.input_tokens", "input_tokens": count},
+                             optional=frozenset({"model", "something"})),
     peers=PEERS,
 )

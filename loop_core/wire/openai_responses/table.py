@@ -48,7 +48,6 @@ KEEPALIVE = "keepalive"
 """The type of an event that only keeps the connection open. OpenAI counts it among the others; a gateway that adds one
 gives it any number."""
 BEGIN = "response.created"
-"""The event that begins a response."""
 
 TERMINAL_EVENTS: Mapping[str, str] = {
     "response.completed": "completed",
@@ -102,12 +101,8 @@ DELTAS: Mapping[str, tuple[str, str]] = {
 """Event that carries a piece -> the field that the piece belongs to, and the member with the index of the part."""
 
 DONES: Mapping[str, tuple[str, str, str]] = {
-    "response.output_text.done": ("text", "content_index", "text"),
-    "response.refusal.done": ("refusal", "content_index", "refusal"),
-    "response.function_call_arguments.done": ("arguments", "", "arguments"),
-    "response.custom_tool_call_input.done": ("input", "", "input"),
-    "response.reasoning_summary_text.done": ("summary", "summary_index", "text"),
-    "response.reasoning_text.done": ("reasoning", "content_index", "text"),
+    kind.replace(".delta", ".done"): (field, index, "text" if field in ("summary", "reasoning") else field)
+    for kind, (field, index) in DELTAS.items()
 }
 """Event that repeats a whole field -> the field, the member with the index of the part, and the member that holds the
 value."""
@@ -123,7 +118,6 @@ LOSES: Mapping[str, str] = {
     "call.signature": "a call is given back by its id",
     "continuation_token": "a response is continued by its id",
 }
-"""Part of a response that the format cannot carry -> why."""
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/responses/?(?:$|[?#])"),
@@ -150,10 +144,7 @@ def runs_itself(item: Mapping[str, Any], result_ids: frozenset[str]) -> bool:
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a JSON object is a response of this format or an event of its stream.
-
-    A bare error body is not recognised, because several formats share its shape.
-    """
+    """Whether a JSON object is a response of this format or an event of its stream."""
     if value.get("object") == "response":
         return "status" in value or "output" in value
     kind = value.get("type")
@@ -211,7 +202,6 @@ def _index(field: str, name: str) -> tuple[str, ...]:
 
 STREAM_READS = tuple(FactRow(_FACTS[field], "/delta", _index(field, name), kind, field)
                      for kind, (field, name) in DELTAS.items())
-"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     *STREAM_READS,
     *(FactRow(_FACTS[field], f"/{value}", _index(field, name), kind, f"{field} done")
