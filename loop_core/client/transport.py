@@ -60,10 +60,9 @@ def _client(line: Connection, kind: type[_Client], transport: type[Any], server:
 
 def _options(line: Connection, transport: type[Any], base: str) -> dict[str, Any]:
     options: dict[str, Any] = {"verify": _certificates()}
-    host = urlsplit(base).hostname or ""
     if line.proxy is not None:
         options["proxy"] = line.proxy
-    elif loopback(host):  # what names the host goes before what the environment says
+    elif loopback(host := urlsplit(base).hostname or ""):  # what names the host goes before what the environment says
         options["mounts"] = {f"all://{f'[{host}]' if ':' in host else host}": transport(verify=_certificates())}
     return options
 
@@ -98,10 +97,14 @@ class _Source:
         try:
             request = live_request_for(self.server, send, turn, self.request_count)
         except LoopError as why:
-            if not self.request_count or turn.evaluation is None:
-                raise
-            return NotRecorded(f"This could not be asked: {why}.")
+            return self._unsent(why, turn)
         return request if self._rewrite is None else self._rewrite(request)
+
+    def _unsent(self, why: LoopError, turn: Turn | None) -> NotRecorded:
+        """The end of a turn; raises `why` if no response is judged yet, or if `turn` is None."""
+        if not self.request_count or turn is None or turn.evaluation is None:
+            raise why
+        return NotRecorded(f"This could not be asked: {why}.")
 
     @contextmanager
     def _reading(self, request: LiveRequest) -> Iterator[_Reading]:
@@ -257,8 +260,13 @@ class Live(_Source):
         try:
             if send.method is Method.POLL:
                 time.sleep(self.line.timeouts.poll)
+            answer: LiveResponse | None = None
             while True:
-                answer = self._exchange(request)
+                try:
+                    http = self._http(request)
+                except LoopError as why:
+                    return self._unsent(why, turn) if answer is None else answer.event
+                answer = self._exchange(request, http)
                 again = self._retry(answer)
                 if again is None:
                     return answer.event
@@ -269,8 +277,7 @@ class Live(_Source):
             self.observer.on_interrupt(self.request_count - 1, answered=self.request_count == before)
             raise
 
-    def _exchange(self, request: LiveRequest) -> LiveResponse:
-        http = self._http(request)
+    def _exchange(self, request: LiveRequest, http: dict[str, Any]) -> LiveResponse:
         if self._own:  # a client that was handed in may use several connections at a time
             http["extensions"] = {"trace": self._cutter.trace}
         with (self._reading(request) as reading, self._cutter.after(self.line.timeouts.whole),
@@ -327,13 +334,13 @@ class AsyncLive(_Source):
     async def respond(self, send: Send, turn: Turn, request: LiveRequest | None = None) -> Event:
         """The server's answer; `Cancel` after `cancel`; the end of the turn if a later request cannot be sent.
 
-        `request` is sent instead of what the effect asks for.
-
         Raises:
-            LoopError: the first request cannot be sent in this format.
+            LoopError: the first request, or the one given instead of what the effect asks for, cannot be sent.
         """
         leaves = request or self._next_request(send, turn)
-        return leaves if isinstance(leaves, NotRecorded) else await self._unless_cancelled(self._respond(send, leaves))
+        if isinstance(leaves, NotRecorded):
+            return leaves
+        return await self._unless_cancelled(self._respond(send, leaves, None if request else turn))
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`, which does not wait for it.
@@ -354,20 +361,24 @@ class AsyncLive(_Source):
         event: Event | None = await unless(self._cancelled, work)
         return Cancel() if event is None else event
 
-    async def _respond(self, send: Send, request: LiveRequest) -> Event:
+    async def _respond(self, send: Send, request: LiveRequest, turn: Turn | None) -> Event:
         if send.method is Method.POLL:
             await asyncio.sleep(self.line.timeouts.poll)
+        answer: LiveResponse | None = None
         while True:
-            answer = await self._exchange(request)
+            try:
+                # Who signs may have to fetch new credentials first, and waits for them.
+                http = await run_in_thread(self._http, request) if self.server.sign else self._http(request)
+            except LoopError as why:
+                return self._unsent(why, turn) if answer is None else answer.event
+            answer = await self._exchange(request, http)
             again = self._retry(answer)
             if again is None:
                 return answer.event
             request, seconds = again
             await asyncio.sleep(seconds)
 
-    async def _exchange(self, request: LiveRequest) -> LiveResponse:
-        # Who signs may have to fetch new credentials first, and waits for them.
-        http = self._http(request) if self.server.sign is None else await run_in_thread(self._http, request)
+    async def _exchange(self, request: LiveRequest, http: dict[str, Any]) -> LiveResponse:
         with self._reading(request) as reading:
             # A head that never ends brings no piece after which anybody would look at the time.
             async with at_most(self.line.timeouts.whole), self._client.stream(**http) as response:

@@ -120,6 +120,44 @@ def test_a_cut_answer_is_whole_and_its_limits_are_those_that_were_given(provider
     assert once.text != whole.text
 
 
+class Expiring:
+    """Signs so many requests, then has no credentials any more, as a session that ends."""
+
+    secrets = ()
+
+    def __init__(self, times: int) -> None:
+        self.times, self.calls = times, 0
+
+    def __call__(self, method: str, url: str, headers: Any, content: bytes) -> tuple[tuple[str, str], ...]:
+        self.calls += 1
+        if self.calls > self.times:
+            raise CallerError("the session has ended")
+        return ()
+
+
+@pytest.mark.parametrize("asks", [ask, lambda *given, **named: asyncio.run(aask(*given, **named))])
+def test_a_later_request_that_cannot_be_signed_ends_the_turn_with_what_was_read(provider: Provider, asks: Any) -> None:
+    server = replace(at(provider, "openai_chat", "cut-twice"), sign=Expiring(1))
+    answer = asks(server, "Explain the failed deploy.", max_tokens=256)
+    assert answer.terminal == "unrecorded"
+    assert answer.text
+    assert "the session has ended" in answer.notice
+
+
+def test_an_answer_whose_repetition_cannot_be_signed_stays_the_answer() -> None:
+    signer = Expiring(1)
+    answer = ask(Server("openai_chat", "http://127.0.0.1:9/v1", model="m", sign=signer), "Hello?",
+                 line=Connection(retries=Retries(2, first=0.01)))
+    assert signer.calls == 2
+    assert answer.terminal == "interrupted"
+    assert "127.0.0.1:9" in answer.notice
+
+
+def test_the_first_request_that_cannot_be_signed_is_refused(provider: Provider) -> None:
+    with pytest.raises(CallerError, match="the session has ended"):
+        ask(replace(at(provider, "openai_chat", "text"), sign=Expiring(0)), "Hello?")
+
+
 def test_the_policy_may_be_named(provider: Provider) -> None:
     server = at(provider, "openai_chat", "cut-twice")
     for policy in ("pi-presence", preset("pi-presence")):

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from loop_core import read
-from loop_core.judge.arguments import TOO_COSTLY, is_usable, schema_problems, takes_no_arguments
-from loop_core.judge.schema_cost import TOO_COSTLY_PATTERNS, TOO_DEEP
+from loop_core.judge.arguments import is_usable, schema_problems, takes_no_arguments
+from loop_core.judge.schema_cost import TOO_COSTLY, TOO_COSTLY_PATTERNS, TOO_DEEP
 from loop_core.values import CallKind, Tool
 from tests.scenes.turns import WRITE
 

@@ -129,6 +129,7 @@ LIMITED = '''
 import resource, sys
 size = int(sys.argv.pop(1))
 resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+sys.dont_write_bytecode = True  # Python leaves a compiled module that such a limit cuts, and cannot load it again
 from inspector.cli import run
 run()
 '''
