@@ -157,9 +157,12 @@ def _validator(tool: Tool) -> _Validator | None:
     cache_entry = _COMPILED.get(id(declared))
     if cache_entry is not None and cache_entry[0] is declared and cache_entry[1] == tool.dialect:
         return cache_entry[2]
-    plain = json_schema_of(declared) if tool.dialect == "openapi" else declared
-    # equal schemas of many requests compile once
-    validator = _compile_schema(json.dumps(plain, sort_keys=True, default=_json_default))
+    try:
+        plain = json_schema_of(declared) if tool.dialect == "openapi" else declared
+        # equal schemas of many requests compile once
+        validator = _compile_schema(json.dumps(plain, sort_keys=True, default=_json_default))
+    except RecursionError:  # a schema that a program made may have more levels than one that was parsed
+        validator = None
     if len(_COMPILED) >= _MOST_VALIDATORS:
         _COMPILED.clear()
     _COMPILED[id(declared)] = (declared, tool.dialect, validator)

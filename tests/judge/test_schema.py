@@ -191,6 +191,15 @@ def test_references_that_are_followed_in_time_are_checked(tool: Tool, value: dic
     assert is_usable(tool)
 
 
+def test_a_schema_with_more_levels_than_python_walks_is_one_that_cannot_be_used() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(5_000):
+        schema = {"type": "object", "properties": {"a": schema}}
+    tool = Tool("f", schema)
+    assert not is_usable(tool)
+    assert schema_problems(tool, {"a": 1}) == ()
+
+
 @pytest.mark.parametrize(("levels", "problem"), [(250, 'is not of type "string"'), (256, TOO_DEEP), (900, TOO_DEEP)])
 def test_arguments_that_are_nested_too_deeply_for_the_validator_never_run(levels: int, problem: str) -> None:
     raw = f'{{"x": {"[" * levels}{"]" * levels}}}'
