@@ -51,6 +51,7 @@ def counts_of(holder: dict[str, Any], *names: str) -> tuple[int | None, ...]:
     """The counts in these members."""
     return tuple([number_of(holder.get(name)) for name in names])
 
+
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxTokens", "maxOutputTokens", "num_predict")
 """The names of the output cap in a request, of any wire format or client library."""
 
