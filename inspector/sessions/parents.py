@@ -23,7 +23,7 @@ _LETTERS = re.compile(r"[A-Za-z]+")
 _TURN = re.compile(r"[a-z][A-Z]")
 _IDENTIFYING = 16  # the number of characters without white space that identify an answer
 _END = 128
-"""The number of characters without white space that are compared at each end of a long text whose middle was left out."""
+"""The number of characters without white space that are compared at each end of a text whose middle was left out."""
 
 
 Key = TypeVar("Key")
