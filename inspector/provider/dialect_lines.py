@@ -271,6 +271,7 @@ LIST_COLUMNS: tuple[tuple[Column[TableRow], range], ...] = (
 RANKS = (3, 2, 1, 0)
 """The ranks of the lists, the widest first."""
 LEAST = 8
+"""The least width of a column of the list, in columns of the screen."""
 
 
 class ColumnLayout(NamedTuple):

@@ -231,6 +231,7 @@ def _pack(piece: bytes) -> dict[str, str]:
 # They are a scenario, a budget and a policy; a command line gives the same table.
 
 MOST = 1_000_000
+"""The largest budget in tokens."""
 STEPS = ((16, 1), (64, 4), (256, 16))
 """The steps by which a budget is changed: an upper bound of the budget, and the step below it."""
 COARSEST = 64

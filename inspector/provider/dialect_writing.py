@@ -26,12 +26,15 @@ class Manner:
     chunk: int = PIECE
     """The number of characters in one piece of a stream."""
     id: str = "0001"
+    """The answer's id without the format's prefix."""
     call: str = ""
     """The text before the call's number in the id of a call."""
     prompt: int = PROMPT_TOKENS
+    """The number of tokens of the request."""
     token: str | None = None
     """The continuation token; None if none is sent."""
     counts: bool = True
+    """Whether token counts are reported."""
     done: bool = False
     """Whether the stream has an end mark even if the answer was cut."""
 

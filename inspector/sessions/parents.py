@@ -23,7 +23,7 @@ _LETTERS = re.compile(r"[A-Za-z]+")
 _TURN = re.compile(r"[a-z][A-Z]")
 _IDENTIFYING = 16  # the number of characters without white space that identify an answer
 _END = 128
-"""The number of characters compared at each end of a long text whose middle was left out."""
+"""The number of characters without white space that are compared at each end of a text whose middle was left out."""
 
 
 Key = TypeVar("Key")
@@ -240,7 +240,8 @@ def _put(table: dict[Key, list[Value]], key: Key, value: Value) -> None:
 
 
 def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:
-    """Whether the ids of equal calls are compatible: a client may drop or wrap ids."""
+    """Whether the ids of equal calls are compatible: a client may drop or wrap ids, but two distinctive ones must
+    agree."""
     return all(
         not (_are_distinctive((one.id,)) and _are_distinctive((other.id,))) or str(one.id) in str(other.id)
         or str(other.id) in str(one.id)

@@ -210,6 +210,7 @@ class Link:
     """An exchange's place in its turn, and the evidence for it."""
 
     index: int
+    """The index of the exchange in `Recording.exchanges`."""
     place: TurnPlace
     ordinal: int
     """The number of the link among the turn's links with the same place, from 1."""

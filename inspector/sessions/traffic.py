@@ -164,7 +164,7 @@ UNREAD: tuple[Unread, ...] = (
     Unread("text recognition (OCR)", r"/v1/ocr$"),
     Unread("xAI gRPC", r"^grpc:.*xai|/xai_api\."),
 )
-"""LLM traffic that cannot be read; the first row that matches, for a path that no format knows."""
+"""The LLM traffic that cannot be read. Of a path that no format knows, the first row that matches counts."""
 
 EMBEDDINGS = re.compile(rb'\s*\{\s*"embeddings?(?:ByType)?"\s*:')
 """Matches the beginning of a body of embeddings, where the URL names no model (a Bedrock profile)."""

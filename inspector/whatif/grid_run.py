@@ -38,16 +38,15 @@ def run_tasks(
 ) -> Iterator[tuple[int, Any]]:
     """Runs tasks, after `alone` seconds in processes; yields each with its result, and ends early when cancelled."""
     until = time.monotonic() + alone
-    left = dict.fromkeys(tasks)
+    left = dict.fromkeys(reversed(tasks))  # the next one at the end, where it is taken out at once
     while left and not cancelled():
         if min(jobs, len(left)) > 1 and hasattr(os, "fork") and time.monotonic() >= until:
-            for task, result in _share_tasks(list(left), work, min(jobs, len(left)), cancelled):
+            for task, result in _share_tasks([*reversed(left)], work, min(jobs, len(left)), cancelled):
                 del left[task]
                 yield task, result
             until = inf  # what a worker left undone is done here
         else:
-            task = next(iter(left))
-            del left[task]
+            task, _ = left.popitem()
             yield task, work(task)
 
 

@@ -85,7 +85,7 @@ def _with_container(turn: Turn) -> Mapping[str, Any]:
     if container is None or not (asked is None or isinstance(asked, Mapping)):
         return extra
     # An object has the skills too, and the id of a container only if the caller chose one.
-    return {**extra, name: container if asked is None else {"id": container, **asked}}
+    return {**extra, name: container if asked is None else {**asked, "id": asked.get("id") or container}}
 
 
 def _from_last(turn: Turn, send: Send) -> dict[str, Any]:

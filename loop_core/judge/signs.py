@@ -111,6 +111,7 @@ def _names(mark: CallMark, match: re.Match[str], text: str) -> Iterator[tuple[st
 
 _FENCE = re.compile(r"^[ \t>]{0,8}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]+?\1(?!`)")
+"""A pattern of code inside a line."""
 
 
 class Fence(NamedTuple):

@@ -96,6 +96,7 @@ def _repair(turn: Turn, attempted: bool, success: bool) -> Record:
 
 
 Labels = tuple[str, str]
+"""The provider and the model."""
 
 
 class Metrics(NamedTuple):

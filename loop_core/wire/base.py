@@ -38,7 +38,7 @@ from loop_core.wire import failures
 from loop_core.wire.body import mend_parts
 from loop_core.wire.failures import Findings, ForeignWord, StopRow
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_json, with_blank_lines
-from loop_core.wire.json_values import NDJSON, JSONArray, byte_span, pointer
+from loop_core.wire.json_values import NDJSON, JSONArray, byte_span, pointer, text_by_byte
 from loop_core.wire.reads import See
 from loop_core.wire.response_calls import each_call_once
 
@@ -233,7 +233,10 @@ class Decoder:
 
     def text(self) -> str:
         """The JSON text of the frame that is being read. Formats cut verbatim values out of it."""
-        return self.frame[0].decode("utf-8", "replace").lstrip("\ufeff")
+        payload = self.frame[0]
+        if payload.isascii():
+            return text_by_byte(payload)  # the very text in which `at` looks: what was found in it is remembered
+        return payload.decode("utf-8", "replace").lstrip("\ufeff")
 
     def at(self, *path: str | int) -> At:
         """The place of the event that is being read, or of a value in it; in a whole body, of the value's own bytes."""

@@ -95,7 +95,6 @@ class Demands:
     names: Mapping[str, Collection[str]] = field(default_factory=dict)
     """Path of an object -> the only names that its members may have."""
 
-
     @property
     def checks(self) -> Iterator[Member]:
         """The checks of single members, each behind those of the objects and lists that hold the member."""

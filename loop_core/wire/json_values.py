@@ -53,7 +53,7 @@ def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | Non
         body, base = body[len(_BOM) :], base + len(_BOM)
     if all(isinstance(key, int) or key.isascii() for key in path):
         # A character a byte: places in the text are places in the body, whatever the bytes are.
-        span = char_span(_text_of(body), *path)
+        span = char_span(text_by_byte(body), *path)
         return None if span is None else (base + span[0], base + span[1])
     text = body.decode("utf-8", "surrogateescape")
     span = char_span(text, *path)
@@ -64,8 +64,9 @@ def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | Non
 
 
 @lru_cache(maxsize=2)
-def _text_of(body: bytes) -> str:
-    return body.decode("latin-1")  # a byte is a character, so that places in the text are places in the body
+def text_by_byte(body: bytes) -> str:
+    """The text in which each byte is a character, so that places in it are places in the body."""
+    return body.decode("latin-1")
 
 
 def pointer(*path: str | int) -> str:

@@ -122,6 +122,7 @@ def test_results_go_back_behind_their_calls() -> None:
     ({}, "c_1"),
     ({"container": {"skills": [{"skill_id": "pdf"}]}}, {"id": "c_1", "skills": [{"skill_id": "pdf"}]}),
     ({"container": {"id": "c_0", "skills": []}}, {"id": "c_0", "skills": []}),
+    ({"container": {"id": None, "skills": []}}, {"id": "c_1", "skills": []}),
     ({"container": "c_0"}, "c_0"),
 ])
 def test_the_container_of_a_paused_answer_is_named_again(asked: dict[str, Any], sent_on: Any) -> None:

@@ -58,6 +58,14 @@ def test_a_step_has_its_calls_results_and_counts(version, tmp_path):
     assert "records that hold no exchange: system (1)" in notices(seen)
 
 
+def test_a_call_behind_an_odd_item_has_its_own_arguments_and_place(tmp_path):
+    other = {**CALL, "tool_call_id": "call_2", "arguments": {"command": "rm"}}
+    first, second = shown(atif(user(), agent(tool_calls=[None, CALL, other])), tmp_path).responses[
+        0].exchange.response.tool_calls
+    assert (json.loads(first.arguments), first.at.pointer) == ({"command": "ls"}, "/tool_calls/1")
+    assert (json.loads(second.arguments), second.at.pointer) == ({"command": "rm"}, "/tool_calls/2")
+
+
 def test_a_stop_string_in_the_writers_words_holds_a_call_and_allows_silence(tmp_path):
     hit = {"extra": {"stop_reason": "stop_sequence"}}
     assert words(shown(atif(user(), agent(tool_calls=[CALL], **hit)), tmp_path)) == ["CALL HELD"]

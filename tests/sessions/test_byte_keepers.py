@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from inspector.sessions import open_paths
 from inspector.sessions.importers.vcr import parse_documents
 from inspector.sessions.intake import most, set_maximum
+from loop_core.values import Message, Role, TextPart
 from tests.scenes.shapes import FLOW, tnetstring
 
 URL = "https://api.openai.com/v1/chat/completions"
@@ -33,6 +35,17 @@ def cassette(*bodies: str, request: str = "'" + ASKED + "'") -> str:
              f"  response:\n    body: {body}\n    headers: {{content-encoding: [gzip]}}\n"
              "    status: {code: 200, message: OK}\n" for body in bodies]
     return "interactions:\n" + "".join(parts) + "version: 1\n"
+
+
+def test_the_request_of_a_pair_is_read_though_the_file_ends_in_its_answer(tmp_path):
+    text = json.dumps({"request": {"url": URL, "body": json.loads(ASKED)}, "response": {"status": 200, "body": SAID}})
+    path = tmp_path / "pair.json"
+    path.write_text(text[: text.index("finish_reason")])
+    (exchange,) = open_paths([str(path)]).exchanges
+    assert exchange.request is not None
+    assert exchange.request.model == "m"
+    assert exchange.request.messages == (Message(Role.USER, (TextPart("go"),)),)
+    assert exchange.request.max_tokens == 9
 
 
 def words(seen: Any) -> list[str | None]:

@@ -16,6 +16,8 @@ from inspector.report.turn_rows import rows_of
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
 from inspector.sessions.importers import choose
+from loop_core.judge.endings import Ending
+from loop_core.values import ReasoningPart
 from tests.scenes.shapes import EVERY
 from tests.scenes.transcripts import rules, shown, stops, viewed, words
 
@@ -616,6 +618,13 @@ def test_the_words_of_amp_are_its_own(tmp_path, word, stop):
     assert stops(seen) == [stop]
     assert rules(seen)[:2] == ["transcript.recorder", "unknown_word" if word == "odd" else "amp.stop_reasons"]
     assert seen.responses[0].exchange.response.raw_stop_reason is None
+
+
+def test_thinking_of_amp_counts_though_its_text_is_hidden(tmp_path):
+    (facts,) = shown(thread(amp_user(said("go")), amp({"type": "thinking", "thinking": ""})), tmp_path,
+                     name="T-1.json").responses
+    assert facts.exchange.response.parts == (ReasoningPart(""),)
+    assert facts.judgement.ending is Ending.REASONING_ONLY
 
 
 def test_bytes_of_amp_that_are_no_utf8_are_told_and_a_cut_message_is_counted_in_its_own_bytes(tmp_path):

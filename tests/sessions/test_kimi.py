@@ -7,6 +7,7 @@ import json
 import pytest
 
 from inspector.sessions.importers import choose
+from loop_core.values import ReasoningPart
 from tests.scenes.transcripts import places, rules, shown, stops, words
 
 HEAD = {"type": "metadata", "protocol_version": "1.4", "created_at": 1}
@@ -524,6 +525,12 @@ def test_the_history_of_the_python_client(tmp_path):
     assert (words(seen), places(seen)) == (["END INFERRED"], [["request", "tool_result"]])
     assert seen.turns[0].run.record.user_text == "go"
     assert "records that hold no exchange: _checkpoint (1), _usage (2)" in seen.inputs[0].notices[1]
+
+
+def test_thinking_in_a_history_counts_though_its_text_is_hidden(tmp_path):
+    (facts,) = shown(history({"role": "user", "content": "go"}, {"role": "_usage", "token_count": 4504},
+                             spoke({"type": "think", "think": "", "encrypted": "x"})), tmp_path).responses
+    assert facts.exchange.response.parts == (ReasoningPart("", "x"),)
 
 
 def test_a_cut_call_in_a_history_did_not_run(tmp_path):

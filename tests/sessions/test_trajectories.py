@@ -9,6 +9,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers.records import list_pieces
+from loop_core.values import ReasoningPart
 from tests.scenes.shapes import MINI, SWE
 from tests.scenes.transcripts import places, rules, shown, stops, words
 
@@ -251,6 +252,13 @@ def test_the_answer_has_its_counts_its_cap_and_its_calls(tmp_path):
     assert exchange.request.max_tokens == 4096
     assert (exchange.response.usage.input_tokens, exchange.response.usage.output_tokens) == (9, 5)
     assert exchange.response.model == "deepseek-chat"
+
+
+def test_a_block_of_thinking_counts_though_its_text_is_hidden(tmp_path):
+    blocks = [{"type": "thinking", "thinking": "", "signature": "s"}]
+    answer = {**answered("stop", model="claude-x"), "content": "", "thinking_blocks": blocks}
+    (facts,) = shown(mini(TASK, answer), tmp_path).responses
+    assert facts.exchange.response.parts == (ReasoningPart("", "s"),)
 
 
 def test_an_answer_that_could_not_be_used_stands_in_the_complaint(tmp_path):

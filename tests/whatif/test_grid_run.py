@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -106,6 +107,12 @@ def test_what_a_dead_process_left_is_done_here():
         return task * task
 
     assert dict(grid_run.run_tasks(range(8), work, 2, lambda: False)) == {task: task * task for task in range(8)}
+
+
+def test_many_tasks_take_no_longer_each_than_few():
+    began = time.process_time()
+    assert [task for task, _ in grid_run.run_tasks(range(200_000), abs, 1, lambda: False)] == [*range(200_000)]
+    assert time.process_time() - began < 4
 
 
 @forks

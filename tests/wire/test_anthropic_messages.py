@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -183,6 +184,14 @@ def test_a_word_in_message_start_is_not_believed() -> None:
 def test_end_turn_with_empty_content_is_legal() -> None:
     got = decode(API, whole([], "end_turn"))
     assert (got.stop_reason.normalized, got.parts, got.findings) == (Stop.END_TURN, (), ())
+
+
+def test_each_call_of_a_whole_body_is_read_in_the_same_time() -> None:
+    """What is found in the text on the way to a call is remembered, and not compared with the text as a whole."""
+    calls = [{**CALL, "id": f"toolu_{number}", "input": {"city": "B" * 300}} for number in range(10_000)]
+    began = time.process_time()
+    assert [call.id for call in decode(API, whole(calls, "tool_use")).tool_calls] == [call["id"] for call in calls]
+    assert time.process_time() - began < 3
 
 
 @pytest.mark.parametrize("body", [whole([], "tool_use"), sse(message_start(), message_delta("tool_use"), STOP)])

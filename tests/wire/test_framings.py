@@ -458,6 +458,7 @@ def test_slice_is_verbatim() -> None:
 @pytest.mark.parametrize("path", [("b",), ("a", 0), ("a", "n", "x"), (0,), ("a", "b", 2)])
 def test_slice_of_what_is_not_there(path: tuple[str | int, ...]) -> None:
     assert slice_of('{"a": {"n": 1, "b": [1, 2]}}', *path) is None
+    assert byte_span(b'{"a": {"n": 1, "b": [1, 2]}}', 0, *path) is None, "though another object has such a member"
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a"', '{"a": ', '{"a": {"b": [1, 2', "nonsense", '{"a" "b"}', "[" * 5000])

@@ -27,7 +27,7 @@ from inspector.sessions.transcripts.member_values import (
     object_of,
     text_or_none,
 )
-from loop_core.values import At, Stop, ToolCall, ToolResultPart, Usage
+from loop_core.values import At, ReasoningPart, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
 STOPS: Mapping[str, StopRow] = {
@@ -119,7 +119,8 @@ class _Reader(DialogueReader):
             if kind == "text":
                 answer.add_text(block.get("text"))
             elif kind == "thinking":
-                answer.add_thought(block.get("thinking"))  # the signature is not exported
+                # Its text may be hidden, and its signature is not exported.
+                answer.parts.append(ReasoningPart(known_text(block.get("thinking")) or ""))
             elif kind == "tool_use":
                 answer.parts.append(_call(block, here, partial(slice_of, line.data, "content", number)))
         if usage:

@@ -20,7 +20,14 @@ from inspector.sessions.recording import FileReading, Options, below_file
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call, text_of
-from inspector.sessions.transcripts.member_values import first_count, known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import (
+    first_count,
+    known_text,
+    number_of,
+    numbered_objects,
+    object_of,
+    objects_of,
+)
 from loop_core.values import At, Finding, Severity, ToolResultPart, Usage
 
 WORDS = ("finish_reason", "stop_reason", "finish_reasons")
@@ -117,7 +124,7 @@ class _Trajectory(ChatReader):
         at = answer.take(line)
         answer.add_thought(value.get("reasoning_content"))
         answer.add_text(text_of(value.get("message")))
-        for number, call in enumerate(objects_of(value.get("tool_calls"))):
+        for number, call in numbered_objects(value.get("tool_calls")):
             take_call(answer, call, line, at, "tool_calls", number, key="tool_call_id", name="function_name")
         answer.usage = usage_of(value.get("metrics"))
         take_word(answer, value, at)

@@ -26,8 +26,8 @@ from inspector.sessions.transcripts.member_values import (
     first_text,
     known_text,
     number_of,
+    numbered_objects,
     object_of,
-    objects_of,
 )
 from loop_core.values import Stop, Usage
 from loop_core.wire.failures import StopRow
@@ -186,7 +186,7 @@ class _Session(ChatReader):
         at = answer.take(line)
         answer.add_thought(data.get("reasoningText"), data.get("reasoningOpaque"))
         answer.add_text(data.get("content"))
-        for number, call in enumerate(objects_of(data.get("toolRequests"))):
+        for number, call in numbered_objects(data.get("toolRequests")):
             take_call(answer, call, line, at, "data", "toolRequests", number, key="toolCallId")
         output_tokens = number_of(data.get("outputTokens"))
         # a usage event has the better count

@@ -22,7 +22,7 @@ from inspector.sessions.recording import FileReading, Options, Skipped
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call, text_of
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import known_text, number_of, numbered_objects, object_of, objects_of
 from loop_core.values import ReasoningPart, Stop, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 from loop_core.wire.gemini_generate.table import API
@@ -170,7 +170,7 @@ class _Chat(ChatReader):
         answer.add_text(text)
         answer.usage = usage_of(value.get("tokens")) or answer.usage
         results = []
-        for number, call in enumerate(objects_of(value.get("toolCalls"))):
+        for number, call in numbered_objects(value.get("toolCalls")):
             take_call(answer, call, line, at, "toolCalls", number, member="args")
             result = result_of(call)
             results += [result] if result is not None else []

@@ -31,6 +31,7 @@ from inspector.sessions.transcripts.member_values import (
     cap_of,
     known_text,
     number_of,
+    numbered_objects,
     object_of,
     objects_of,
     text_or_none,
@@ -180,7 +181,7 @@ class _Reader(ChatTableReader):
         at = answer.take(line)
         answer.add_thought(value.get("reasoning_content") or value.get("reasoning"))
         answer.add_text(text)
-        for number, call in enumerate(objects_of(value.get("tool_calls"))):
+        for number, call in numbered_objects(value.get("tool_calls")):
             answer.parts.append(_call(call, line, number, at))
         word = known_text(value.get("finish_reason"))
         answer.word_at = pointer_at(at, "finish_reason")

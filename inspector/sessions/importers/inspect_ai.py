@@ -29,6 +29,7 @@ from inspector.sessions.transcripts.member_values import (
     counts_of,
     input_count,
     known_text,
+    numbered_objects,
     object_of,
     objects_of,
 )
@@ -230,7 +231,7 @@ def _take_parts(
         if block.get("type") == "reasoning":
             answer.parts.append(reasoning_of(block))
     answer.add_text(text_of(blocks))
-    for number, call in enumerate(objects_of(message.get("tool_calls"))):
+    for number, call in numbered_objects(message.get("tool_calls")):
         find = partial(slice_of, line.data, *path, "tool_calls", number)
         function = call.get("function")
         if isinstance(function, dict):  # of a message in the log's oldest form

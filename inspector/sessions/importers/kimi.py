@@ -21,7 +21,13 @@ from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, sli
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import take_call
 from inspector.sessions.transcripts.dialogue import moment_text
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of, text_or_none
+from inspector.sessions.transcripts.member_values import (
+    known_text,
+    number_of,
+    numbered_objects,
+    object_of,
+    text_or_none,
+)
 from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart
 from loop_core.wire import wire
 from loop_core.wire.failures import StopRow
@@ -229,9 +235,9 @@ class _Session(kimi_cli.KimiReader):
         self.request_row = {**object_of(meta.get("model")), "time": line.value.get("time")}
         answer = self._step(line, f"entry {line.number}", place)
         at = answer.take(line)
-        for number, part in enumerate(objects_of(content)):
+        for number, part in numbered_objects(content):
             _content(answer, part, partial(slice_of, line.data, "message", "message", "content", number))
-        for number, call in enumerate(objects_of(message.get("toolCalls"))):
+        for number, call in numbered_objects(message.get("toolCalls")):
             take_call(answer, call, line, at, "message", "message", "toolCalls", number)
         names, words = ("rawFinishReason", "finishReason"), object_of(meta.get("finish"))
         self._take_end(answer, meta, at, *((words.get(name), f"/message/meta/finish/{name}") for name in names))

@@ -25,7 +25,15 @@ from inspector.sessions.transcripts.chat_messages import (
     text_of,
     unanswered_call,
 )
-from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import (
+    cap_of,
+    counts_of,
+    known_text,
+    number_of,
+    numbered_objects,
+    object_of,
+    objects_of,
+)
 from inspector.sessions.transcripts.provider_answers import take_litellm, take_litellm_end, take_provider_word
 from loop_core.values import At, ReasoningPart, TextPart, Usage
 
@@ -185,7 +193,7 @@ def take_response(
     answer: TranscriptAnswer, value: dict[str, Any], line: TranscriptLine, at: At, *path: str | int
 ) -> None:
     """The answer `value` of the Responses API, at `path` of a row: a message itself, or what a complaint rejects."""
-    for number, item in enumerate(objects_of(value.get("output"))):
+    for number, item in numbered_objects(value.get("output")):
         kind, where = item.get("type"), (*path, "output", number)
         if kind == "message":
             answer.parts.append(TextPart(text_of(item.get("content"))))

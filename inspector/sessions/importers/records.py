@@ -173,7 +173,6 @@ def values_in(text: str, at: int) -> Iterator[tuple[int, int | None]]:
 def list_pieces(data: bytes, *path: str | int) -> Iterator[Piece]:
     """The elements of the list at `path`, byte for byte, from 1; of a cut file as far as it goes."""
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")  # invalid UTF-8 stays byte for byte
-    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")  # invalid UTF-8 stays byte for byte
     at = _opening(text, path)
     for number, (start, end) in enumerate(values_in(text, at) if at is not None else (), 1):
         yield number, text[start:end].encode("utf-8", "surrogateescape"), end is None

@@ -39,7 +39,7 @@ REFUSED: Mapping[str, StopRow] = {
     "context window": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "SWE-agent agents.py, exit_context"),
     "retry error": StopRow(Stop.ERROR, "fatal", "SWE-agent agents.py, exit_api"),
 }
-"""Reason for giving up the run, if a request failed -> how the request ended."""
+"""Beginning of the reason for giving up the run -> how the request ended; for other reasons none was sent."""
 FIELDS: Fields = {
     "": {
         "role": (str,), "content": (str, list), "thought": (str,), "action": (str,), "tool_calls": (list,),

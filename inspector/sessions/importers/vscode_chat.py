@@ -27,7 +27,14 @@ from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLi
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.ending_rules import call_cut
-from inspector.sessions.transcripts.member_values import first_text, known_text, object_of, objects_of, usage_in
+from inspector.sessions.transcripts.member_values import (
+    first_text,
+    known_text,
+    numbered_objects,
+    object_of,
+    objects_of,
+    usage_in,
+)
 from loop_core.values import OpaquePart, Stop, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
@@ -212,7 +219,7 @@ class _Chat(ChatReader):
         answer.add_thought(thought)
         answer.add_text(turn.get("response"))
         parts = []
-        for at, call in enumerate(objects_of(turn.get("toolCalls"))):
+        for at, call in numbered_objects(turn.get("toolCalls")):
             arguments, key = call.get("arguments"), known_text(call.get("id"))
             answer.parts.append(call_of(key, call.get("name"), arguments, _write_json(arguments), "arguments",
                                         pointer_at(answer.word_at, *path, "toolCalls", at)))

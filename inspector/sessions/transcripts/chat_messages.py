@@ -45,13 +45,14 @@ def take_message(answer: TranscriptAnswer, message: dict[str, Any], line: Transc
     """Reads reasoning, text and calls of the message at `path` of a row."""
     thought = message.get("reasoning_content") or message.get("reasoning")
     answer.add_thought(thought)
-    for block in () if known_text(thought) else objects_of(message.get("thinking_blocks")):
-        answer.add_thought(block.get("thinking"), block.get("signature"))
+    # The text of a block may be hidden, and the model thought all the same.
+    answer.parts += [ReasoningPart(block["thinking"], known_text(block.get("signature")))
+                     for block in (() if known_text(thought) else objects_of(message.get("thinking_blocks")))
+                     if isinstance(block.get("thinking"), str)]
     content = message.get("content")
     if isinstance(content, list):  # Kimi mixes blocks of reasoning with those of text
         thoughts = [block for block in objects_of(content) if isinstance(block.get("think"), str)]
-        for block in thoughts:
-            answer.add_thought(block["think"], block.get("encrypted"))
+        answer.parts += [ReasoningPart(block["think"], known_text(block.get("encrypted"))) for block in thoughts]
         content = [block for block in content if block not in thoughts]
     answer.add_text(text_of(content))
     take_calls(answer, message.get("tool_calls"), line, at, *path, "tool_calls")

@@ -42,6 +42,11 @@ def objects_of(value: Any) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
+def numbered_objects(value: Any) -> list[tuple[int, dict[str, Any]]]:
+    """The objects in a list, each with its index there, by which its place is found; none if the value is no list."""
+    return [(at, each) for at, each in enumerate(value) if isinstance(each, dict)] if isinstance(value, list) else []
+
+
 def number_of(value: Any) -> int | None:
     """A whole number as a count."""
     return token_count(value)
@@ -50,6 +55,7 @@ def number_of(value: Any) -> int | None:
 def counts_of(holder: dict[str, Any], *names: str) -> tuple[int | None, ...]:
     """The counts in these members."""
     return tuple([number_of(holder.get(name)) for name in names])
+
 
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxTokens", "maxOutputTokens", "num_predict")
 """The names of the output cap in a request, of any wire format or client library."""

@@ -34,7 +34,7 @@ ERRORS: Mapping[int, str] = {
 
 MEMBERS: tuple[Member, ...] = (
     Member("input", "string|array|object"),
-    Member("input[]"),  # the read texts of a list are no objects
+    Member("input[]"),  # an item may be a text too
     Member("input[].type", "string"),
     Member("system_instruction", "string"),
     Member("previous_interaction_id", "string"),
