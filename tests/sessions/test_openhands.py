@@ -315,6 +315,14 @@ def test_a_conversation_is_its_state_and_its_events(tmp_path):
     assert "expected the base_state.json of the folder above" in alone.error
 
 
+def test_a_call_takes_its_id_alone_from_its_event(tmp_path):
+    bare = {**action(KEYS[0]), "name": "other", "arguments": '{"command": "rm"}', "tool_call": {"name": "terminal"}}
+    unnamed = {**action(KEYS[1]), "name": "other", "tool_call": {"arguments": "{}"}}
+    (answer,) = open_paths([conversation(tmp_path, message("go"), bare, unnamed)]).exchanges
+    assert [(call.id, call.name, call.arguments) for call in answer.response.tool_calls] == [
+        (KEYS[0], "terminal", None), (KEYS[1], "", "{}")]
+
+
 def test_the_first_event_opens_a_conversation_without_its_state(tmp_path):
     prompt = sdk("", system_prompt={"text": "p" * 70_000})
     prompt["kind"] = prompt.pop("kind") or "SystemPromptEvent"  # behind the text, as the agent writes it

@@ -99,6 +99,14 @@ def test_pieces_of_a_message_are_one_answer_and_glued_records_are_two(tmp_path):
     assert any("is cut after" in notice for notice in cut.inputs[0].notices)
 
 
+def test_what_stands_behind_glued_records_is_not_passed_over_in_silence(tmp_path):
+    glued = file(row("2", "1", "assistant", text("Done.")), row("3", "2", "user", text("thanks"))).replace("\n", "")
+    behind = "]" + file(row("4", "3", "assistant", text("Yes.")))
+    seen = shown(file(row("1", None, "user", text("go"))) + glued + behind, tmp_path)
+    assert [view.exchange.response.text for view in seen.responses] == ["Done."]
+    assert "line 2 is not JSON: expected an object; the rest was read" in "\n".join(seen.inputs[0].notices)
+
+
 def test_a_failed_request_stands_in_telemetry(tmp_path):
     event = {"event.name": "api_error", "error_message": "Rate limit", "error_type": "x", "status_code": 429}
     tool = {"event.name": "tool_call", "function_name": "ls", "error_message": "no"}

@@ -195,6 +195,14 @@ def test_models_and_counts_of_cline(tmp_path):
     assert stops(seen) == ["unknown", "unknown"]  # what the agent itself says ends no turn
 
 
+def test_a_file_beside_a_task_is_read_as_far_as_it_goes(tmp_path):
+    folder = tmp_path / "task-1"
+    folder.mkdir()
+    (folder / "task_metadata.json").write_text('{"model_usage": [{"ts": 3500, "model_id": "m-3"}], "files": [{"pa')
+    seen = task(tmp_path, [ASKED, model(said("a")), user(said("[x] Result:"), ts=3000), model(said("b"), ts=4000)])
+    assert [view.exchange.response.model for view in seen.responses] == ["m-1", "m-3"]
+
+
 def test_the_user_went_on(tmp_path):
     seen = task(tmp_path, [ASKED, model(said("ok")), user(said("[x] Result:\n<feedback>more</feedback>"), ts=3000),
                            model(said("b"), ts=4000)])

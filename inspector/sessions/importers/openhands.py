@@ -375,6 +375,5 @@ class _Events(ChatReader):
         answer.parts += [TextPart(text)] if text and (fresh or text != answer.text) else []
         call = object_of(value.get("tool_call"))
         if call:
-            key = "id" if call.get("id") else "tool_call_id"
-            take_call(answer, {**value, **call}, line, at, "tool_call", key=key)
+            take_call(answer, {**call, "id": call.get("id") or value.get("tool_call_id")}, line, at, "tool_call")
         return TreePlace(answer) if fresh else place

@@ -66,10 +66,12 @@ class _Records(TranscriptLines):
                 yield at_line, piece, last
                 continue
             # Invalid UTF-8 is kept byte for byte, since offsets of records count these bytes.
-            text = piece.decode("utf-8", "surrogateescape").strip()
+            text, done = piece.decode("utf-8", "surrogateescape").strip(), 0
             for start, end in values_in(text, 0):
-                yield (at_line, text[start:end].encode("utf-8", "surrogateescape"),
-                       last and end in (None, len(text)))
+                done = len(text) if end is None else end
+                yield at_line, text[start:done].encode("utf-8", "surrogateescape"), last and done == len(text)
+            if done < len(text):  # a bracket that closes no list
+                yield at_line, text[done:].encode("utf-8", "surrogateescape"), last
 
 
 class _Transcript(ChatReader):

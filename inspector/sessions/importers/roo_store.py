@@ -94,7 +94,7 @@ def _request(row: dict[str, Any]) -> TaskRequest:
     text, at = row.get("text"), row.get("ts")
     members = object_of(parse_prefix(text.encode("utf-8", "replace")) if isinstance(text, str) else None)
     return TaskRequest(
-        at if isinstance(at, (int, float)) else 0, usage_in(members, "tokensIn", "tokensOut", "", "cacheReads"),
+        at if isinstance(at, (int, float)) else 0, usage_in(members, "tokensIn", "tokensOut", None, "cacheReads"),
         known_text(members.get("apiProtocol")), known_text(members.get("cancelReason")),
         known_text(members.get("streamingFailedMessage")), members.get("cost") is not None)
 
@@ -155,7 +155,7 @@ def count_turns(turns: Sequence[Sequence[tuple[TranscriptAnswer, dict[str, Any]]
     """Gives the answers of each turn their token counts, unless they may be those of the whole turn."""
     for turn in turns:
         counted = [(answer, usage) for answer, metrics in turn
-                   if (usage := usage_in(metrics, "inputTokens", "outputTokens", "", "cacheReadTokens")) is not None]
+                   if (usage := usage_in(metrics, "inputTokens", "outputTokens", None, "cacheReadTokens")) is not None]
         if len(turn) == 1 or len(counted) > 1:  # older releases write one count for a turn
             for answer, usage in counted:
                 answer.usage = usage

@@ -52,9 +52,9 @@ def number_of(value: Any) -> int | None:
     return token_count(value)
 
 
-def counts_of(holder: dict[str, Any], *names: str) -> tuple[int | None, ...]:
-    """The counts in these members."""
-    return tuple([number_of(holder.get(name)) for name in names])
+def counts_of(holder: dict[str, Any], *names: str | None) -> tuple[int | None, ...]:
+    """The counts in these members; None stands for a count that the recorder does not have."""
+    return tuple([None if name is None else number_of(holder.get(name)) for name in names])
 
 
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxTokens", "maxOutputTokens", "num_predict")
@@ -71,7 +71,7 @@ def first_count(holder: dict[str, Any], *names: str) -> int | None:
     return next((found for found in counts_of(holder, *names) if found is not None), None)
 
 
-def usage_in(holder: dict[str, Any], *names: str) -> Usage | None:
+def usage_in(holder: dict[str, Any], *names: str | None) -> Usage | None:
     """The counts of input, output, reasoning and cached tokens in these members; None without input and output."""
     usage = Usage(*counts_of(holder, *names))
     return None if usage.input_tokens is None and usage.output_tokens is None else usage
