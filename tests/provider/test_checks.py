@@ -115,6 +115,7 @@ def test_every_format_has_its_rows(api: str) -> None:
     (CHAT, {"messages": [{"role": "system", "content": "Be brief."}, {"role": "developer", "content": "Now."}, HI,
                          {"role": "function", "name": "f", "content": "x"}]}),
     (COHERE, {"messages": [{"role": "system", "content": "Be brief."}, HI]}),
+    ("gemini_interactions", {"input": ["Hi."]}),
     (MESSAGES, {"messages": [HI, {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "f",
                                                                     "input": {}}]},
                              {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1"}]},

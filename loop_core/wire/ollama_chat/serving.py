@@ -141,7 +141,6 @@ GENERATE_MEMBERS: tuple[Member, ...] = (
     Member("template", "string"),
     Member("suffix", "string", only=("",)),
     Member("context", "array", only=([],), hint="token ids are of no scripted answer; the prompt holds what was said"),
-    Member("images", "array"),
     Member("images[]", "string"),
     Member("raw", "boolean"),
     *(member for member in MEMBERS if not member.path.startswith(("messages", "tools"))),
