@@ -18,7 +18,7 @@ from urllib.parse import quote
 from inspector import __version__
 from inspector.check.reports import Problem, Report
 from inspector.check.rules import RULES
-from inspector.report.lines.spans import count_of, inert, one_line
+from inspector.report.lines.spans import count_of, escape_markdown, inert, one_line
 from inspector.sessions import intake
 from inspector.sessions.thread import entry_name
 from loop_core.errors import CallerError
@@ -225,25 +225,19 @@ MOST_ROWS = 500
 
 def markdown(report: Report) -> str:
     """A summary for people: the totals, then a table of problems, errors first."""
-    lines = ["## Loop Inspector", "", _md(totals_line(report)), ""]
+    lines = ["## Loop Inspector", "", escape_markdown(totals_line(report)), ""]
     if report.problems:
         table_rows = sorted(report.problems, key=lambda each: list(GLYPHS).index(each.severity))[:MOST_ROWS]
         lines += ["| | rule | what | where |", "|---|---|---|---|"]
-        lines += [f"| {GLYPHS[problem.severity]} {problem.severity} | `{problem.rule}` | {_md(problem.message)} | "
-                  f"{_md(place(problem))} |"
+        lines += [f"| {GLYPHS[problem.severity]} {problem.severity} | `{problem.rule}` "
+                  f"| {escape_markdown(problem.message)} | {escape_markdown(place(problem))} |"
                   for problem in table_rows]
         if len(report.problems) > len(table_rows):
             lines += ["", f"{len(report.problems) - len(table_rows):,} more are not listed."]
         rules = sorted({problem.rule for problem in report.problems}, key=list(RULES).index)
-        lines += ["", *(f"- `{name}`: {_md(RULES[name].fix)}" for name in rules)]
-    lines += [f"- could not be read: {_md(why)}" for why in report.errors[:MOST_ROWS]]
+        lines += ["", *(f"- `{name}`: {escape_markdown(RULES[name].fix)}" for name in rules)]
+    lines += [f"- could not be read: {escape_markdown(why)}" for why in report.errors[:MOST_ROWS]]
     return "\n".join(lines) + "\n"
-
-
-def _md(value: str) -> str:
-    """A text with all Markdown and HTML syntax escaped."""
-    plain = value.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
-    return "".join(f"\\{char}" if char in "\\`*_{}[]|#!" else char for char in plain)
 
 
 FORMS: Mapping[str, Callable[[Report], str]] = {

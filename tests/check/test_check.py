@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -287,7 +288,7 @@ def test_a_summary_is_bounded_and_an_empty_run_is_not_silent(tmp_path, monkeypat
 
 def test_what_a_session_holds_is_no_markup_in_junit_and_markdown(tmp_path):
     path = tmp_path / "a|b<i>&c.jsonl"
-    word = 'stop]]> "<script>" | `x` [l](http://x)\n| row'
+    word = 'stop]]> "<script>" | `x` [l](http://x) @me $a$\n| row'
     path.write_bytes(lines(asked([user("x")], chat("All", word), max_tokens=9)))
     report = check_file(path)
     (problem,) = report.problems
@@ -296,7 +297,7 @@ def test_what_a_session_holds_is_no_markup_in_junit_and_markdown(tmp_path):
     assert suite[0].find("failure").get("message") == problem.message
     assert "<script>" in problem.message
     table = FORMS["md"](report)
-    assert "<" not in table
+    assert re.search(r"(?<!\\)[<@$]|(?<!\\):(?=//)", table) is None, "no tag, mention, formula or link"
     (row,) = [line for line in table.splitlines() if line.startswith("| ▲")]
     assert row.replace("\\|", "").count("|") == 5
     assert row.replace("\\`", "").count("`") == 2

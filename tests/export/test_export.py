@@ -19,11 +19,12 @@ from inspector.config import price_table
 from inspector.config.settings import Settings
 from inspector.export import FORMS, ExportScope, Form, form_files, stem_of, write
 from inspector.export.exchange_files import reread, shrink, symptom
-from inspector.export.pages import escape_markdown, fence_text
+from inspector.export.pages import fence_text
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.explain_document import document
 from inspector.report.facts import view
+from inspector.report.lines.spans import escape_markdown
 from inspector.report.run_answers import answer_at
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
