@@ -19,7 +19,7 @@ from inspector import __version__
 from inspector.check.reports import Problem, Report
 from inspector.check.rules import RULES
 from inspector.report.lines.spans import count_of, escape_markdown, inert, one_line
-from inspector.sessions import intake
+from inspector.sessions import intake, redact
 from inspector.sessions.thread import entry_name
 from loop_core.errors import CallerError
 
@@ -181,10 +181,12 @@ def sarif(report: Report) -> str:
 
 
 def _relative_path(path: str) -> str:
+    """A path from the working directory on, masked: behind escapes (`%3A`) no mask knows a credential."""
+    plain = redact.text(path)
     try:
-        return os.path.relpath(path)
+        return os.path.relpath(plain)
     except OSError:  # the working directory was removed
-        return path
+        return plain
 
 
 def _uri(path: str) -> str:
@@ -192,7 +194,7 @@ def _uri(path: str) -> str:
     inside = _relative_path(path)
     if not inside.startswith((os.pardir, os.sep)):
         return quote(os.fsencode(inside.replace(os.sep, "/")))  # bytes: a name need not be UTF-8
-    return "file://" + quote(os.fsencode(os.path.abspath(path).replace(os.sep, "/")))
+    return "file://" + quote(os.fsencode(os.path.abspath(redact.text(path)).replace(os.sep, "/")))
 
 
 def github(report: Report) -> str:

@@ -196,7 +196,8 @@ OWN = "session.jsonl"
 
 def stem_of(path: str) -> str:
     """A file name without dots; names that differ only after the first dot stay different."""
-    head, _, rest = Path(path).name.partition(".")
+    name = redact.text(Path(path).name)  # a credential with a dot is none that a mask knows once it has hyphens
+    head, _, rest = name.partition(".")
     stem = _word(head) or "session"
     if rest in ("", OWN):
         return stem

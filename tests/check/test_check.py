@@ -272,6 +272,16 @@ def test_github_annotations_cannot_be_broken_by_what_a_session_holds(tmp_path):
         assert message
 
 
+def test_a_credential_in_a_file_name_is_masked_before_the_name_is_escaped(tmp_path, monkeypatch, inspector):
+    monkeypatch.chdir(tmp_path)
+    key = "AAq1w2e3r4t5y6u7i8o9p0a1s2d3f4g5h6j"
+    name = f"bot123456789:{key}.jsonl"
+    Path(name).write_bytes(lines(asked([user("x")], chat("Half", "length"), max_tokens=7)))
+    for form in ("sarif", "github"):
+        said = inspector("check", name, "--format", form).out
+        assert (".jsonl" in said, key in said) == (True, False)
+
+
 def test_a_summary_is_bounded_and_an_empty_run_is_not_silent(tmp_path, monkeypatch, inspector):
     monkeypatch.setattr(report_forms, "MOST_ROWS", 2)
     path = tmp_path / "s.jsonl"

@@ -340,6 +340,12 @@ def test_files_are_named_after_their_source(path, name):
     assert stem_of(path) == name
 
 
+def test_a_credential_with_a_dot_in_a_file_name_is_masked_before_it_has_hyphens():
+    key = "hvs.CAESIJ1ymWMs7V2Vlt9219kur1midMdAN3lhKak3hYzKRxHSXrfDILCujLMnuDGKxOuLwSMX"
+    assert key[4:] not in stem_of(f"run-{key}.jsonl")
+    assert stem_of(f"run-{key}.jsonl").startswith("run-")
+
+
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8), unique=True,
                 min_size=2, max_size=6))
 def test_sources_that_differ_only_behind_the_first_dot_have_names_of_their_own(rests):
