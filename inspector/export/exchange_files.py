@@ -84,13 +84,13 @@ def fixture(facts: ResponseFacts) -> str:
         raise CallerError(f"{facts.name}: its body was not recorded")
     response = exchange.response
     calls = [(call.name, call.arguments) for call in response.tool_calls]
-    words = f", words=named({exchange.profile.name!r}).words" if exchange.profile.words else ""
+    words = f", words=profile_named({exchange.profile.name!r}).profile.words" if exchange.profile.words else ""
     status = "" if response.http_status is None else f", http_status={response.http_status}"
     return "\n".join([
         f'"""{"" if facts.is_made else "Recorded: "}{exchange.api}, {facts.name}."""',
         "",
         "from loop_core import decode_response",
-        *(["from loop_core.wire.profiles import named"] if words else []),
+        *(["from loop_core.wire.profiles import profile_named"] if words else []),
         "",
         f"BODY = {_pieces(exchange.body)}",
         "",

@@ -29,6 +29,7 @@ from inspector.report.run_answers import answer_at
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from loop_core.errors import CallerError
+from loop_core.values import Stop
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.report.test_times import AT, PIECES, native
 from tests.scenes import transcripts as agents
@@ -230,6 +231,16 @@ def test_a_fixture_is_a_test_that_passes_and_can_fail(ran, tmp_path):
     subprocess.run([sys.executable, str(path)], check=True, env=env_of())
     path.write_text(content.replace("'length'", "'stop'") + "\n\ntest_recorded_response()\n", "utf-8")
     assert subprocess.run([sys.executable, str(path)], capture_output=True, env=env_of()).returncode == 1
+
+
+def test_a_fixture_of_a_server_with_words_of_its_own_passes(tmp_path):
+    url = "https://api.mistral.ai/v1/chat/completions"
+    found = shown(exchange({"model": "m", "messages": ASKS}, chat("Half", "model_length"), url=url))
+    assert found.responses[0].judgement.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
+    (content,) = form_files(found, "fixture", response=1).values()
+    path = tmp_path / "recorded.py"
+    path.write_text(content + "\n\ntest_recorded_response()\n", "utf-8")
+    subprocess.run([sys.executable, str(path)], check=True, env=env_of())
 
 
 def test_a_simulated_answer_is_exported_as_its_bytes(tmp_path):
