@@ -279,13 +279,24 @@ ORIGINS: Mapping[Fidelity, str] = {
 }
 
 
-def session_of(responses: Sequence[ResponseFacts], title: str) -> bytes:
-    """A session file of these responses; its provenance says whether some are not from a recording."""
+def recorded_limits(view: View, responses: Sequence[ResponseFacts]) -> Mapping[str, int]:
+    """The limits with which the files of these responses were recorded, if all have the same ones; else none."""
+    by_path = view.replay.case.limits_by_path
+    found = [by_path.get(path, {}) for path in {facts.exchange.path for facts in responses}]
+    return found[0] if found and all(limits == found[0] for limits in found) else {}
+
+
+def session_of(
+    responses: Sequence[ResponseFacts], title: str, limits: Mapping[str, int] | None = None
+) -> bytes:
+    """A session file of these responses; its provenance says whether some are not from a recording. `limits` are those
+    under which the responses were recorded."""
     count = Counter(facts.fidelity for facts in responses)
     parts = [f"{count_of(count[each], 'answer')} {words}" for each, words in ORIGINS.items() if count[each]]
     has_made_answers = any(facts.is_made for facts in responses)
     source = f"a run with {' and '.join(parts)}" if has_made_answers else "a recording"
-    return session_bytes(records([facts.exchange for facts in responses]), title=title,
+    first = [{"type": "limits", "values": dict(limits)}] if limits else []
+    return session_bytes([*first, *records([facts.exchange for facts in responses])], title=title,
                          provenance=f"exported from {source}, credentials masked")
 
 

@@ -224,6 +224,17 @@ def test_a_session_is_read_again_as_it_was(tmp_path):
     assert after["turns"] == before["turns"]
 
 
+def test_a_session_keeps_the_limits_under_which_it_was_recorded(tmp_path):
+    path = next(str(each.path) for each in samples() if "04-token-budget" in str(each.path))
+    found = view(replay(open_case(open_paths([path]))))
+    (content,) = form_files(found, "session").values()
+    again = view(replay(open_case(open_paths(["-"], stdin=content.encode()))))
+    assert [turn.terminal for turn in found.turns] == ["budget_exhausted"]
+    assert [turn.terminal for turn in again.turns] == ["budget_exhausted"]
+    several = view(replay(open_case(open_paths([path, *(str(each.path) for each in samples()[:1])]))))
+    assert '"limits"' not in form_files(several, "session")["sessions.jsonl"], "each file has limits of its own"
+
+
 def test_a_fixture_is_a_test_that_passes_and_can_fail(ran, tmp_path):
     (content,) = form_files(ran, "fixture", response=1).values()
     path = tmp_path / "recorded.py"
