@@ -26,6 +26,7 @@ from inspector.sessions import NO_ANSWER, open_paths, redact
 from inspector.sessions.folders import files_of, is_session, transcripts
 from inspector.sessions.intake import STDIN
 from inspector.whatif import branch_report
+from inspector.whatif.edited_inputs import check_edits
 from inspector.whatif.tree import Branch, branch
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity
@@ -213,6 +214,7 @@ def what_if(
     if turn is not None and turn > len(before.turns):
         raise CallerError(f"{path}: no turn {turn}: expected 1 to {len(before.turns)}")
     new_branch = branch(before, settings)
+    check_edits(new_branch.view.replay)
     wanted = range(len(before.turns)) if turn is None else [turn - 1]
     places = [at for at in wanted if turn is not None or _differs(before.turns[at], new_branch.view.turns[at])]
     return _mask_texts({

@@ -18,8 +18,8 @@ from urllib.parse import quote
 from inspector import __version__
 from inspector.check.reports import Problem, Report
 from inspector.check.rules import RULES
-from inspector.report.lines.spans import count_of, inert, one_line
-from inspector.sessions import intake
+from inspector.report.lines.spans import count_of, escape_markdown, inert, one_line
+from inspector.sessions import intake, redact
 from inspector.sessions.thread import entry_name
 from loop_core.errors import CallerError
 
@@ -181,10 +181,12 @@ def sarif(report: Report) -> str:
 
 
 def _relative_path(path: str) -> str:
+    """A path from the working directory on, masked: behind escapes (`%3A`) no mask knows a credential."""
+    plain = redact.text(path)
     try:
-        return os.path.relpath(path)
+        return os.path.relpath(plain)
     except OSError:  # the working directory was removed
-        return path
+        return plain
 
 
 def _uri(path: str) -> str:
@@ -192,7 +194,7 @@ def _uri(path: str) -> str:
     inside = _relative_path(path)
     if not inside.startswith((os.pardir, os.sep)):
         return quote(os.fsencode(inside.replace(os.sep, "/")))  # bytes: a name need not be UTF-8
-    return "file://" + quote(os.fsencode(os.path.abspath(path).replace(os.sep, "/")))
+    return "file://" + quote(os.fsencode(os.path.abspath(redact.text(path)).replace(os.sep, "/")))
 
 
 def github(report: Report) -> str:
@@ -225,25 +227,19 @@ MOST_ROWS = 500
 
 def markdown(report: Report) -> str:
     """A summary for people: the totals, then a table of problems, errors first."""
-    lines = ["## Loop Inspector", "", _md(totals_line(report)), ""]
+    lines = ["## Loop Inspector", "", escape_markdown(totals_line(report)), ""]
     if report.problems:
         table_rows = sorted(report.problems, key=lambda each: list(GLYPHS).index(each.severity))[:MOST_ROWS]
         lines += ["| | rule | what | where |", "|---|---|---|---|"]
-        lines += [f"| {GLYPHS[problem.severity]} {problem.severity} | `{problem.rule}` | {_md(problem.message)} | "
-                  f"{_md(place(problem))} |"
+        lines += [f"| {GLYPHS[problem.severity]} {problem.severity} | `{problem.rule}` "
+                  f"| {escape_markdown(problem.message)} | {escape_markdown(place(problem))} |"
                   for problem in table_rows]
         if len(report.problems) > len(table_rows):
             lines += ["", f"{len(report.problems) - len(table_rows):,} more are not listed."]
         rules = sorted({problem.rule for problem in report.problems}, key=list(RULES).index)
-        lines += ["", *(f"- `{name}`: {_md(RULES[name].fix)}" for name in rules)]
-    lines += [f"- could not be read: {_md(why)}" for why in report.errors[:MOST_ROWS]]
+        lines += ["", *(f"- `{name}`: {escape_markdown(RULES[name].fix)}" for name in rules)]
+    lines += [f"- could not be read: {escape_markdown(why)}" for why in report.errors[:MOST_ROWS]]
     return "\n".join(lines) + "\n"
-
-
-def _md(value: str) -> str:
-    """A text with all Markdown and HTML syntax escaped."""
-    plain = value.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
-    return "".join(f"\\{char}" if char in "\\`*_{}[]|#!" else char for char in plain)
 
 
 FORMS: Mapping[str, Callable[[Report], str]] = {

@@ -145,7 +145,7 @@ def search(words: Sequence[str], as_json: bool) -> None:
     """Searches the sessions that agents wrote on this machine; exits with 1 if no turn holds every word."""
     from inspector.report.lines.glyphs import copies_left_out
     from inspector.report.lines.spans import count_of, one_line
-    from inspector.report.turn_index import TurnIndex, read_rows
+    from inspector.report.turn_index import TurnIndex, read_rows, searched_words
     from inspector.report.turn_table import rows_once
     from inspector.sessions.folders import transcripts
 
@@ -157,7 +157,8 @@ def search(words: Sequence[str], as_json: bool) -> None:
     found_turns = index.search(" ".join(words), paths)
     index.close()
     hits = [each for each in found_turns if (each.file, each.number) in once]
-    missed = f"no turn of {count_of(len(paths), 'transcript')} on this machine holds every word"
+    missed = (f"no turn of {count_of(len(paths), 'transcript')} on this machine holds every word"
+              if searched_words(" ".join(words)) else "nothing to look for: the words hold no letter and no digit")
     left_out = copies_left_out(len(found_turns) - len(hits))
     found = [f"{count_of(len(hits), 'turn')}{left_out}"] if left_out else []
     commands.say([index.note] if index.note else found if hits else [missed])

@@ -59,7 +59,7 @@ def replay(
     """
     from inspector.config.settings import parse_stretches
     from inspector.whatif import branch_report
-    from inspector.whatif.edited_inputs import edit_stretches
+    from inspector.whatif.edited_inputs import check_edits, edit_stretches
     from inspector.whatif.tree import ORIGINAL, Tree
 
     sources = [name for name, value in (("--live", live), ("--stand-in", stand_in), ("--simulate", simulate)) if value]
@@ -90,6 +90,7 @@ def replay(
         if store is not None and named:
             commands.say(_recall(original, stretches, store))
         node = tree.try_settings(start, stretches)
+        check_edits(node.view.replay)
     if store is not None and save:
         from inspector.whatif.branch_report import save_branch
 
@@ -122,11 +123,13 @@ def _recall(original: View, stretches: Sequence[tuple[int | None, dict[str, str]
     return [line for _, each in stretches for line in load_live_runs(original, each.get("live"), store.folder)]
 
 
-def _no_live(settings: Settings) -> None:
-    """Refuses `live`, which needs the step of a run, because these commands have no option for a step."""
+def _no_branch(settings: Settings) -> None:
+    """Refuses `live` and edited inputs, which belong to a step of a run: these commands have no option for a step."""
     if settings.live is not None:
         raise CallerError(f"live={settings.live}: only `inspector replay` shows a live run as a branch; elsewhere "
                           "open its recording, a file in the data folder")
+    if settings.edits:
+        raise CallerError(f"{settings.edits[0].name}: only `inspector replay` runs a turn with an edited input")
 
 
 @commands.on_recordings()
@@ -153,8 +156,11 @@ def policies(
         raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
     check(csv_path, commands.located_all(paths), force)
     base = commands.configure(None)[1]
-    settings = settings_of(parse_assignments(assignments), replace(base, simulate=simulate or base.simulate))
-    _no_live(settings)
+    fixed = parse_assignments(assignments)
+    settings = settings_of(fixed, replace(base, simulate=simulate or base.simulate))
+    _no_branch(settings)
+    if "policy" in fixed:
+        raise click.UsageError("--set policy: all policies are shown; --policy NAME chooses those beside strict")
     chosen = [preset(name) for name in names]
     loaded, case = commands.read_case(paths, api, profile)
     policy_matrix = matrix(case, settings, chosen)
@@ -172,7 +178,7 @@ def policies(
                    "budgets around the recorded max_tokens.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A setting of all cells.")
 @click.option("--simulate/--recorded", default=None,
-              help="Simulate what the recording does not hold, or not; by default only if max_tokens is varied.")
+              help="Simulate what the recording does not hold, or not; by default only if max_tokens is varied or set.")
 @click.option("--show", type=click.Choice(["outcome", "spend", "segments"]), default="outcome",
               help="What the heat map shows.")
 @click.option("--csv", "csv_path", metavar="FILE", help="Also write each turn in each cell as CSV; - for CSV alone.")
@@ -185,7 +191,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
          assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, page_path: str | None,
          force: bool, as_json: bool, jobs: int | None, plain: bool) -> None:
     """Runs every turn under a grid of limits: the smallest budget that completes each, and the best budgets for all."""
-    from inspector.config.settings import parse_assignments, settings_of
+    from inspector.config.settings import SHORT_NAMES, parse_assignments, settings_of
     from inspector.whatif.grid import GridRequest, parse_axes
     from inspector.whatif.grid_report import as_csv, check, document, page, save, text
     from inspector.whatif.grid_run import tune as run_grid
@@ -198,14 +204,20 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     check(page_path, commands.located_all(paths), force, "--html", [csv_path])
     config, base = commands.configure(policy)
     axes, fixed = parse_axes(specs), parse_assignments(assignments)
-    twice = next((axis.name for axis in axes if axis.name in fixed), None)
-    if twice is not None:
-        raise click.UsageError(f"{twice}: both set and varied; leave one of them out")
     base = settings_of(fixed, base)
-    _no_live(base)
+    _no_branch(base)
+    if "simulate" in fixed and simulate not in (None, base.simulate):
+        raise click.UsageError("simulate: --set says another thing than the option; leave one of them out")
+    if "simulate" in fixed or base.simulate:  # as in `replay`: another max_tokens is simulated
+        simulate = base.simulate if simulate is None else simulate
     loaded, case = commands.read_case(paths, api, profile)
+    grid = GridRequest(axes, simulate).grid(case, base)
+    twice = next((name for name in grid.names if not {name, SHORT_NAMES.get(name)}.isdisjoint(fixed)), None)
+    if twice is not None:
+        more = "leave one of them out" if axes else "name with --grid what is varied instead"
+        raise click.UsageError(f"{twice}: both set and varied; {more}")
     with commands.interruptible() as cancelled, commands.progress_bar(sys.stderr) as progress:
-        tuned = run_grid(case, GridRequest(axes, simulate).grid(case, base), jobs, progress, cancelled)
+        tuned = run_grid(case, grid, jobs, progress, cancelled)
     save(csv_path, lambda: as_csv(tuned))
     save(page_path, lambda: page(tuned), "--html")
     commands.write_result(as_json, lambda: document(tuned), lambda: (

@@ -81,13 +81,25 @@ class Config(NamedTuple):
     def ascii(self) -> bool:
         """Whether the app and the reports use only ASCII."""
         found = self.values.get("ascii")
-        return found is not None and found.value in (True, "1", "true", "yes", "on")
+        return found is not None and _is_on(found.value)
 
     @property
     def keys(self) -> Mapping[str, str]:
         """Binding id -> its keys, comma-separated, in place of the default keys."""
         return {name.removeprefix(f"{KEYS}."): str(each.value) for name, each in self.values.items()
                 if name.startswith(f"{KEYS}.")}
+
+
+_ON = ("1", "true", "yes", "on")
+_OFF = ("0", "false", "no", "off")
+
+
+def _is_on(value: object) -> bool:
+    """A yes or no of a file or a variable. Raises `CallerError` if it is neither."""
+    word = str(value).strip().lower()
+    if word not in (*_ON, *_OFF):
+        raise CallerError(f"ascii: {word!r} is neither yes nor no")
+    return word in _ON
 
 
 def price_table(models: Mapping[str, Mapping[str, float]], currency: str) -> PriceTable:
@@ -102,6 +114,7 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
         CallerError: a file cannot be read, or holds an invalid value; the text names file, value and what was expected.
     """
     variables = os.environ if environment is None else environment
+    _refuse_misspelt(variables)
     found: dict[str, Value] = {}
     for path in files.config_files(variables):
         from inspector.config.model import read
@@ -114,6 +127,20 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
             found[dotted] = Value(variables[variable], f"${variable}")
     _check_values(found)
     return Config(found)
+
+
+def _refuse_misspelt(variables: Mapping[str, str]) -> None:
+    """Raises `CallerError` if a variable is nearly one of ours, since it would be ignored."""
+    ours = (*(PREFIX + name.upper() for name in (*LIMITS, *NAMES)), files.CONFIG_VARIABLE, files.DATA_VARIABLE,
+            files.CACHE_VARIABLE)
+    for name in variables:
+        if name.upper().startswith(PREFIX) and name not in ours:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name.upper().removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in ours],
+                                     1, 0.85)
+            if near:
+                raise CallerError(f"${name}: there is no such variable; did you mean {PREFIX}{near[0]}?")
 
 
 def every(config: Config) -> list[tuple[str, Value]]:
@@ -135,5 +162,7 @@ def _check_values(values: Mapping[str, Value]) -> None:
                 Limits().with_values({name.removeprefix(f"{AGENT}."): str(each.value)})
             elif name in CHOICES:
                 CHOICES[name].parse(str(each.value))
+            elif name == "ascii":
+                _is_on(each.value)
         except CallerError as why:
             raise CallerError(f"{each.origin}: {why}") from None

@@ -96,10 +96,11 @@ def _fixture(scope: ExportScope) -> Mapping[str, str]:
 
 
 def _session(scope: ExportScope) -> Mapping[str, str]:
-    from inspector.export.exchange_files import session_of, session_responses
+    from inspector.export.exchange_files import recorded_limits, session_of, session_responses
 
-    turns = scope.view.turns if scope.turn is None else (scope.turn,)
-    return {f"{scope.name}.jsonl": session_of(session_responses(scope.view, turns), scope.name).decode("utf-8")}
+    responses = session_responses(scope.view, scope.view.turns if scope.turn is None else (scope.turn,))
+    limits = recorded_limits(scope.view, responses)
+    return {f"{scope.name}.jsonl": session_of(responses, scope.name, limits).decode("utf-8")}
 
 
 def _otlp(scope: ExportScope) -> Mapping[str, str]:
@@ -196,7 +197,8 @@ OWN = "session.jsonl"
 
 def stem_of(path: str) -> str:
     """A file name without dots; names that differ only after the first dot stay different."""
-    head, _, rest = Path(path).name.partition(".")
+    name = redact.text(Path(path).name)  # a credential with a dot is none that a mask knows once it has hyphens
+    head, _, rest = name.partition(".")
     stem = _word(head) or "session"
     if rest in ("", OWN):
         return stem

@@ -84,13 +84,13 @@ def fixture(facts: ResponseFacts) -> str:
         raise CallerError(f"{facts.name}: its body was not recorded")
     response = exchange.response
     calls = [(call.name, call.arguments) for call in response.tool_calls]
-    words = f", words=named({exchange.profile.name!r}).words" if exchange.profile.words else ""
+    words = f", words=profile_named({exchange.profile.name!r}).profile.words" if exchange.profile.words else ""
     status = "" if response.http_status is None else f", http_status={response.http_status}"
     return "\n".join([
         f'"""{"" if facts.is_made else "Recorded: "}{exchange.api}, {facts.name}."""',
         "",
         "from loop_core import decode_response",
-        *(["from loop_core.wire.profiles import named"] if words else []),
+        *(["from loop_core.wire.profiles import profile_named"] if words else []),
         "",
         f"BODY = {_pieces(exchange.body)}",
         "",
@@ -279,13 +279,24 @@ ORIGINS: Mapping[Fidelity, str] = {
 }
 
 
-def session_of(responses: Sequence[ResponseFacts], title: str) -> bytes:
-    """A session file of these responses; its provenance says whether some are not from a recording."""
+def recorded_limits(view: View, responses: Sequence[ResponseFacts]) -> Mapping[str, int]:
+    """The limits with which the files of these responses were recorded, if all have the same ones; else none."""
+    by_path = view.replay.case.limits_by_path
+    found = [by_path.get(path, {}) for path in {facts.exchange.path for facts in responses}]
+    return found[0] if found and all(limits == found[0] for limits in found) else {}
+
+
+def session_of(
+    responses: Sequence[ResponseFacts], title: str, limits: Mapping[str, int] | None = None
+) -> bytes:
+    """A session file of these responses; its provenance says whether some are not from a recording. `limits` are those
+    under which the responses were recorded."""
     count = Counter(facts.fidelity for facts in responses)
     parts = [f"{count_of(count[each], 'answer')} {words}" for each, words in ORIGINS.items() if count[each]]
     has_made_answers = any(facts.is_made for facts in responses)
     source = f"a run with {' and '.join(parts)}" if has_made_answers else "a recording"
-    return session_bytes(records([facts.exchange for facts in responses]), title=title,
+    first = [{"type": "limits", "values": dict(limits)}] if limits else []
+    return session_bytes([*first, *records([facts.exchange for facts in responses])], title=title,
                          provenance=f"exported from {source}, credentials masked")
 
 

@@ -12,7 +12,7 @@ from inspector.report.explain import place
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
-from inspector.report.lines.spans import count_of, inert, one_line
+from inspector.report.lines.spans import count_of, escape_markdown, inert
 from inspector.report.lines.steps import end_words
 from inspector.report.run_answers import branch_files, fidelity_of, recut_responses, settings_words
 from inspector.report.table import html_page
@@ -239,21 +239,12 @@ def _html_block(block: Block) -> str:
 # -- The document as Markdown ----------------------------------------------------------------------------------------
 # A transcript's text stands in fences that it cannot close, or is escaped.
 
-# It includes GitHub's own syntax: `@` for a mention, `^` a footnote, `$` a formula, `://` and `www.` for links.
-_SPECIAL = re.compile(
-    r"([\\`*{}\[\]<>|~&$^@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.|^[#+=!-]|(?<=^\d)[.)]|(?<=!)\()")
-"""Matches the characters of Markdown's syntax. An underscore within a word is not one of them."""
 _GRAVE = {Severity.ERROR: "**✖** ", Severity.WARNING: "**!** ", Severity.INFO: ""}
 
 
 def markdown(blocks: Iterable[Block]) -> str:
     """The document as Markdown."""
     return "\n\n".join(_markdown_block(block) for block in blocks) + "\n"
-
-
-def escape_markdown(text: str) -> str:
-    """`text` on one line, with Markdown's special characters escaped."""
-    return _SPECIAL.sub(r"\\\1", one_line(text))
 
 
 def fence_text(text: str) -> str:

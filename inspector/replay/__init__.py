@@ -233,10 +233,11 @@ def _same_turns(before: Replay, case: Case) -> int:
     if (old.limits_by_path, old.end_causes) != (case.limits_by_path, case.end_causes):
         return 0
     cancels = {place for place, _ in old.cancels.items() ^ case.cancels.items()}
-    changed: set[int] = set()
+    # A later request that fits several answers makes known of each that it may not be the last of its turn.
+    changed = {number for number, _ in old.may_follow.items() ^ case.may_follow.items()}
     if cancels or old.judgements[:same] != case.judgements[:same]:
-        changed = {number for number, each in enumerate(exchanges[:same])
-                   if old.judgements[number] != case.judgements[number] or (each.path, each.entry) in cancels}
+        changed |= {number for number, each in enumerate(exchanges[:same])
+                    if old.judgements[number] != case.judgements[number] or (each.path, each.entry) in cancels}
     return common_beginning(before.turns, case.recording.turns, lambda turn, record: turn.record == record and not any(
         link.index >= same or link.index in changed for link in record.links))
 

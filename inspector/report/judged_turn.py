@@ -14,6 +14,7 @@ from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
 from loop_core.judge.classify import Judgement
 from loop_core.judge.endings import SILENT, Ending, maybe_cut_at_cap
 from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.costs import is_text_whole
 from loop_core.turn.limits import GUARDS, TOTAL
 from loop_core.turn.loop import NO_RECORDED_ANSWER
 from loop_core.turn.moves import GUARD_PLACES, stopping_guard
@@ -323,7 +324,14 @@ def _answers_of_run(case: Case, record: TurnRecord, steps: Sequence[Step]) -> It
 
 def _ending(judgement: Judgement, turn: Turn) -> Ending | None:
     # With `allow_silence` an empty answer is what the prompt asked for, such as an agent that may have nothing to say.
-    return None if turn.policy.allow_silence and judgement.ending in SILENT else judgement.ending
+    silent = judgement.ending in SILENT and (turn.policy.allow_silence or _adds_nothing(judgement, turn))
+    return None if silent else judgement.ending
+
+
+def _adds_nothing(judgement: Judgement, turn: Turn) -> bool:
+    """Whether the empty answer that ended a turn is the rest of a text that was whole, as the machine decides too."""
+    last = turn.evaluation is not None and turn.evaluation.judgement is judgement
+    return last and turn.terminal == "completed" and judgement.ending_sure and is_text_whole(turn)
 
 
 def _clean(judgement: Judgement, turn: Turn) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import combining
 
 from inspector import __version__
 from inspector.config.files import cache_folder, private_file, private_folder
@@ -108,7 +109,7 @@ class TurnIndex:
         """The turns of these files that contain every word, best first; punctuation between words is ignored."""
         # In quotes a word is a string, never an operator such as NOT; the star finds words that begin with it
         # (https://sqlite.org/fts5.html, section 3).
-        query = " ".join(f'"{word}"*' for word in _words(words))
+        query = " ".join(f'"{word}"*' for word in searched_words(words))
         if not query:
             return []
         found = self._answer(
@@ -127,9 +128,10 @@ class TurnIndex:
             return []
 
 
-def _words(text: str) -> list[str]:
-    """The words of a typed text, without any operator of the query language."""
-    return "".join(sign if sign.isalnum() else " " for sign in text.casefold()).split()
+def searched_words(text: str) -> list[str]:
+    """The words of a typed text that a search looks for, without any operator of the query language."""
+    # A mark above a letter (of `İ` in lower case, of a text in pieces as macOS types it) does not end a word.
+    return "".join(sign if sign.isalnum() or combining(sign) else " " for sign in text.casefold()).split()
 
 
 def _open(path: Path) -> sqlite3.Connection:

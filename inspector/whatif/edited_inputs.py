@@ -52,6 +52,23 @@ def edit_of(replay: Replay, text: str) -> TurnEdit:
     return TurnEdit(int(number), turn_input.number, _text(value))
 
 
+def check_edits(replay: Replay) -> None:
+    """Checks that each edited input of a run exists.
+
+    Raises:
+        CallerError: there is no such turn or input, so that the edit would change nothing.
+    """
+    records = {turn.record.id: turn.record for turn in replay.turns}
+    for edit in replay.settings.edits:
+        if edit.id not in records:
+            raise CallerError(f"{edit.name}: this run has the turns 1 to {len(replay.turns):,}")
+        try:
+            input_of(replay.case, records[edit.id], str(edit.input))
+        except CallerError as why:
+            raise CallerError(f"{edit.name}: {why}; it has {len(turn_inputs(replay.case, records[edit.id])):,}"
+                              ) from None
+
+
 def _text(value: str) -> str:
     if not value.startswith("@"):
         return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -271,6 +272,16 @@ def test_github_annotations_cannot_be_broken_by_what_a_session_holds(tmp_path):
         assert message
 
 
+def test_a_credential_in_a_file_name_is_masked_before_the_name_is_escaped(tmp_path, monkeypatch, inspector):
+    monkeypatch.chdir(tmp_path)
+    key = "AAq1w2e3r4t5y6u7i8o9p0a1s2d3f4g5h6j"
+    name = f"bot123456789:{key}.jsonl"
+    Path(name).write_bytes(lines(asked([user("x")], chat("Half", "length"), max_tokens=7)))
+    for form in ("sarif", "github"):
+        said = inspector("check", name, "--format", form).out
+        assert (".jsonl" in said, key in said) == (True, False)
+
+
 def test_a_summary_is_bounded_and_an_empty_run_is_not_silent(tmp_path, monkeypatch, inspector):
     monkeypatch.setattr(report_forms, "MOST_ROWS", 2)
     path = tmp_path / "s.jsonl"
@@ -287,7 +298,7 @@ def test_a_summary_is_bounded_and_an_empty_run_is_not_silent(tmp_path, monkeypat
 
 def test_what_a_session_holds_is_no_markup_in_junit_and_markdown(tmp_path):
     path = tmp_path / "a|b<i>&c.jsonl"
-    word = 'stop]]> "<script>" | `x` [l](http://x)\n| row'
+    word = 'stop]]> "<script>" | `x` [l](http://x) @me $a$\n| row'
     path.write_bytes(lines(asked([user("x")], chat("All", word), max_tokens=9)))
     report = check_file(path)
     (problem,) = report.problems
@@ -296,7 +307,7 @@ def test_what_a_session_holds_is_no_markup_in_junit_and_markdown(tmp_path):
     assert suite[0].find("failure").get("message") == problem.message
     assert "<script>" in problem.message
     table = FORMS["md"](report)
-    assert "<" not in table
+    assert re.search(r"(?<!\\)[<@$]|(?<!\\):(?=//)", table) is None, "no tag, mention, formula or link"
     (row,) = [line for line in table.splitlines() if line.startswith("| ▲")]
     assert row.replace("\\|", "").count("|") == 5
     assert row.replace("\\`", "").count("`") == 2

@@ -215,6 +215,7 @@ def test_no_answer_holds_a_credential(path):
     ("what_if", {"path": "{folder}/s.jsonl", "limits": {"max_tokens": "4"}, "trun": 1}, "what_if: trun: "),
     ("what_if", {"path": "{folder}/s.jsonl", "limits": {"no_such": "1"}}, "no_such"),
     ("what_if", {"path": "{folder}/s.jsonl", "limits": {"live": "20260131-235959-000000"}}, "live: "),
+    ("what_if", {"path": "{folder}/s.jsonl", "limits": {"edit.9.1": "x"}}, "edit.9.1: this run has the turns 1 to"),
 ])
 def test_what_cannot_be_done_is_one_line(path, tmp_path, name, arguments, why):
     filled = json.loads(json.dumps(arguments).replace("{folder}", str(tmp_path)))

@@ -151,6 +151,30 @@ def test_a_wrong_variable_is_told_by_its_name():
         load({files.CONFIG_VARIABLE: "", "LOOP_INSPECTOR_MAX_TOOL_STEPS": "many"})
 
 
+@pytest.mark.parametrize(("variable", "says"), [
+    ("LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPT", "did you mean LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPTS?"),
+    ("LOOP_INSPECTOR_continuation_max_attempts", "did you mean LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPTS?"),
+    ("LOOP_INSPECTOR_POLICIY", "did you mean LOOP_INSPECTOR_POLICY?"),
+    ("LOOP_INSPECTOR_CACHES", "did you mean LOOP_INSPECTOR_CACHE?"),
+])
+@pytest.mark.skipif(os.name == "nt", reason="Windows has one case for the names of variables")
+def test_a_misspelt_variable_is_told_and_another_program_may_have_its_own(variable, says):
+    with pytest.raises(CallerError) as caught:
+        load({files.CONFIG_VARIABLE: "", variable: "5"})
+    assert str(caught.value) == f"${variable}: there is no such variable; {says}"
+    assert load({files.CONFIG_VARIABLE: "", "LOOP_INSPECTOR_API_KEY": "k", "LOOP_INSPECTOR_TAB": "{}"}).values == {}
+
+
+@pytest.mark.parametrize(("word", "on"), [("True", True), ("ON", True), ("1", True), ("No", False), ("0", False)])
+def test_ascii_of_a_variable_is_yes_or_no_in_any_case(word, on):
+    assert load({files.CONFIG_VARIABLE: "", "LOOP_INSPECTOR_ASCII": word}).ascii is on
+
+
+def test_ascii_that_is_neither_is_told():
+    with pytest.raises(CallerError, match=r"^\$LOOP_INSPECTOR_ASCII: ascii: 'maybe' is neither yes nor no$"):
+        load({files.CONFIG_VARIABLE: "", "LOOP_INSPECTOR_ASCII": "maybe"})
+
+
 def test_the_project_ends_at_its_repository(at_home):
     (at_home / files.PROJECT_FILE).write_text("policy = 'pi-presence'\n", "utf-8")
     assert files.project_file() is None

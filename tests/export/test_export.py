@@ -19,15 +19,17 @@ from inspector.config import price_table
 from inspector.config.settings import Settings
 from inspector.export import FORMS, ExportScope, Form, form_files, stem_of, write
 from inspector.export.exchange_files import reread, shrink, symptom
-from inspector.export.pages import escape_markdown, fence_text
+from inspector.export.pages import fence_text
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.explain_document import document
 from inspector.report.facts import view
+from inspector.report.lines.spans import escape_markdown
 from inspector.report.run_answers import answer_at
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from loop_core.errors import CallerError
+from loop_core.values import Stop
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.report.test_times import AT, PIECES, native
 from tests.scenes import transcripts as agents
@@ -222,6 +224,17 @@ def test_a_session_is_read_again_as_it_was(tmp_path):
     assert after["turns"] == before["turns"]
 
 
+def test_a_session_keeps_the_limits_under_which_it_was_recorded(tmp_path):
+    path = next(str(each.path) for each in samples() if "04-token-budget" in str(each.path))
+    found = view(replay(open_case(open_paths([path]))))
+    (content,) = form_files(found, "session").values()
+    again = view(replay(open_case(open_paths(["-"], stdin=content.encode()))))
+    assert [turn.terminal for turn in found.turns] == ["budget_exhausted"]
+    assert [turn.terminal for turn in again.turns] == ["budget_exhausted"]
+    several = view(replay(open_case(open_paths([path, *(str(each.path) for each in samples()[:1])]))))
+    assert '"limits"' not in form_files(several, "session")["sessions.jsonl"], "each file has limits of its own"
+
+
 def test_a_fixture_is_a_test_that_passes_and_can_fail(ran, tmp_path):
     (content,) = form_files(ran, "fixture", response=1).values()
     path = tmp_path / "recorded.py"
@@ -229,6 +242,16 @@ def test_a_fixture_is_a_test_that_passes_and_can_fail(ran, tmp_path):
     subprocess.run([sys.executable, str(path)], check=True, env=env_of())
     path.write_text(content.replace("'length'", "'stop'") + "\n\ntest_recorded_response()\n", "utf-8")
     assert subprocess.run([sys.executable, str(path)], capture_output=True, env=env_of()).returncode == 1
+
+
+def test_a_fixture_of_a_server_with_words_of_its_own_passes(tmp_path):
+    url = "https://api.mistral.ai/v1/chat/completions"
+    found = shown(exchange({"model": "m", "messages": ASKS}, chat("Half", "model_length"), url=url))
+    assert found.responses[0].judgement.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
+    (content,) = form_files(found, "fixture", response=1).values()
+    path = tmp_path / "recorded.py"
+    path.write_text(content + "\n\ntest_recorded_response()\n", "utf-8")
+    subprocess.run([sys.executable, str(path)], check=True, env=env_of())
 
 
 def test_a_simulated_answer_is_exported_as_its_bytes(tmp_path):
@@ -337,6 +360,12 @@ def test_a_symptom_without_findings_is_the_verdict():
 ])
 def test_files_are_named_after_their_source(path, name):
     assert stem_of(path) == name
+
+
+def test_a_credential_with_a_dot_in_a_file_name_is_masked_before_it_has_hyphens():
+    key = "hvs.CAESIJ1ymWMs7V2Vlt9219kur1midMdAN3lhKak3hYzKRxHSXrfDILCujLMnuDGKxOuLwSMX"
+    assert key[4:] not in stem_of(f"run-{key}.jsonl")
+    assert stem_of(f"run-{key}.jsonl").startswith("run-")
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8), unique=True,

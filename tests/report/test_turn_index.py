@@ -86,6 +86,24 @@ def test_a_locked_index_is_not_used_and_says_so(place, tmp_path):
         assert "locked" in found[0].note
 
 
+@pytest.mark.parametrize(("written", "typed"), [
+    ("İstanbul", "İstanbul"), ("İstanbul", "istanbul"), ("éclair", "e\u0301clair"), ("e\u0301clair", "éclair"),
+    ("naïve", "NAI\u0308VE"),
+])
+def test_a_mark_above_a_letter_ends_no_word(place, written, typed):
+    place.write_text(ENDED.replace("zebra", written))
+    look(place)
+    index = TurnIndex(None, None, Settings())
+    assert len(index.search(typed, [str(place)])) == 1
+    assert index.search(f"{typed}x", [str(place)]) == []
+    index.close()
+
+
+def test_a_search_without_a_letter_does_not_say_that_nothing_was_found(place, inspector):
+    said = inspector("search", "🦊 -")
+    assert (said.code, "nothing to look for: the words hold no letter and no digit" in said.err) == (1, True)
+
+
 @pytest.mark.parametrize("typed", ["zebra", "ZEB hello", '"zebra', "zebra*", "(hello", "zebra:", "hello -"])
 def test_what_people_type_is_never_an_error(place, typed):
     look(place)

@@ -739,6 +739,19 @@ def test_an_answer_that_only_looks_finished_has_its_own_word(message, reason, wo
     assert found[1] is not Severity.INFO
 
 
+@pytest.mark.parametrize(("said", "word", "terminal"), [
+    ("The plan is done.", "CUT, COMPLETED", "completed"),
+    ("The plan has these parts,", "EMPTY ANSWER", "no_answer"),  # it visibly stops in the middle
+])
+def test_an_empty_rest_of_a_whole_text_is_no_empty_answer(said, word, terminal):
+    first = {"model": "c", "max_tokens": 9, "messages": ASKS}
+    rest = {**first, "messages": [*ASKS, assistant(said)]}
+    seen = only(shown(exchange(first, message([{"type": "text", "text": said}], "max_tokens", 9), url=MESSAGES),
+                      exchange(rest, message([], "end_turn", 1), url=MESSAGES)))
+    assert (seen.verdict.word, seen.final_turn.terminal) == (word, terminal)
+    assert seen.verdict.complete is (terminal == "completed")
+
+
 def test_a_commentary_alone_has_its_own_word():
     said = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "phase": "commentary",
             "content": [{"type": "output_text", "text": "I will look.", "annotations": []}]}

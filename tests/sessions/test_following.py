@@ -32,6 +32,7 @@ from inspector.sessions.importers import IMPORTERS, importer, opencode_records
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows
 from tests.scenes import transcripts as rows
+from tests.scenes.recordings import asked, assistant, call, chat, lines, result, user
 from tests.scenes.shapes import SHAPES
 from tests.sessions import test_opencode as opencode
 
@@ -314,6 +315,21 @@ def test_an_answer_that_was_closed_and_gets_another_row_takes_a_whole_reading(tm
         file.write(rows.claude(rows.block(rows.text("more of it"), "m2", uuid="late", parentUuid="a2")))
     assert document(followed.read()) == document(rows.viewed(path))
     assert len(whole) == 2
+
+
+def test_a_later_request_that_fits_two_answers_is_said_of_both(tmp_path) -> None:
+    path = tmp_path / "s.jsonl"
+    asks = [user("write it")]
+    made = call(key="call_REDACTED_1")
+    both = lines(*[asked(asks, chat(None, "tool_calls", made))] * 2)
+    path.write_bytes(both)
+    followed = FollowedView([str(path)], None, None, Settings())
+    followed.read()
+    after = [*asks, assistant(None, made), result(key="call_REDACTED_1")]
+    path.write_bytes(both + lines(asked(after, chat("Written."))))
+    now = followed.read()
+    assert all("whether response 3 comes next is not known" in turn.verdict.sentence for turn in now.turns[:2])
+    assert document(now) == document(rows.viewed(path))
 
 
 @pytest.mark.parametrize("change", ["shrunk", "replaced", "rewritten", "gone"])

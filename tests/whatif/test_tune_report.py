@@ -316,10 +316,26 @@ def test_what_is_the_same_in_all_cells_can_be_set(inspector):
         "(in 1 of 2 turns)")
 
 
+@pytest.mark.parametrize(("arguments", "fidelity", "varied"), [
+    (["--grid", "attempts=3", "--set", "max_tokens=240"], "SIMULATED", ["continuation_max_attempts"]),
+    (["--grid", "attempts=3", "--set", "max_tokens=240", "--recorded"], "RECORDED", ["continuation_max_attempts"]),
+    (["--set", "simulate=no"], "RECORDED",
+     ["continuation_max_attempts", "continuation_max_total_completion_tokens"]),
+])
+def test_a_set_max_tokens_is_simulated_and_set_simulate_is_obeyed(inspector, arguments, fidelity, varied):
+    found = json.loads(inspector("tune", FIRST, *arguments, "--json").out)
+    assert [axis["name"] for axis in found["axes"]] == varied
+    assert {end["fidelity"] for end in found["turns"][0]["ends"]} == {fidelity}
+
+
 @pytest.mark.parametrize(("arguments", "says"), [
     (["--grid", "colour=1"], "not a limit that a replay uses"),
     (["--grid", "attempts=5..1"], "begins above its end"),
     (["--grid", "attempts=1", "--set", "continuation_max_attempts=5"], "both set and varied"),
+    (["--grid", "attempts=1", "--set", "attempts=5"], "continuation_max_attempts: both set and varied"),
+    (["--set", "max_tokens=20"], "max_tokens: both set and varied; name with --grid what is varied"),
+    (["--set", "simulate=no", "--simulate"], "simulate: --set says another thing than the option"),
+    (["--set", "edit.1.1=x", "--grid", "attempts=1"], "edit.1.1: only `inspector replay`"),
     (["--show", "beauty"], "beauty"),
     (["--jobs", "0"], "--jobs"),
     (["--csv", "-", "--json"], "both write to standard output"),
@@ -331,6 +347,18 @@ def test_bad_usage_is_one_line_and_2(inspector, arguments, says):
     assert said.code == 2
     assert says in said.err
     assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(("command", "value", "says"), [
+    ("replay", "edit.9.1=x", "edit.9.1: this run has the turns 1 to 2"),
+    ("replay", "edit.1.9=x", "edit.1.9: no input '9' in turn 1; it has 1"),
+    ("policies", "edit.1.1=x", "edit.1.1: only `inspector replay`"),
+    ("policies", "policy=botnexus", "--set policy: all policies are shown"),
+])
+def test_a_setting_that_would_change_nothing_is_refused(inspector, command, value, says):
+    said = inspector(command, FIRST, "--set", value)
+    assert (said.code, said.out) == (2, "")
+    assert says in said.err
 
 
 def test_an_unreadable_input_ends_with_2(inspector, tmp_path):

@@ -55,6 +55,17 @@ def one_line(text: str, width: int | None = None) -> str:
     return line
 
 
+# It includes GitHub's own syntax: `@` for a mention, `^` a footnote, `$` a formula, `://` and `www.` for links.
+_SPECIAL = re.compile(
+    r"([\\`*{}\[\]<>|~&$^@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.|^[#+=!-]|(?<=^\d)[.)]|(?<=!)\()")
+"""Matches the characters of Markdown's syntax. An underscore within a word is not one of them."""
+
+
+def escape_markdown(text: str) -> str:
+    """`text` on one line, with Markdown's special characters escaped."""
+    return _SPECIAL.sub(r"\\\1", one_line(text))
+
+
 QUOTE_CHARS = 40
 """The number of characters that a message quotes of a typed or pasted text."""
 
