@@ -83,6 +83,7 @@ FIELD_TESTS = {
 in a room of its own, which no rule knows, so that its tests are named here."""
 OF_NAME = {
     "_HOMES": ("tests/test_library.py",), "FAILURES": ("tests/client/test_transport.py",),
+    "REFERENCES": ("tests/judge/test_schema_cost.py",),
     **dict.fromkeys(("READS", "STREAM_READS"), ("tests/wire/test_provenance.py",)),
     "LOSES": ("tests/wire/test_conformance.py",), "KNOWN_CAPS": ("tests/sessions/test_claude_code.py",),
     "FIELDS": ("tests/sessions/test_odd_members.py", "tests/sessions/test_seed_agents.py"),
@@ -346,7 +347,7 @@ class Place(Enum):
     """When a test of a row runs."""
 
     LIKELY = 1
-    """It missed other rows, or has a word of the row that few tests of its file have."""
+    """It missed other rows, has a word of the row that few tests of its file have, or is of a file in `OF_NAME`."""
     QUICK = 2
     SLOW = 3
 
@@ -390,10 +391,10 @@ class Behavioural:
         """When a test runs. A slow one that nothing names waits until the quick ones of all files have run."""
         file = item.nodeid.partition("::")[0]
         test = item.nodeid.partition("[")[0]
-        if test in self.best or (_function(item) in rare_tests(str(item.path), self.label)
-                                 and self.duration(item) < 10 * SLOW):
-            return Place.LIKELY
         named = self.row is not None and file in of_name(self.row.table)
+        rare = _function(item) in rare_tests(str(item.path), self.label) and self.duration(item) < 10 * SLOW
+        if test in self.best or rare or (named and self.duration(item) <= SLOW):
+            return Place.LIKELY
         return Place.SLOW if self.duration(item) > SLOW and not named else Place.QUICK
 
     def duration(self, item: pytest.Item) -> float:
@@ -540,6 +541,7 @@ def tried(files: Sequence[str], took: Mapping[str, Mapping[str, float]], row: Ro
     turns: list[tuple[str, Place | None]] = [(file, None) for file in files]
     if row is not None:
         missing = {test.partition("::")[0] for test in best}
+        missing.update(of_name(row.table))
         likely_files = [file for file in files if file in missing or rare_tests(str(ROOT / file), plugin.label)]
         slow = [file for file in files if max(took.get(file, {}).values(), default=0) > SLOW]
         turns = [*((file, Place.LIKELY) for file in likely_files), *((file, Place.QUICK) for file in files),
