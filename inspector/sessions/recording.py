@@ -314,6 +314,7 @@ class RawExchange:
     duration_ms: float | None = None
     first_byte_ms: float | None = None
     api: str | None = None
+    """The API, if the file names it."""
     profile: str | None = None
     end: TransportEnd = TransportEnd.EOF
     problem: str = ""
@@ -354,6 +355,7 @@ class FileReading:
     acts: list[Act] = field(default_factory=list)
     answers: list[ToolAnswer] = field(default_factory=list)
     masked: Counter[str] = field(default_factory=Counter)
+    """Kind of credential -> the number that the importer masked."""
 
     def add(self, entry: int, found: RawExchange | str) -> None:
         """Adds the exchange of an entry, or the reason why it has none."""
@@ -387,15 +389,9 @@ class Importer(Protocol):
         """The certainty that the importer can read a file with this head: from 0 (it cannot) to 100 (beyond doubt)."""
 
     def read(self, data: bytes, path: str, options: Options) -> FileReading:
-        """Reads the exchanges of a whole file.
-
-        Raises:
-            UnreadableError: it is not of this format after all, or damaged from the start.
-        """
+        """Reads the exchanges of a whole file; raises `UnreadableError` if it is not of this format after all, or
+        damaged from the start."""
 
     def reader(self, path: str, options: Options, head: bytes) -> Any:
-        """For a format that grows, in place of `read`: the `TranscriptReader` of a file that begins with `head`.
-
-        Raises:
-            UnreadableError: as `read`.
-        """
+        """For a format that grows, in place of `read`: the `TranscriptReader` of a file that begins with `head`; raises
+        as `read` does."""

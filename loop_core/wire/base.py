@@ -45,8 +45,7 @@ from loop_core.wire.response_calls import each_call_once
 STRETCH = 32_768
 """The number of bytes of a stream that are split into frames at a time; it limits the frames held in memory."""
 
-_FIRST_KEY_BYTES = 64
-"""The number of bytes in which the first key of a line, blanks included, is known."""
+_FIRST_KEY_BYTES = 64  # in so many bytes the first key of a line is known, blanks included
 _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
 """The exceptions that a frame of the wrong shape raises. They become findings and never end the program."""
 _JSON_MARKS = (b"{", b"}", b'"', b"[[")
@@ -73,8 +72,7 @@ class Decoder:
     binary_framing: ClassVar[type[Framing] | None] = None
     """The framing of a body that is not text; None if the format has no binary bodies."""
     line_mark: ClassVar[re.Pattern[bytes] | None] = None
-    """The beginning of a body that is lines of JSON, though another object is framed otherwise; None if there is none.
-    """
+    """The beginning of a body of JSON lines, in a format whose other objects are framed otherwise."""
     closing: ClassVar[tuple[bytes, ...]] = (b"[DONE]",)
     """The end marks of a stream. No caller needs to check `saw_done` before one of them has arrived."""
     reads_on: ClassVar[bool] = False
@@ -143,8 +141,7 @@ class Decoder:
         self._take(framing, data)
 
     def close(self, end: TransportEnd = TransportEnd.EOF) -> ChatResponse:
-        """The response, as far as the bytes arrived. Raises `DecodeError` if what was fed is not a body of this
-        format."""
+        """The response, as far as the bytes arrived. Raises `DecodeError` if they are no body of this format."""
         if self._framing is None and self._head.strip():
             self._framing = self._choose(final=True)
             if self._framing is None:
