@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
+from textual.reactive import reactive
+from textual.screen import Screen
 from textual.worker import get_current_worker
 
 from inspector.report.lines.spans import count_of, one_line
@@ -16,11 +17,8 @@ from inspector.report.turn_rows import TurnRow, name_of
 from inspector.sessions import intake
 from inspector.sessions.copies import stored_keys
 from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
-from inspector.tui.turn_list import rows_of_session
+from inspector.tui.turn_list import Section, TurnList, rows_of_session
 from loop_core.errors import LoopError
-
-if TYPE_CHECKING:
-    from inspector.tui.turns_screen import TurnsScreen
 
 BATCH = 0.1
 """The time in seconds between two batches of rows passed to the table."""
@@ -52,11 +50,41 @@ MeasuredRows = tuple[str, list[TurnRow], Mapping[str, int]]
 """The first path of a file, the rows of the file, and for each column the width that these rows need."""
 
 
+class ReadingScreen(Screen[None]):
+    """A screen that receives the rows of the files being read."""
+
+    note: reactive[str] = reactive("", init=False, repaint=False)
+    waiting_view = ""
+    """The view over all turns that opens once the files are read."""
+    sections: Sequence[Section]
+    opened: OpenSession | None
+    """A session that is loaded already and makes up the whole table."""
+    named: bool
+    """Whether the operator named the paths; they are then read whole, and sorted worst first."""
+    reading: bool
+    read: int
+    total: int
+    """The numbers of files that are read, and of those that are read or will be; 0 until they are counted."""
+    listed: TurnList
+
+    def take(self, batch: Sequence[MeasuredRows], count: int, total: int) -> None:
+        """Adds rows; lists them as often as possible without delaying keys."""
+        raise NotImplementedError
+
+    def take_whole(self, read: OpenSession, rows: list[TurnRow], widest: Mapping[str, int]) -> None:
+        """Replaces the first rows of a file by all of them."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Sorts and counts the rows after everything is read."""
+        raise NotImplementedError
+
+
 PATH_CHARS = 32
 """The largest length of a path in the progress; of a longer one the end is shown."""
 
 
-def progress_over(table: TurnsScreen) -> str:
+def progress_over(table: ReadingScreen) -> str:
     """How many files are read; before the first one, where files are looked for."""
     order = ", then worst first" if table.named and not table.listed.sort else ""
     if table.total or not table.named:
@@ -69,12 +97,12 @@ def progress_over(table: TurnsScreen) -> str:
     return f"looking for sessions in {where}"
 
 
-def read_files(table: TurnsScreen, paths: Sequence[str], unread: Sequence[str] = ()) -> None:
+def read_files(table: ReadingScreen, paths: Sequence[str], unread: Sequence[str] = ()) -> None:
     """Reads files one by one and passes their rows to the table; those of `unread` only from the index."""
     _run_in_thread(table, partial(_read_files, table, paths, unread, reading_of(table.app)))
 
 
-def command_of(table: TurnsScreen) -> str:
+def command_of(table: ReadingScreen) -> str:
     """The command line that prints the same table."""
     import shlex
 
@@ -89,7 +117,7 @@ JOINING = "all files as one session"
 """The name of the worker that reads them."""
 
 
-def _run_in_thread(table: TurnsScreen, reading: Callable[[], None], name: str = "") -> None:
+def _run_in_thread(table: ReadingScreen, reading: Callable[[], None], name: str = "") -> None:
     table.run_worker(partial(_read_until_cancelled, reading), name=name, thread=True, exclusive=True)
 
 
@@ -102,7 +130,7 @@ def _read_until_cancelled(reading: Callable[[], None]) -> None:
 
 
 def _read_files(
-    table: TurnsScreen, paths: Sequence[str], unread: Sequence[str], reading: ReadingOptions
+    table: ReadingScreen, paths: Sequence[str], unread: Sequence[str], reading: ReadingOptions
 ) -> None:
     from inspector.report.turn_index import read_rows
 
@@ -132,12 +160,12 @@ def _read_files(
     call(_open_waiting, table)
 
 
-def read_whole(table: TurnsScreen, paths: Sequence[str]) -> None:
+def read_whole(table: ReadingScreen, paths: Sequence[str]) -> None:
     """Reads a whole file whose first turns are already listed."""
     _run_in_thread(table, partial(_read_whole, table, paths, reading_of(table.app)))
 
 
-def _read_whole(table: TurnsScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
+def _read_whole(table: ReadingScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
     try:
         read = load(paths, reading)
         rows = rows_of_session(read)
@@ -147,7 +175,7 @@ def _read_whole(table: TurnsScreen, paths: Sequence[str], reading: ReadingOption
         table.app.call_from_thread(setattr, table, "note", str(why))
 
 
-def open_over_all(table: TurnsScreen, view: str) -> None:
+def open_over_all(table: ReadingScreen, view: str) -> None:
     """Opens the session, then a view over it (the action of a session key); reports why it cannot."""
     if table.opened is not None and not table.reading:
         _show(table, table.opened, view)
@@ -162,7 +190,7 @@ def open_over_all(table: TurnsScreen, view: str) -> None:
         _run_in_thread(table, partial(_read_session, table, paths, reading_of(table.app), view), JOINING)
 
 
-def gives_up(table: TurnsScreen) -> bool:
+def gives_up(table: ReadingScreen) -> bool:
     """Stops reading all files as one session; returns whether they were being read."""
     found = [worker for worker in table.workers if worker.name == JOINING and worker.node is table
              and worker.is_running and not worker.is_cancelled]
@@ -172,14 +200,14 @@ def gives_up(table: TurnsScreen) -> bool:
     return bool(found)
 
 
-def _open_waiting(table: TurnsScreen) -> None:
+def _open_waiting(table: ReadingScreen) -> None:
     """Opens the view that was requested while files were read, unless the operator has left the table meanwhile."""
     view, table.waiting_view = table.waiting_view, ""
     if view and table.is_current:
         open_over_all(table, view)
 
 
-def _read_session(table: TurnsScreen, paths: Sequence[str], reading: ReadingOptions, view: str) -> None:
+def _read_session(table: ReadingScreen, paths: Sequence[str], reading: ReadingOptions, view: str) -> None:
     try:
         read = load(paths, reading)
     except LoopError as why:
@@ -188,7 +216,7 @@ def _read_session(table: TurnsScreen, paths: Sequence[str], reading: ReadingOpti
     table.app.call_from_thread(_show, table, read, view)
 
 
-def _show(table: TurnsScreen, read: OpenSession, view: str) -> None:
+def _show(table: ReadingScreen, read: OpenSession, view: str) -> None:
     from inspector.tui.session_screen import SessionScreen
 
     if not table.is_current:

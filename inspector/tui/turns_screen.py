@@ -16,8 +16,6 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.reactive import reactive
-from textual.screen import Screen
 
 from inspector.report import turn_rows, turn_table
 from inspector.report.lines.spans import count_of, in_quotes
@@ -41,7 +39,7 @@ TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
 PROGRESS = 0.5  # seconds between two updates while files are read
 
 
-class TurnsScreen(Screen[None]):
+class TurnsScreen(turns_reading.ReadingScreen):
     """All inputs, one row per turn."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -84,20 +82,17 @@ class TurnsScreen(Screen[None]):
     #turns-about { height: 6; padding: 0 1; border-top: hkey $border; }
     """
 
-    note: reactive[str] = reactive("", init=False, repaint=False)
-
     def __init__(
         self, sections: Sequence[Section] = (), *, session: OpenSession | None = None, named: bool = True,
         begun: bool = False,
     ) -> None:
         super().__init__()
         self.sections = sections
-        self.opened = session  # loaded already, and the whole table
-        self.waiting_view = ""  # the view over all turns that opens once the files are read
+        self.opened = session
         self.begun = begun  # only the beginning of a file was read; its last turn may go on, and is not listed
-        self.named = named  # by the operator: the files are read whole, and sorted worst first
+        self.named = named
         self.listed = TurnList(sections, by_file=not self.named, id="turns")
-        self.read, self.total = 0, 0  # files; the total is 0 until they are counted
+        self.read, self.total = 0, 0
         self.counts = count_rows(())
         self.reading = False
         self.parts = (self,)  # `esc` closes the filter
