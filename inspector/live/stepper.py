@@ -16,7 +16,7 @@ from typing import Any
 from inspector.replay import resume_step
 from loop_core.client.address import Server, expected_speaker
 from loop_core.client.exchange import LiveResponse
-from loop_core.client.outgoing import LiveRequest, body_of, known_ability, live_request_for
+from loop_core.client.outgoing import LiveRequest, body_of, keeps_conversation, known_ability, live_request_for
 from loop_core.client.streaming import MaskedText
 from loop_core.errors import CallerError, DecodeError, LoopError
 from loop_core.judge.gate import admit_response
@@ -139,10 +139,13 @@ class Stepper:
         """The next turn: the history of the last one, and a message of the user.
 
         Raises:
-            CallerError: the message is empty, or `max_follow_ups` is reached.
+            CallerError: the message is empty, `max_follow_ups` is reached, or the server keeps the conversation.
         """
         if not text.strip():
             raise CallerError("the message is empty: expected text")
+        if keeps_conversation(self.opening):
+            raise CallerError("the server keeps this conversation, and the history would stand in it twice: expected "
+                              "a new live turn with the new message alone")
         most = self.plan.limits.max_follow_ups
         if len(self.past) >= most:
             raise CallerError(f"max_follow_ups ({most}) is reached; it can be raised")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from loop_core.client.address import Server, refuse_plain
 from loop_core.client.exchange import Connection, Observer, Observers
-from loop_core.client.outgoing import Messages, is_chained, messages_of
+from loop_core.client.outgoing import Messages, keeps_conversation, messages_of
 from loop_core.client.streaming import ShowingSource, ShownText
 from loop_core.client.threads import pieces_in_turn
 from loop_core.errors import CallerError
@@ -214,7 +214,7 @@ class Answer:
 
     def _next(self, prompt: str | Messages) -> Request:
         request = self.turn.request
-        if is_chained(request) and request.extra.get("conversation") is not None:
+        if keeps_conversation(request):
             raise CallerError("the server keeps this conversation, and the history would stand in it twice: expected "
                               "ask(…) with a Request of the new messages alone")
         return next_turn_request(request, self.turn, messages_of(prompt))

@@ -46,14 +46,14 @@ ON_TOP: frozenset[Method] = frozenset({Method.HINT, Method.ANCHOR, Method.AGAIN,
 it."""
 
 
-CONTAINERS: Mapping[str, tuple[str, str]] = {"anthropic_messages": ("container.id", "container")}
-"""Format -> the word of a response that names the container in which the provider ran code, and the field in which the
-next request has to name it (Anthropic API reference, Messages: container)."""
-
-
 def is_chained(request: Request) -> bool:
     """Whether the server stores the history of such a request, so that the next request continues from its response."""
     return wire(request.api).chained(request)
+
+
+def keeps_conversation(request: Request) -> bool:
+    """Whether the server keeps the conversation, with everything that was sent, under an id that the request names."""
+    return is_chained(request) and request.extra.get("conversation") is not None
 
 
 def outgoing(turn: Turn, send: Send) -> Request:
@@ -78,10 +78,11 @@ def outgoing(turn: Turn, send: Send) -> Request:
 def _with_container(turn: Turn) -> Mapping[str, Any]:
     """The further fields of the request, with the container that the last response names, unless the caller names
     one."""
-    extra, response = turn.request.extra, turn.evaluation.response if turn.evaluation is not None else None
-    word, name = CONTAINERS.get(turn.request.api, ("", ""))
-    container = response.native.get(word) if response is not None else None
-    asked = extra.get(name)
+    extra, places = turn.request.extra, wire(turn.request.api).container
+    if places is None or turn.evaluation is None:
+        return extra
+    word, name = places
+    container, asked = turn.evaluation.response.native.get(word), extra.get(name)
     if container is None or not (asked is None or isinstance(asked, Mapping)):
         return extra
     # An object has the skills too, and the id of a container only if the caller chose one.
@@ -93,10 +94,9 @@ def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
     began. Raises `CallerError` if the request cannot continue from the last response."""
     on_top = send.method in ON_TOP
     results = send.place is RequestPlace.REQUEST and send.ordinal > 0
-    conversation = turn.request.extra.get("conversation") is not None
+    conversation = keeps_conversation(turn.request)
     if not on_top and not results:
         if conversation and send.method is not Method.POLL:
-            # The server keeps it under the conversation's id, with everything that was sent before.
             raise CallerError("the server keeps this conversation: the same request would stand in it twice")
         return {}
     last = turn.evaluation.response if turn.evaluation is not None else None

@@ -187,6 +187,9 @@ class Format(NamedTuple):
     body_marks: bool = False
     """Whether servers of this format name the cap, the usage of a stream and a prefill in their own ways
     (`outgoing.body_of`)."""
+    container: tuple[str, str] | None = None
+    """The native word of a response that names the container in which the provider ran code, and the member in which
+    the next request has to name it; None if the format has none."""
     cached_apart: bool = False
     """Whether cached tokens are counted in addition to the input tokens, instead of among them."""
     region: str = ""

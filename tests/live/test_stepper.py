@@ -213,6 +213,13 @@ def test_a_message_after_the_end_begins_the_next_turn() -> None:
         again.next_turn("  ", 2)
 
 
+def test_no_history_is_sent_into_a_conversation_that_the_server_keeps() -> None:
+    turn = answered(stepper(), said("Done.", Stop.END_TURN))
+    opening = replace(request("openai_responses"), extra={"conversation": "conv_1"})
+    with pytest.raises(CallerError, match="the server keeps this conversation"):
+        replace(turn, opening=opening).next_turn("And then?", 1)
+
+
 def test_a_request_that_the_format_cannot_carry_waits_and_says_why() -> None:
     asked = request("anthropic_messages", tools=(WEATHER,))
     turn = begin_turn("live", asked, Server("anthropic_messages", "http://127.0.0.1:1"), plan("anthropic_messages"))

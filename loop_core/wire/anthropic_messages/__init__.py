@@ -247,4 +247,5 @@ FORMAT = Format(
     prefills=frozenset({Prefill.PLAIN}),
     cached_apart=True,  # input_tokens leaves out what the cache held (API docs, prompt caching)
     handovers=handovers,
+    container=("container.id", "container"),  # Anthropic API reference, Messages: container
 )
