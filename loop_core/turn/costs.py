@@ -16,12 +16,24 @@ from loop_core.judge import endings
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.judge.signs import stops_in_the_middle
-from loop_core.turn import history, state
+from loop_core.turn import history
 from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.limits import Limits, Spend, bound_result, least_cap
 from loop_core.turn.policy import Dispatch, Policy, ReasonSource, Signal, word_of
 from loop_core.turn.seam import added_chars, should_ask_again
-from loop_core.turn.state import Evaluation, Event, ProviderResponse, RunTools, Send, State, ToolResults, Turn
+from loop_core.turn.state import (
+    CallAnswer,
+    Evaluation,
+    Event,
+    NotRecorded,
+    ProviderResponse,
+    RequestPlace,
+    RunTools,
+    Send,
+    State,
+    ToolResults,
+    Turn,
+)
 from loop_core.values import CallKind, Message, Request, Role, Stop, ToolCall
 
 
@@ -53,7 +65,7 @@ class RefusalRow(NamedTuple):
 REFUSALS: tuple[RefusalRow, ...] = (
     RefusalRow("cap", lambda turn, sent: sent.lower_cap is not None, re.compile("token|num_predict", re.IGNORECASE)),
     RefusalRow("choice",
-            lambda turn, sent: sent.place is state.RequestPlace.REPAIR and sent.tool_choice != turn.request.tool_choice,
+            lambda turn, sent: sent.place is RequestPlace.REPAIR and sent.tool_choice != turn.request.tool_choice,
             re.compile("tool|function|thinking", re.IGNORECASE)),
     # Any 400 counts: servers refuse a prefill in many different words, and the anchor is requested instead.
     RefusalRow("prefill", lambda turn, sent: turn.answers[-1][-1].method is Method.PREFILL, re.compile("")),
@@ -73,7 +85,7 @@ def current_refusal(turn: Turn) -> RefusalRow | None:
         return None
     error = evaluation.response.error
     # The first request is the caller's own: if that is refused, no field of ours can be the reason.
-    if error is None or send.place not in (state.RequestPlace.CONTINUATION, state.RequestPlace.REPAIR):
+    if error is None or send.place not in (RequestPlace.CONTINUATION, RequestPlace.REPAIR):
         return None
     # Servers name the field in different members: OpenAI in `code`, Anthropic in `message` alone.
     message = " ".join(word for word in (error.code, error.type, error.message) if word)
@@ -119,7 +131,7 @@ def cost(turn: Turn, event: Event, signal: Signal) -> Change:
         return _response_change(turn, event)
     if turn.state is State.EVALUATE_STOP:
         return _evaluation_change(turn, signal)
-    if isinstance(event, state.NotRecorded):
+    if isinstance(event, NotRecorded):
         return _unsent_change(turn)
     return _tools_change(turn, event) if isinstance(event, ToolResults) else {}
 
@@ -187,7 +199,7 @@ def spend_after(turn: Turn, evaluation: Evaluation) -> Spend:
         counts["uncounted"] = spent.uncounted + 1
     # The truncated answer counts as well as its continuations: ZeroClaw RFI 2309 bounds their total. An answer that is
     # whole and continues nothing leaves the budget as it was.
-    if truncated or (send is not None and send.place is state.RequestPlace.CONTINUATION):
+    if truncated or (send is not None and send.place is RequestPlace.CONTINUATION):
         counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
         counts["tokens_assumed"] = spent.tokens_assumed + assumed
         counts["continuation_chars"] = spent.continuation_chars + chars
@@ -210,7 +222,7 @@ def _evaluation_change(turn: Turn, signal: Signal) -> Change:
         names = turn.refusals | ({refusal.name} if refusal else frozenset())
         return {"refusals": names, "spend": spent._replace(**counts)}
     if signal is Signal.MAX_TOKENS:
-        continuing = send is not None and send.place is state.RequestPlace.CONTINUATION
+        continuing = send is not None and send.place is RequestPlace.CONTINUATION
         empty = not evaluation.response.text
         # A segment that did not begin with the quotation is requested again and replaced, so its lack of progress does
         # not count.
@@ -315,7 +327,7 @@ def _tools_change(turn: Turn, event: ToolResults) -> Change:
         reply = _message_as_received(turn, evaluation)
     messages = (*((reply,) if reply else ()), *((history.tool_message(results),) if results else ()),
                 *((nameless,) if nameless else ()))
-    if turn.unrepaired and turn.last_send is not None and turn.last_send.place is state.RequestPlace.REPAIR:
+    if turn.unrepaired and turn.last_send is not None and turn.last_send.place is RequestPlace.REPAIR:
         # The model is told about a call that was requested again and never arrived.
         note = history.not_run_note(turn.unrepaired, turn.ability.system_hint, turn.repaired_siblings)
         messages = (*messages, *((note,) if note else ()))
@@ -338,7 +350,7 @@ def _message_as_received(turn: Turn, evaluation: Evaluation) -> Message:
 def batch_of(turn: Turn) -> RunTools:
     """The calls that the policy runs from this response, and the answers to the other calls."""
     released: list[Verdict] = []
-    answers: list[state.CallAnswer] = []
+    answers: list[CallAnswer] = []
     # A rejected call is answered, not run: its error goes back so that the model can correct it. The place is kept
     # because formats without call ids (Gemini, Ollama) match results to calls by order.
     for place, verdict in enumerate(turn.would_run):
@@ -346,5 +358,5 @@ def batch_of(turn: Turn) -> RunTools:
             released.append(verdict)
         else:
             part = history.tool_result(verdict.call, f"Not run: {verdict.why}", is_error=True)
-            answers.append(state.CallAnswer(verdict, bound_result(part, turn.limits, turn.spend.result_chars), place))
+            answers.append(CallAnswer(verdict, bound_result(part, turn.limits, turn.spend.result_chars), place))
     return RunTools(tuple(released), tuple(answers))

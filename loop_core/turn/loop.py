@@ -11,12 +11,24 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from loop_core.turn import moves, state
+from loop_core.turn import moves
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
 from loop_core.turn.machine import begin
 from loop_core.turn.policy import STRICT, Policy
-from loop_core.turn.state import Cancel, Event, NotRecorded, ProviderResponse, RunTools, Send, ToolResults, Turn
+from loop_core.turn.state import (
+    ENDED,
+    Cancel,
+    Event,
+    NotRecorded,
+    ProviderResponse,
+    RequestPlace,
+    RunTools,
+    Send,
+    Tick,
+    ToolResults,
+    Turn,
+)
 from loop_core.turn.trace import Fidelity, Step, Trace, first_step, next_step
 from loop_core.values import Message, Request, ToolResultPart
 
@@ -62,7 +74,7 @@ NO_RECORDED_ANSWER = "The recorded agent went another way here: what this loop a
 class RecordedSource(NamedTuple):
     """A recorded turn: its answers in order, each with its place in the turn, and its tool results."""
 
-    answers: tuple[tuple[state.RequestPlace, int, ProviderResponse], ...]
+    answers: tuple[tuple[RequestPlace, int, ProviderResponse], ...]
     results: Mapping[int, tuple[ToolResultPart, ...]] = {}
     """Round of tools, counted from 0 -> the tool results of this round."""
     after: Event = NotRecorded()
@@ -132,7 +144,7 @@ class ScriptedSource:
 # answers is in the source.
 
 
-_TICK = state.Tick()
+_TICK = Tick()
 
 
 class Plan(NamedTuple):
@@ -208,7 +220,7 @@ def turn_steps(turn_id: str, request: Request, source: TurnSource, plan: Plan) -
 def steps_from(step_: Step, source: TurnSource) -> Iterator[Step]:
     """The steps after `step_`, not including it. A turn is a value, so a run can resume from any step."""
     turn = step_.turn
-    while turn.state not in state.ENDED:
+    while turn.state not in ENDED:
         effect = step_.effects[0] if step_.effects else None
         event: Event = _TICK
         # `type(…) is` rather than isinstance: this is the innermost loop of every replay and grid, and effects have no

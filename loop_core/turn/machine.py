@@ -22,12 +22,24 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from loop_core.errors import TransitionError
-from loop_core.turn import costs, moves, state
+from loop_core.turn import costs, moves
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability, default_ability
 from loop_core.turn.limits import Limits, Spend
 from loop_core.turn.policy import ENDING_SIGNALS, STRICT, Policy, Signal, is_runnable, policy_ending
-from loop_core.turn.state import Effect, Event, NotRecorded, ProviderResponse, RequestPlace, Send, State, Turn
+from loop_core.turn.state import (
+    Cancel,
+    Effect,
+    Event,
+    NotRecorded,
+    ProviderResponse,
+    RequestPlace,
+    Send,
+    State,
+    Tick,
+    ToolResults,
+    Turn,
+)
 from loop_core.values import Request, Stop
 
 
@@ -106,7 +118,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Transition] = {
 turn ends in them."""
 
 
-_LIMITS, _FIRST_SPEND, _TICK = Limits(), Spend(requests=1), state.Tick()
+_LIMITS, _FIRST_SPEND, _TICK = Limits(), Spend(requests=1), Tick()
 
 
 def begin(
@@ -154,8 +166,8 @@ def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
 
 _EVENT_SIGNALS: Mapping[type, Signal] = {
     ProviderResponse: Signal.PROVIDER_RESPONSE,
-    state.ToolResults: Signal.TOOL_RESULTS,
-    state.Cancel: Signal.CANCELLED,
+    ToolResults: Signal.TOOL_RESULTS,
+    Cancel: Signal.CANCELLED,
     NotRecorded: Signal.NOT_RECORDED,
 }
 

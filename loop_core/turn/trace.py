@@ -12,11 +12,24 @@ from typing import Any, NamedTuple
 
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission
-from loop_core.turn import state
 from loop_core.turn.limits import Spend
 from loop_core.turn.machine import step
 from loop_core.turn.policy import Signal
-from loop_core.turn.state import Effect, Event, ProviderResponse, Recut, RunTools, Send, State, Turn
+from loop_core.turn.state import (
+    Cancel,
+    Effect,
+    Event,
+    Finish,
+    ProviderResponse,
+    Recut,
+    RequestPlace,
+    RunTools,
+    Send,
+    State,
+    Tick,
+    ToolResults,
+    Turn,
+)
 
 Record = dict[str, Any]
 NOT_RECORDED = "not recorded"
@@ -24,7 +37,7 @@ NOT_RECORDED = "not recorded"
 
 def move_records(before: Turn, event: Event, after: Turn, effects: Sequence[Effect]) -> tuple[Record, ...]:
     """The structured records of one move."""
-    if type(event) is state.Tick and not effects and before.state is not State.REPAIR_PENDING and not before.repairing:
+    if type(event) is Tick and not effects and before.state is not State.REPAIR_PENDING and not before.repairing:
         return ()  # most moves: nothing was received, asked for or ended
     records: list[Record] = []
     if isinstance(event, ProviderResponse):
@@ -37,9 +50,9 @@ def move_records(before: Turn, event: Event, after: Turn, effects: Sequence[Effe
     if before.state is State.REPAIR_PENDING and after.signal is Signal.REPAIR_FAILED and before.spend.repairs == 0:
         records.append(_repair(after, attempted=False, success=False))
     for effect in effects:
-        if isinstance(effect, Send) and effect.place is state.RequestPlace.CONTINUATION:
+        if isinstance(effect, Send) and effect.place is RequestPlace.CONTINUATION:
             records.append(_continuation_attempt(after))
-        elif isinstance(effect, state.Finish) and _was_cut(after):
+        elif isinstance(effect, Finish) and _was_cut(after):
             records.append({**_labels(after, "continuation_terminated"), "terminal_reason": effect.terminal,
                             "attempts": after.spend.continuations})
     return tuple(records)
@@ -252,7 +265,7 @@ def next_step(previous: Step, event: Event) -> Step:
     fidelity = previous.fidelity
     if type(event) is ProviderResponse and (event.recut is not None or event.synthetic):
         fidelity = Fidelity.SIMULATED
-    elif (type(event) is ProviderResponse or type(event) is state.Cancel) and event.live:
+    elif (type(event) is ProviderResponse or type(event) is Cancel) and event.live:
         fidelity = Fidelity.LIVE
     return Step(turn, effects, before.state, fidelity, before, event, previous.run)
 
@@ -287,8 +300,8 @@ def step_key(step_: Step) -> StepIdentity:
     sends = tuple((e.place, e.ordinal, e.method, e.max_tokens) for e in step_.effects if isinstance(e, Send))
     runs = tuple(tuple((v.call.name, v.call.arguments, v.admission) for v in e.batch)
                  for e in step_.effects if isinstance(e, RunTools))
-    ends = tuple(e.terminal for e in step_.effects if isinstance(e, state.Finish))
-    model_input = turn.history if event is None else event.results if type(event) is state.ToolResults else None
+    ends = tuple(e.terminal for e in step_.effects if isinstance(e, Finish))
+    model_input = turn.history if event is None else event.results if type(event) is ToolResults else None
     return StepIdentity(turn.id, step_.run, turn.state, turn.signal, step_.response, turn.spend, turn.terminal, sends,
                         runs, ends, live_answer, model_input)
 

@@ -201,9 +201,9 @@ class Decoder:
         self._late = self.frame
         self.find("frame.after_end", "an event follows the end of the answer and is no part of it", self.at())
 
-    def is_late_piece(self, piece: object, begins: bool) -> bool:
-        """Whether an event behind the end holds a piece of a call that may belong to a call before the end: none began
-        behind it. `begins` says whether this event begins another answer, or a part of one."""
+    def take_late_event(self, piece: object, begins: bool) -> bool:
+        """Notes an event behind the end; returns whether it holds a piece of a call that may belong to a call before
+        it, because none began behind it. `begins`: whether this event begins another answer, or a part of one."""
         self._begins_again = self._begins_again or begins
         return bool(piece) and not self._begins_again
 

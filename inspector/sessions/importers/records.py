@@ -212,10 +212,15 @@ def object_in(text: str | bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def object_beside(path: str, name: str) -> dict[str, Any]:
-    """The object in another file, by its path relative to that of `path`, masked; empty without one."""
+def object_beside(path: str, name: str, *, cut: bool = False) -> dict[str, Any]:
+    """The object in another file, by its path relative to that of `path`, masked; empty without one. With `cut` a file
+    that is cut is read as far as it goes."""
     data = sibling(path, name)
-    return {} if data is None else object_in(redact.body(data))
+    if data is None:
+        return {}
+    masked = redact.body(data)
+    value: Any = first_look(masked).first if cut else object_in(masked)
+    return value if isinstance(value, dict) else {}
 
 
 def whole_object(data: bytes) -> dict[str, Any]:

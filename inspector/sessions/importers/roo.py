@@ -21,6 +21,7 @@ from inspector.sessions.importers.records import (
     first_look,
     first_value,
     number_records,
+    object_beside,
 )
 from inspector.sessions.reasons import inferred_reason, recorder_reason, table_reason, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
@@ -143,12 +144,12 @@ class _Reader(DialogueReader):
 
     def read_task(self, rows: list[bytes], screen: bytes | None) -> FileReading:
         """Reads the messages, each answer with its request if the screen's rows have it."""
-        self.models = roo_store.models_of(_object_beside(self.path, "task_metadata.json"))
+        self.models = roo_store.models_of(object_beside(self.path, "task_metadata.json", cut=True))
         merged, unmatched = roo_store.with_requests(rows, roo_store.requests_of(screen))
         if unmatched:
             self.reading.notices.append(
                 f"{SCREEN}: its {unmatched:,} requests cannot be matched with its answers; their usage is left out")
-        item = _object_beside(self.path, "history_item.json")
+        item = object_beside(self.path, "history_item.json", cut=True)
         if isinstance(item.get("task"), str):
             self.titles[self.session] = redact.text(item["task"])[:120]
         if isinstance(item.get("parentTaskId"), str):
@@ -158,7 +159,7 @@ class _Reader(DialogueReader):
     def read_store(self, rows: list[bytes]) -> FileReading:
         """Reads the messages of a session of Cline's SDK."""
         name = os.path.basename(self.path)
-        state = roo_store.state_of(_object_beside(self.path, f"{name.removesuffix(STORE)}.json"))
+        state = roo_store.state_of(object_beside(self.path, f"{name.removesuffix(STORE)}.json", cut=True))
         if state and name.endswith(STORE):
             self.reading.notices.append(f"the session was left in the state {state[:40]!r}")
         return self.read_records(number_records(rows, cut=True))
@@ -336,12 +337,6 @@ def _model_at(models: list[tuple[float, str]], at: Any) -> str | None:
     if type(at) not in (int, float):
         return None
     return next((model for since, model in reversed(models) if since <= at), None)
-
-
-def _object_beside(path: str, name: str) -> dict[str, Any]:
-    """The object in another file of the task, masked, as far as it goes if it is cut; empty without one."""
-    data = sibling(path, name)
-    return {} if data is None else object_of(first_look(redact.body(data)).first)
 
 
 def _screen_messages(screen: bytes) -> Iterator[bytes]:

@@ -66,7 +66,7 @@ class Decoder(base.Decoder):
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one SSE event; its name repeats its `type`."""
         kind = event.get("type")
-        if self.saw_done and kind != "error" and name != "error" and not self.is_late_piece(
+        if self.saw_done and kind != "error" and name != "error" and not self.take_late_event(
                 kind == "content_block_delta" and mapping_of(event.get("delta")).get("partial_json"),
                 kind in ("message_start", "content_block_start")):
             if kind != "ping":

@@ -186,7 +186,7 @@ class Decoder(base.Decoder):
         """Reads one frame, named by its `:event-type`, or one JSON line, named by its only key."""
         if name is None:
             name, event = unwrap(event)
-        if self._stopped and name in _BLOCK_EVENTS and not self.is_late_piece(
+        if self._stopped and name in _BLOCK_EVENTS and not self.take_late_event(
                 mapping_of(mapping_of(event.get("delta")).get("toolUse")).get("input"), name == "contentBlockStart"):
             self.after_end()
         elif name == "contentBlockDelta":

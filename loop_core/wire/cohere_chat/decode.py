@@ -173,7 +173,7 @@ class Decoder(base.Decoder):
         at = self.at()
         kind = string(event.get("type")) or string(event.get("event_type"))
         is_of_answer = (kind in EVENTS or kind in FIRST_EVENTS) and kind not in LAST_EVENTS
-        if self.saw_done and is_of_answer and not self.is_late_piece(
+        if self.saw_done and is_of_answer and not self.take_late_event(
                 kind == "tool-call-delta", kind in ("message-start", "tool-call-start")):
             self.after_end()
             return

@@ -204,7 +204,7 @@ class Decoder(base.Decoder):
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one event; its name repeats its `event_type`."""
         kind = event.get("event_type") or name or ""
-        if self._tail is not None and kind in _OF_STEPS and not self.is_late_piece(
+        if self._tail is not None and kind in _OF_STEPS and not self.take_late_event(
                 kind in table.DELTAS and mapping_of(event.get("delta")).get("arguments"), kind in table.STARTS):
             self.after_end()
         elif kind in table.DELTAS:
