@@ -86,31 +86,21 @@ OF_NAME = {
     "_HOMES": ("tests/test_library.py",), "FAILURES": ("tests/client/test_transport.py",),
     "REFERENCES": ("tests/judge/test_schema_cost.py",), "har.ENDS": ("tests/sessions/test_socket.py",),
     "provider_answers.CALLS": ("tests/sessions/test_inspect_ai.py",), "ORIGINS": ("tests/export/test_export_runs.py",),
-    "otlp_logs.CHOICES": ("tests/sessions/test_otlp_logs.py",), "DECISIONS": ("tests/whatif/test_policies.py",),
+    "DECISIONS": ("tests/whatif/test_policies.py",),
     "KNOWN_GRAINS": ("tests/whatif/test_edge.py",), "ESSENTIAL": ("tests/report/test_turn_rows.py",),
     "INSTRUMENTS": ("tests/export/test_otel_sdk.py", "tests/export/test_spans.py"),
     "request.CHOICES": ("tests/wire/test_openai_chat.py",), "member_values.CAPS": ("tests/sessions/test_otlp.py",),
     "TASKS": ("tests/sessions/test_stopped.py",), "GUARDED_EXITS": ("tests/turn/test_events.py",),
     "SCENARIOS": ("tests/provider/test_dialect_expected.py", "tests/provider/test_dialect_fidelity.py"),
-    **dict.fromkeys(("verdict.ROWS", "CUT_TERMINALS", "HOLD_REASONS"), ("tests/report/test_verdict.py",)),
     **dict.fromkeys(("CONTEXTS", "VARIABLES"), ("tests/sessions/test_redact.py",)),
-    "PAUSES": ("tests/report/test_verdict_words.py",), "json_roles.ROLES": ("tests/report/test_json_roles.py",),
+    "PAUSES": ("tests/report/test_verdict_words.py",),
     "RESULT_FIELDS": ("tests/wire/test_asking.py",), "WRAPPINGS": ("tests/test_reader.py",),
     "SYSTEMS": ("tests/sessions/test_otlp.py", "tests/sessions/test_otlp_logs.py"),
-    **dict.fromkeys(("STARTS", "BEGINS", "table.FINISHED"), ("tests/wire/test_gemini_interactions.py",)),
-    **dict.fromkeys(("bedrock_invoke.STOP_REASONS", "makers.WORDS", "MAKERS_WORDS"),
-                    ("tests/wire/test_bedrock_invoke.py",)),
     "values.FINISHED": ("tests/wire/test_finished.py",), "LEAST_VALUES": ("tests/whatif/test_sweep.py",),
-    **dict.fromkeys(("MAY_RUN", "ZEROCLAW_WORDS", "ZEROCLAW_MERGED_WORDS", "ZEROCLAW_PROMOTIONS", "ZEROCLAW_UNLISTED",
-                     "BOTNEXUS_WORDS", "BOTNEXUS_PROMOTIONS", "PI_WORDS", "WORDLESS_FORMATS"),
-                    ("tests/turn/test_presets.py",)),
-    "mini_swe_agent.FIELDS": ("tests/sessions/test_trajectories.py",),
-    "vscode_chat.FIELDS": ("tests/sessions/test_vscode_chat.py",), "pi.STOPS": ("tests/sessions/test_pi.py",),
+    "MAY_RUN": ("tests/turn/test_presets.py",), "mini_swe_agent.FIELDS": ("tests/sessions/test_trajectories.py",),
     "cursor.FIELDS": ("tests/sessions/test_droid_cursor.py",),
     "continue_dev.FIELDS": ("tests/sessions/test_continue.py",),
-    **dict.fromkeys(("litellm.FIELDS", "PACKED"), ("tests/sessions/test_litellm.py",)),
     "opencode_records.STOPS": ("tests/sessions/test_opencode.py",),
-    "inspect_ai.STOPS": ("tests/sessions/test_inspect_ai.py",),
     **dict.fromkeys(("amp.STOPS", "hermes.STOPS", "crush.STOPS"), ("tests/sessions/test_chats.py",)),
     **dict.fromkeys(("COMPLETE_MEMBERS", "COMPLETIONS_RULES"), ("tests/provider/test_checks.py",)),
     **dict.fromkeys(("READS", "STREAM_READS"), ("tests/wire/test_provenance.py",)),
@@ -143,7 +133,8 @@ OF_NAME = {
     **dict.fromkeys(("PEER_STOP", "PEER_CALL", "PEER_LENGTH", "PEER_FILTER", "PEER_FAILED"),
                     ("tests/provider/test_dialect_expected.py",)),
 }
-"""Test files of all tables of one name. A name that tables of other meanings have too stands behind its module's."""
+"""Test files of all tables of one name. A name that tables of other meanings have too stands behind its module's. A
+file with the name of the module or package, such as `test_pi.py`, need not be listed."""
 RECORDS = re.compile(r"wire\..*\.(FORMAT|([A-Z]+_)?SERVING)|formats\.FORMATS\.\d+")
 """The records whose optional fields are rows."""
 FILES = 12
@@ -659,8 +650,21 @@ def dependents(module: str, root: Path = ROOT, packages: tuple[str, ...] = PACKA
 
 
 def of_name(table: Table) -> tuple[str, ...]:
-    """The test files that are named for a table."""
-    return OF_NAME.get(f"{table.module.rpartition('.')[2]}.{table.name}", OF_NAME.get(table.name, ()))
+    """The test files that are named for a table, and the one that has the name of its module or package."""
+    parts = table.module.split(".")
+    listed = OF_NAME.get(f"{parts[-1]}.{table.name}", OF_NAME.get(table.name, ()))
+    own = [file for part in reversed(parts) for file in files_of_module().get(part, ())
+           if Path(file).parent.name in parts]
+    return *listed, *own[:1]
+
+
+@cache
+def files_of_module() -> dict[str, list[str]]:
+    """The name of a module -> the test files that have its name, each in the folder of a room."""
+    found: dict[str, list[str]] = {}
+    for file in test_files(ROOT):
+        found.setdefault(Path(file.name).stem.removeprefix("test_"), []).append(file.name)
+    return found
 
 
 @cache
