@@ -260,11 +260,8 @@ def run_live_branch(
     tree: Tree, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None,
     turn: int | None, way: Way | None, store: Store, save: bool, yes: bool,
 ) -> tuple[Node, int]:
-    """Runs a branch live, or by a stand-in if `way` is None; returns the branch and its exit code.
-
-    Raises:
-        LoopError: it cannot be asked; nothing was sent then.
-    """
+    """Runs a branch live, or by a stand-in if `way` is None; returns the branch and its exit code. Raises `LoopError`
+    if it cannot be asked; nothing was sent then."""
     from inspector.live.branch_request import branch_request
     from inspector.live.branch_run import new_name, run_branch
     from inspector.live.headless import EXITS

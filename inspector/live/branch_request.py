@@ -76,10 +76,7 @@ def branch_request(
     insecure_http: Sequence[str] = (), profile: str | None = None,
 ) -> BranchRequest:
     """The request that sends the turn again from this step; it is not sent here. `profile` names the server, if known.
-
-    Raises:
-        LoopError: the turn cannot be sent again; the text says why.
-    """
+    Raises `LoopError` if the turn cannot be sent again; the text says why."""
     start = start_of(parent, since)
     opening = parent.case.recording.exchanges[start.opening.index]
     target = target_of(opening, environment, base=base, model=model, variable=variable,

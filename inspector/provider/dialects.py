@@ -226,11 +226,7 @@ def has_dialect(profile: str | None) -> bool:
 
 def dialects_named(only: tuple[str, ...]) -> tuple[Dialect, ...]:
     """The dialects that match any of these words: an api, a profile, `api/profile` or the whole name; all without
-    words.
-
-    Raises:
-        CallerError: a word names no dialect.
-    """
+    words. Raises `CallerError` if a word names no dialect."""
     for word in only:
         if not any(_matches(dialect, word) for dialect in DIALECTS):
             raise CallerError(f"no dialect is called {word!r}; `inspector providers --list` shows them")

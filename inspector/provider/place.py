@@ -53,11 +53,7 @@ class StoryPlace:
 
 
 def locate(story: Story, request: Request) -> StoryPlace:
-    """The place of the next answer.
-
-    Raises:
-        CallerError: the scenario has no further answer.
-    """
+    """The place of the next answer. Raises `CallerError` if the scenario has no further answer."""
     request = with_turns(story, request)
     place, messages = StoryPlace(), request.messages
     named = request.continuation_token or request.previous_id

@@ -203,11 +203,7 @@ def all_stories() -> Mapping[str, Story]:
 
 def story_of(scenarios: Iterable[Any]) -> tuple[Story, ...]:
     """The scenarios for these arguments: scenario objects, names, paths or mappings; all built-in ones without
-    arguments.
-
-    Raises:
-        CallerError: one cannot be used, or two have the same name.
-    """
+    arguments. Raises `CallerError` if one cannot be used, or two have the same name."""
     stories = tuple(_one(each) for each in scenarios) or tuple(all_stories().values())
     names = [each.name for each in stories]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -247,11 +243,7 @@ def read(path: Path) -> Story:
 
 
 def parse_story(data: bytes, name: str) -> Story:
-    """The scenario in the bytes of a file.
-
-    Raises:
-        CallerError: they do not hold a valid scenario.
-    """
+    """The scenario in the bytes of a file. Raises `CallerError` if they do not hold a valid scenario."""
     lines = _Lines(name)
     try:
         text = data.decode()
@@ -309,11 +301,7 @@ def _value(node: Any, place: Place, lines: _Lines) -> Any:
 
 
 def check_story(value: Mapping[str, Any], lines: _Lines) -> Story:
-    """The scenario in a parsed document.
-
-    Raises:
-        CallerError: it does not hold a valid scenario.
-    """
+    """The scenario in a parsed document. Raises `CallerError` if it does not hold a valid scenario."""
     try:
         model = ScenarioModel.model_validate(value)
     except ValidationError as found:

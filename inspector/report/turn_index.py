@@ -262,11 +262,7 @@ def read_rows(
     unread: Sequence[str] = (),
 ) -> Iterator[ReadRows]:
     """The rows of files; those in the index come first, all together. Files in `unread` are not read: their rows come
-    from the index or not at all.
-
-    Raises:
-        CallerError: there is no such API or profile.
-    """
+    from the index or not at all. Raises `CallerError` if there is no such API or profile."""
     index = TurnIndex(api, profile, settings) if indexed else None
     try:
         indexed_rows = index.rows([*paths, *unread]) if index is not None else {}

@@ -58,11 +58,8 @@ def open_paths(
     signed: bool = True,
 ) -> Recording:
     """Reads files and folders; `-` is standard input, whose bytes are passed. Without `signed` the signatures that must
-    be sent back with reasoning are not kept, so no further request can be made from the result.
-
-    Raises:
-        CallerError: there is no such API or profile.
-    """
+    be sent back with reasoning are not kept, so no further request can be made from the result. Raises `CallerError` if
+    there is no such API or profile."""
     from inspector.sessions.open import open_paths as read  # listing the samples needs no importer
 
     return read(paths, api=api, profile=profile, stdin=stdin, signed=signed)

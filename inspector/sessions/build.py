@@ -266,10 +266,8 @@ def _decode(
 def decode_as(exchange: Exchange, profile: str) -> Exchange:
     """The exchange as if this profile had answered: its bytes are decoded again if the profile has words of its own.
 
-    A transcript has no bytes of a provider, so its responses stay as they are and are only judged again.
-
-    Raises:
-        CallerError: there is no such profile.
+    A transcript has no bytes of a provider, so its responses stay as they are and are only judged again. Raises
+    `CallerError` if there is no such profile.
     """
     request = exchange.request
     chosen = profile_named(profile, request.model if request else None)

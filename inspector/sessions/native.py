@@ -88,11 +88,7 @@ class SessionWriter:
             raise
 
     def append(self, record: BaseModel | Mapping[str, Any]) -> None:
-        """Writes one record.
-
-        Raises:
-            ValueError: it is not a record of the format.
-        """
+        """Writes one record. Raises `ValueError` if it is not a record of the format."""
         from inspector.sessions.native_models import clean
 
         self._file.write(clean(record).encode() + b"\n")
@@ -129,11 +125,8 @@ def write_session(path: str | Path, records: Iterable[BaseModel | Mapping[str, A
 
 
 def session_bytes(records: Iterable[BaseModel | Mapping[str, Any]], **about: str) -> bytes:
-    """The bytes of a whole session file, with credentials masked.
-
-    Raises:
-        ValueError: a record is not one of the format.
-    """
+    """The bytes of a whole session file, with credentials masked. Raises `ValueError` if a record is not one of the
+    format."""
     from inspector.sessions.native_models import clean
 
     lines = [clean(record) for record in records]
@@ -149,11 +142,8 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads the exchanges and the operator's acts in a session file.
-
-    Raises:
-        UnreadableError: it does not begin with the header of a version that this program reads.
-    """
+    """Reads the exchanges and the operator's acts in a session file. Raises `UnreadableError` if it does not begin with
+    the header of a version that this program reads."""
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     header = _parse(lines[0])
     version = header.get(MARK) if isinstance(header, dict) else None

@@ -52,21 +52,15 @@ def open_paths(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None,
     signed: bool = True,
 ) -> Recording:
-    """Reads files and folders; `-` is standard input, whose bytes are given. `signed` as in `Options`.
-
-    Raises:
-        CallerError: there is no such API or profile.
-    """
+    """Reads files and folders; `-` is standard input, whose bytes are given. `signed` as in `Options`. Raises
+    `CallerError` if there is no such API or profile."""
     options = options_of(api, profile)._replace(signed=signed)
     return join_files(each_once((one for path in paths for one in _open(path, options, stdin)), turns_of))
 
 
 def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Recording | None:
     """The content of the whole lines within the first `size` bytes of a file; None if that is not a session of its own.
-
-    Raises:
-        CallerError: there is no such API or profile.
-    """
+    Raises `CallerError` if there is no such API or profile."""
     try:
         files.check_bounds(path)
         with open(path, "rb") as file:
@@ -88,10 +82,7 @@ def open_each(
     """Reads files and folders one after another, so that only one session is in memory at a time.
 
     The exchanges that a logger spread over the files of a folder come last, a folder at a time. With `compare`, a file
-    with the very same bytes as one before it is left out.
-
-    Raises:
-        CallerError: there is no such API or profile.
+    with the very same bytes as one before it is left out. Raises `CallerError` if there is no such API or profile.
     """
     from inspector.sessions.folders import files_of  # this import costs 2 ms of the start
 
@@ -128,11 +119,7 @@ def open_each(
 
 
 def options_of(api: str | None, profile: str | None) -> Options:
-    """The caller's options for the inputs.
-
-    Raises:
-        CallerError: there is no such API or profile.
-    """
+    """The caller's options for the inputs. Raises `CallerError` if there is no such API or profile."""
     if api is not None:
         wire(api)
     if profile is not None:
@@ -192,12 +179,8 @@ Build = Callable[[RawExchange, str, Options, redact.Counts | None], Exchange | U
 
 
 def read_file(path: str, options: Options, head: bytes = b"", build_one: Build | None = None) -> OpenedFile:
-    """Reads one file. A large one that grows line by line is read in pieces, every other whole.
-
-    Raises:
-        OSError: it cannot be read.
-        BoundError: it is a device, or larger than the bound.
-    """
+    """Reads one file. A large one that grows line by line is read in pieces, every other whole. Raises `OSError` if it
+    cannot be read, and `BoundError` if it is a device, or larger than the bound."""
     found = os.stat(path)
     if stat.S_ISREG(found.st_mode) and found.st_size > intake.HEAVY and intake.streams(found.st_size):
         with open(path, "rb") as file:

@@ -35,11 +35,8 @@ class Breakpoint:
 
 @lru_cache(maxsize=64)
 def filter_of(text: str) -> filters.Filter:
-    """The filter of an expression; it is cached, since a filter keeps its results for each response.
-
-    Raises:
-        FilterError: the expression is invalid.
-    """
+    """The filter of an expression; it is cached, since a filter keeps its results for each response. Raises
+    `FilterError` if the expression is invalid."""
     return filters.parse(text)
 
 

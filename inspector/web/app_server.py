@@ -377,11 +377,8 @@ async def run(
     server: AppServer, host: str, port: int, ready: Callable[[int], None], certificate: Certificate | None = None,
     renewed: Callable[[int], None] | None = None,
 ) -> None:
-    """Listens until a signal ends it (SIGINT, SIGTERM, SIGHUP); `ready` is given the port, `renewed` at SIGUSR1.
-
-    Raises:
-        CallerError: the address cannot be listened on.
-    """
+    """Listens until a signal ends it (SIGINT, SIGTERM, SIGHUP); `ready` is given the port, `renewed` at SIGUSR1. Raises
+    `CallerError` if the address cannot be listened on."""
     ending = ending_signal()
     async with listening(server.application(), server.trouble, host, port, certificate=certificate, patience=HEAD_WAIT,
                          grace=GRACE) as bound:

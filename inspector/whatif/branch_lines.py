@@ -212,11 +212,8 @@ def _parting_text(branch: Branch, turn: TurnFacts) -> str:
 
 
 def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None) -> Line:
-    """The effect of other settings from a step on, or from the start of the run.
-
-    Raises:
-        CallerError: a setting cannot be used.
-    """
+    """The effect of other settings from a step on, or from the start of the run. Raises `CallerError` if a setting
+    cannot be used."""
     if not assignments:
         return (Span("nothing is changed yet", Tone.DIM),)
     found = preview(run, settings_of(assignments, run.settings), run.since if since is None else since)

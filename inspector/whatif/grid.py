@@ -67,11 +67,8 @@ def size_of(value: Value) -> float:
 
 
 def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
-    """Parses `NAME=SPEC` words of a command line, one axis each.
-
-    Raises:
-        CallerError: an unknown name, a name twice, a value that is not a number or out of range, too many cells.
-    """
+    """Parses `NAME=SPEC` words of a command line, one axis each. Raises `CallerError` for an unknown name, a name
+    twice, a value that is not a number or out of range, or too many cells."""
     axes: list[Axis] = []
     full = {**{short: name for name, short in SHORT_NAMES.items()}, **OLDER_NAMES}
     for text in texts:
@@ -89,11 +86,7 @@ def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
 
 
 def cell_count(axes: Iterable[Axis]) -> int:
-    """The number of cells that the axes make.
-
-    Raises:
-        CallerError: too many.
-    """
+    """The number of cells that the axes make. Raises `CallerError` if there are too many."""
     cells = prod(len(axis.values) for axis in axes)
     if cells > MOST_CELLS:
         raise CallerError(f"the grid has {cells:,} cells; at most {MOST_CELLS:,} are run")
@@ -105,11 +98,8 @@ _RANGE = re.compile(rf"{_NUMBER}\.\.{_NUMBER}(?:([/*]){_NUMBER})?")
 
 
 def values_of(name: str, spec: str) -> tuple[Value, ...]:
-    """The values of one axis from its spec.
-
-    Raises:
-        CallerError: no number or range, or a value that the limit does not take.
-    """
+    """The values of one axis from its spec. Raises `CallerError` if it is no number or range, or the limit does not
+    take a value."""
     found: set[Value] = set()
     for part in spec.split(","):
         found.update(_parse_part(name, part.strip()))
@@ -241,11 +231,8 @@ class End:
 
 @dataclass(frozen=True)
 class Grid:
-    """The axes, and the settings that all cells share; an axis overrides the base's value of its limit.
-
-    Raises:
-        CallerError: no axis, or too many cells.
-    """
+    """The axes, and the settings that all cells share; an axis overrides the base's value of its limit. Raises
+    `CallerError` if there is no axis, or there are too many cells."""
 
     axes: tuple[Axis, ...]
     base: Settings = field(default_factory=Settings)
@@ -273,11 +260,7 @@ class Grid:
         return found
 
     def cell(self, values: Sequence[Value]) -> int:
-        """The cell with these values, one for each axis.
-
-        Raises:
-            CallerError: a value that is not on its axis.
-        """
+        """The cell with these values, one for each axis. Raises `CallerError` for a value that is not on its axis."""
         cell = 0
         for axis, value in zip(self.axes, values, strict=True):
             if value not in axis.values:
@@ -354,11 +337,7 @@ class GridRequest:
         return by_axes if self.simulate is None else self.simulate
 
     def grid(self, case: Case, base: Settings) -> Grid:
-        """The grid over a case.
-
-        Raises:
-            CallerError: too many cells.
-        """
+        """The grid over a case. Raises `CallerError` for too many cells."""
         return self.grid_under(case, with_recorded_rounds(case, base))
 
     def grid_under(self, case: Case, raised: Settings) -> Grid:

@@ -239,11 +239,8 @@ class Sweep:
     """Budgets that cut no answer, each with its stem."""
 
     def sweep(self, groups: Sequence[Group]) -> SweptEnds:
-        """The turn's ends in the cells of some groups.
-
-        Raises:
-            CallerError: the session file holds a limit that does not exist or is out of range.
-        """
+        """The turn's ends in the cells of some groups. Raises `CallerError` if the session file holds a limit that does
+        not exist or is out of range."""
         ends: dict[End, int] = {}
         codes = array("I")
         along: dict[int, list[Sequence[int]]] = {}

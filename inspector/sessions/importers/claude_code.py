@@ -95,11 +95,7 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file.
-
-    Raises:
-        UnreadableError: another API than its own was asked for.
-    """
+    """The reader of one file. Raises `UnreadableError` if another API than its own was asked for."""
     if options.api not in (None, API):
         raise UnreadableError(f"its answers are {API}, not {options.api}: expected `--api {API}`, or none")
     session = _Session(path, options)

@@ -67,11 +67,8 @@ def _sniff_run(value: dict[str, Any]) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads every answer among the events.
-
-    Raises:
-        UnreadableError: the events of the file belong to a conversation that is read from its state.
-    """
+    """Reads every answer among the events. Raises `UnreadableError` if the events of the file belong to a conversation
+    that is read from its state."""
     reader = _Events(path, options)
     return reader.read_records(_pieces(data, path, reader))
 
