@@ -35,14 +35,7 @@ if TYPE_CHECKING:
     from loop_core.turn.tools import Toolbox, ToolError
     from loop_core.turn.trace import Trace
     from loop_core.values import ChatResponse, Message, Request, Stop
-    from loop_core.wire import (
-        decode,
-        decode_request,
-        decode_response,
-        decoder,
-        encode_request,
-        encode_response,
-    )
+    from loop_core.wire import decode, decode_request, decode_response, decoder, encode_request, encode_response
 
 _HOMES = {
     "Server": "client.address",

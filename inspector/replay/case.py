@@ -22,15 +22,7 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.loop import NO_RECORDED_ANSWER, RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace, Turn, cancelled_answer
 from loop_core.turn.trace import Step
-from loop_core.values import (
-    ChatResponse,
-    Message,
-    Request,
-    Role,
-    TextPart,
-    ToolResultPart,
-    shared,
-)
+from loop_core.values import ChatResponse, Message, Request, Role, TextPart, ToolResultPart, shared
 from loop_core.wire import profiles, wire
 from loop_core.wire.format import Profile
 

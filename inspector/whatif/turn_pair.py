@@ -8,18 +8,7 @@ from typing import Any, NamedTuple
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
 from inspector.report.lines.merged import reason
-from inspector.report.lines.spans import (
-    Line,
-    Measure,
-    Span,
-    Tone,
-    cells,
-    clip,
-    one_line,
-    safe,
-    text_of,
-    width_of,
-)
+from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, text_of, width_of
 from inspector.report.lines.steps import detail, ending_role, glyph_of, reason_of_end, role_of
 from inspector.report.run_answers import answer_at, fidelity_of
 from inspector.whatif.tree import EqualSteps, StepPair, fold_pairs, move_pairs, step_pairs, unfold_pair

@@ -17,17 +17,7 @@ from typing import Any, NamedTuple
 from loop_core.judge import arguments
 from loop_core.judge.arguments import Arguments, ArgumentShape
 from loop_core.judge.classify import Judgement
-from loop_core.values import (
-    ArgsForm,
-    CallKind,
-    ChatResponse,
-    Request,
-    Stop,
-    StopReason,
-    Tool,
-    ToolCall,
-    tools_by_name,
-)
+from loop_core.values import ArgsForm, CallKind, ChatResponse, Request, Stop, StopReason, Tool, ToolCall, tools_by_name
 
 REMEDY = "raise the output limit, split the work into smaller parts, or simplify the request"
 """The advice about a call that the output budget cut (Zoo Code's analysis, fix 3)."""

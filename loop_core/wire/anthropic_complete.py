@@ -11,16 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from loop_core.errors import EncodeError
-from loop_core.values import (
-    ChatResponse,
-    Message,
-    OpaquePart,
-    Request,
-    Role,
-    Severity,
-    Stop,
-    TextPart,
-)
+from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Severity, Stop, TextPart
 from loop_core.wire import asking, base
 from loop_core.wire.body import dump, merge, misfits, non_null, pieces, rest, token_count, word
 from loop_core.wire.failures import StopRow, read_error

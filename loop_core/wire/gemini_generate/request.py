@@ -26,18 +26,7 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire import asking
-from loop_core.wire.body import (
-    dump,
-    integer,
-    list_of,
-    merge,
-    non_null,
-    opaque_object,
-    rest,
-    string,
-    token_count,
-    word,
-)
+from loop_core.wire.body import dump, integer, list_of, merge, non_null, opaque_object, rest, string, token_count, word
 from loop_core.wire.gemini_generate.table import API, PATHS, REQUEST_WRAPPER, SNAKE, get, problems
 
 _ROLES: Mapping[str, Role] = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.TOOL, "system": Role.SYSTEM}
