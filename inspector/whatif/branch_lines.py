@@ -27,7 +27,7 @@ from inspector.report.run_answers import fidelity_of
 from inspector.whatif.branch_report import live_sources, stand_in_remark
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
 from inspector.whatif.tree import ORIGINAL, Branch, first_difference_of, original_of, preview
-from inspector.whatif.turn_contents import content_lines, contents_of, text_diff
+from inspector.whatif.turn_pair import content_lines, contents_of, text_diff
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
