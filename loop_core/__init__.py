@@ -60,8 +60,7 @@ _HOMES = {
     "decode": "wire", "decode_request": "wire", "decode_response": "wire", "decoder": "wire",
     "encode_request": "wire", "encode_response": "wire",
 }
-"""Public name -> the module that defines it, for lazy imports. It repeats the imports above, which only type checkers
-read."""
+"""Public name -> its module, for lazy imports. It repeats the imports above, which only type checkers read."""
 
 __all__ = [
     "Answer", "AsyncLive", "ChatResponse", "Connection", "Limits", "Live", "LoopError", "Message", "Observer",

@@ -330,8 +330,7 @@ def parse_stretches(
     assignments: Sequence[str], from_step: int | None = None
 ) -> list[tuple[int | None, dict[str, str]]]:
     """Parses `NAME=VALUE` and `NAME=VALUE@STEP` words of a command line: the step index from which each setting holds,
-    None if no step is given. Raises `CallerError` if one of them has no `=`, or a step that is not a number from 1
-    on."""
+    None without a step. Raises `CallerError` if one of them has no `=`, or a step that is not a number from 1 on."""
     found: dict[int | None, list[str]] = {}
     for text in assignments:
         setting, at, step = text.rpartition("@") if "@" in text else (text, "", "")

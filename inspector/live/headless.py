@@ -157,8 +157,7 @@ class LiveStart:
 
 
 def start(options: LiveOptions, settings: Settings) -> LiveStart:
-    """The start values from checked options; sends and writes nothing. Raises `LoopError` if something cannot be
-    used."""
+    """The start values from checked options; sends and writes nothing. Raises `LoopError` if one cannot be used."""
     settings = settings_of(parse_assignments(options.assignments), settings)
     settings = replace(settings, limits=live_limits(settings))
     server = server_of(options)

@@ -159,8 +159,7 @@ def counting_format(path: str) -> str | None:
 
 
 def count_request(api: str, body: Mapping[str, Any], path: str) -> tuple[Request, Callable[[int], dict[str, Any]]]:
-    """The request whose tokens are counted, and the form of the answer. Raises `RequestError` if the server would
-    refuse it."""
+    """The request whose tokens are counted, and the answer's form. Raises `RequestError` if the server refuses it."""
     row = wire(api).serving.count
     assert row is not None  # noqa: S101  (`counting_format` has found it)
     inner = row.inner(body)

@@ -125,8 +125,7 @@ def write_session(path: str | Path, records: Iterable[BaseModel | Mapping[str, A
 
 
 def session_bytes(records: Iterable[BaseModel | Mapping[str, Any]], **about: str) -> bytes:
-    """The bytes of a whole session file, with credentials masked. Raises `ValueError` if a record is not one of the
-    format."""
+    """The bytes of a whole session file, credentials masked. Raises `ValueError` if a record is not of the format."""
     from inspector.sessions.native_models import clean
 
     lines = [clean(record) for record in records]

@@ -240,8 +240,7 @@ def _put(table: dict[Key, list[Value]], key: Key, value: Value) -> None:
 
 
 def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:
-    """Whether the ids of equal calls are compatible: a client may drop or wrap ids, but two distinctive ones must
-    agree."""
+    """Whether the ids of equal calls are compatible: a client may drop or wrap ids, but distinctive ones must agree."""
     return all(
         not (_are_distinctive((one.id,)) and _are_distinctive((other.id,))) or str(one.id) in str(other.id)
         or str(other.id) in str(one.id)

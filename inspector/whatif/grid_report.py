@@ -156,8 +156,7 @@ def check(
 
 
 def save(path: str | None, content: Callable[[], str], option: str = "--csv") -> None:
-    """Writes a file, if one is named; a failed write leaves the old file intact. Raises `CallerError` if it cannot be
-    written."""
+    """Writes a file, if one is named; a failed write leaves the old file intact. Raises `CallerError` if that fails."""
     if path is None or path == NO_FILE:
         return
     try:

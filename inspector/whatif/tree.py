@@ -199,8 +199,7 @@ class Tree:
             yield from self._below(child, (*follows, number < len(children) - 1))
 
     def find(self, name: str) -> Node:
-        """The run with this key, abbreviated key, path or name. Raises `CallerError` if there is none, or more than
-        one."""
+        """The run with this key, abbreviated key, path or name. Raises `CallerError` if there is none, or several."""
         for fits in (
             [each for each in self.every if name in (each.key, each.path)],
             [each for each in self.every if each.name == name],

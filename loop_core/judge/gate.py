@@ -72,8 +72,7 @@ def admit(
     choice: str | None = None,
 ) -> Verdict:
     """The verdict on one call, without regard to the other calls of its response; `admit_all` adds the rule of the
-    batch. `declared` are the names of the request's tools, empty if they are not known, and `choice` is its tool
-    choice."""
+    batch. `declared` are the names of the request's tools, empty if unknown, and `choice` is its tool choice."""
     if arguments.is_phantom(call):
         return Verdict(call, Admission.HELD, "gate.phantom", "the call has neither a name nor arguments")
     if call.other_arguments is not None:
@@ -128,8 +127,7 @@ def _refusal(call: ToolCall, declared: Collection[str], choice: str | None) -> t
 LOADING_TOOLS = frozenset({"tool_search"})
 """The tools by which a model finds further tools, whose declarations come later (Responses)."""
 NAMELESS = "gate.nameless"
-"""The rule under which a call without a name is rejected. A history has no place for such a call, so a message reports
-it."""
+"""The rule under which a call without a name is rejected. A history has no place for it, so a message reports it."""
 
 
 def declared_names(tools: Sequence[Tool]) -> frozenset[str]:

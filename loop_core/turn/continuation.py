@@ -237,8 +237,7 @@ OPENINGS: tuple[Opening, ...] = (
 announces a restart."""
 
 OPENING_CHARS = 200
-"""The number of characters at the beginning of a segment within which chatter must end and the requested quotation
-begin."""
+"""The number of characters at a segment's beginning within which chatter must end and the requested quotation begin."""
 
 FOLDS: Mapping[str, str] = {
     "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u02bc": "'", "\u2032": "'",
@@ -251,8 +250,7 @@ _MARKUP = "*_#>~`\"'([{- \t\r\n"
 
 
 def find_opening(text: str) -> Opening | None:
-    """The first row of `OPENINGS` that matches the beginning of a text, without markup before it; None if no row
-    does."""
+    """The first row of `OPENINGS` that matches the beginning of a text, without markup before it; None if none does."""
     # Only the beginning is folded: a segment may hold megabytes, and no pattern looks further. Markup goes first, since
     # models set such remarks in bold, in a list or in a quotation.
     folded = " ".join("".join([FOLDS.get(char, char) for char in text[:OPENING_CHARS]]).lower().lstrip(_MARKUP).split())
@@ -311,8 +309,7 @@ class SeamDecision(StrEnum):
     ECHO = "echo"
     """The prefill that the server repeated was cut."""
     WHITESPACE = "whitespace"
-    """White space that had to be stripped from the prefill was put back, or the model sent it again and it was not
-    doubled."""
+    """White space stripped from the prefill was put back, or the model sent it again and it was not doubled."""
     OVERLAP = "overlap"
     """A repetition too long to be chance was cut."""
     RESTART = "restart"
@@ -357,8 +354,7 @@ class Seam(NamedTuple):
     sure: bool = True
     """Whether the segment is known to continue the text before it. False if nothing shows that."""
     removals: tuple[tuple[int, str], ...] = ()
-    """Offset and text of each further part that is left out of the segment: the end of a wrapper, marks of our
-    prompt."""
+    """Offset and text of each further part left out of the segment: the end of a wrapper, marks of our prompt."""
 
     def remainder(self, text: str) -> str:
         """The part of the segment that the join keeps."""

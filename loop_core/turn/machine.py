@@ -44,8 +44,7 @@ from loop_core.values import Request, Stop
 
 
 class Transition(NamedTuple):
-    """The state that a signal leads to. `terminal` is the terminal reason that the turn gets, None if the turn goes
-    on."""
+    """The state that a signal leads to. `terminal` is the terminal reason that the turn gets, None if it goes on."""
 
     to: State
     terminal: str | None = None
@@ -201,8 +200,7 @@ def _waits(turn: Turn) -> bool:
 
 
 def signal_of(turn: Turn) -> Signal:
-    """The signal that the policy derives from the current response. Raises `TransitionError` if the turn has no
-    response."""
+    """The signal that the policy derives from the current response. Raises `TransitionError` if there is none."""
     evaluation = turn.evaluation
     if evaluation is None:
         raise TransitionError("EvaluateStop without a response")

@@ -42,8 +42,7 @@ class Signal(StrEnum):
     UNKNOWN = "Unknown"
     ERROR = "Error"
     STUCK = "NeverFinalized"
-    """A call has begun, and the described loop never ends it: the loop waits for ever, or shows a call that it cannot
-    run."""
+    """A call has begun, and the described loop never ends it: it waits for ever, or shows a call that it cannot run."""
     UNDER_LIMITS = "under_limits"
     RETRY_LIMIT = "retry_limit"
     BUDGET_EXHAUSTED = "budget_exhausted"

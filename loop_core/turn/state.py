@@ -56,8 +56,7 @@ class RequestPlace(StrEnum):
 
 
 class Send(NamedTuple):
-    """An effect: send a request to the provider. `new_messages` is what this request appends to the history that it
-    sends."""
+    """An effect: send a request to the provider. `new_messages` is what it appends to the history that it sends."""
 
     place: RequestPlace
     ordinal: int
@@ -105,8 +104,7 @@ class RunTools(NamedTuple):
 
     def all_results(self, results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
         """The results of the whole batch: the results of the released calls, with the ready-made answers to the others
-        between them. If `results` already has one result for every call, as a recording does, it is returned
-        unchanged."""
+        between them. If `results` has one for every call, as a recording does, it is returned unchanged."""
         # A recorded agent answered every call, also those that this policy would not run.
         if len(results) > len(self.released):
             return tuple(results)
@@ -157,8 +155,7 @@ class Recut(NamedTuple):
 
 
 def cancelled_answer(judgement: Judgement) -> Judgement:
-    """The judgement of an answer that the operator cancelled: CANCELLED, so none of its calls runs and the turn
-    ends."""
+    """The judgement of an answer that the operator cancelled: CANCELLED, so no call runs and the turn ends."""
     evidence = (*judgement.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
     return judgement._replace(stop=StopReason(Stop.CANCELLED, judgement.stop.raw, None, evidence), promoted=False)
 
@@ -181,8 +178,7 @@ class ProviderResponse(NamedTuple):
     anchor: str = ""
     """The words that a recorded request asked the model to quote first."""
     live: bool = False
-    """Whether a server answered a request of ours, in this run or an earlier one. False for another agent's
-    recording."""
+    """Whether a server answered a request of ours, in this or an earlier run. False for another agent's recording."""
     synthetic: bool = False
     """Whether the answer was made from a table for demonstration, so that no provider was ever asked."""
     mark: str = QUOTE_MARKS[0]
@@ -272,8 +268,7 @@ class Turn(NamedTuple):
     signal: Signal | None = None
     """The signal that led into `state`; None at the beginning."""
     outcome: State | None = None
-    """The state in which the turn was decided: Complete, Abort, AbortPartial or Unrecorded; None while the turn goes
-    on."""
+    """The state in which the turn was decided: Complete, Abort, AbortPartial or Unrecorded; None while it goes on."""
     terminal: str | None = None
     notice: str | None = None
     bound_by: int | None = None

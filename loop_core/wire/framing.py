@@ -23,8 +23,7 @@ from loop_core.json_parser import from_json
 # event.
 
 Frame = tuple[bytes, str | None, int, int]
-"""Payload, event name (None if the frame has no name), and the positions of the frame's first byte and of its end in
-the body."""
+"""Payload, event name (None if it has none), and the positions of the frame's first byte and of its end in the body."""
 
 # Two line breaks in a row, of any kind: `\r\n` alone is one break, `\n\r` and `\r\r` are two (HTML standard, 9.2).
 _BLANK = re.compile(rb"\r\n(?:\r\n?|\n)|\n(?:\r\n?|\n)|\r\r\n?")

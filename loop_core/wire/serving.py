@@ -82,8 +82,7 @@ class Spelling:
     token: str | None = None
     """A continuation token; None if the server sends none."""
     whole: bool = False
-    """Whether only a whole body can say this: the answer is still being made in the background, and the client fetches
-    it later."""
+    """Whether only a whole body can say this: the answer is made in the background, and the client fetches it later."""
 
 
 def say(raw: str | None, call_form: CutCallForm | None = None, **native: str) -> Spelling:
@@ -310,8 +309,7 @@ class Serving:
     """Ending -> the words and fields for it. An ending without a row cannot be expressed. A cut batch uses the row of a
     cut first call."""
     text: Callable[[str | None, Event], tuple[Event, str]]
-    """Finds the object that holds the text of a delta, and the key of the text. It may raise the errors of a
-    look-up."""
+    """Finds the object that holds a delta's text, and the text's key. It may raise the errors of a look-up."""
     stop_place: StopPlace
     call_form: CutCallForm = CutCallForm.PREFIX
     """The part of a cut call that the server sends."""
@@ -334,13 +332,11 @@ class Serving:
     """Whether a stream that was lost still has its end mark, without a stop word."""
     indexes: Indexes = lambda value: ()
     wrapped: str = ""
-    """The name of the frame that holds an event of a stream as base64 under `bytes`; empty if events are not
-    wrapped."""
+    """The frame that holds an event of a stream as base64 under `bytes`; empty if events are not wrapped."""
     frame_end: bytes = b"\n\n"
     """The bytes that end a server-sent event."""
     array_unless: str = ""
-    """A part of the query. Without it, a stream is sent as the elements of one array. Empty if there is no such
-    part."""
+    """A part of the query. Without it, a stream is sent as the elements of one array. Empty if there is none."""
     stops: tuple[str, ...] = ()
     """The path of the member of a request that holds the stop strings; empty if requests have none."""
     stop_string_word: str = ""

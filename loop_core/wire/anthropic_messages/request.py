@@ -29,8 +29,7 @@ from loop_core.wire.anthropic_messages.table import API, FIELDS, KINDS, PATHS
 from loop_core.wire.body import compact, list_of, mapping_of, merge, non_null, opaque, rest, string, token_count
 
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset", "advisor_")
-"""The beginnings of the types of tools that the provider runs (anthropic 2.12.0 types/tool_union_param.py, and
-beta)."""
+"""The beginnings of the types of server tools (anthropic 2.12.0 types/tool_union_param.py, and beta)."""
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:

@@ -172,8 +172,7 @@ ASKING_LOSES: Mapping[str, str] = {
 }
 _ROLE_WORDS: Mapping[Role, str] = {Role.USER: "user", Role.ASSISTANT: "model", Role.TOOL: "user", Role.SYSTEM: "user"}
 SCHEMA_FIELDS: Mapping[str, str] = {"json_schema": "parametersJsonSchema", "openapi": "parameters"}
-"""Dialect of a schema -> the field that takes it. A declaration may have only one of them (google-genai 3.4.0
-types.py)."""
+"""Dialect of a schema -> the field that takes it. A declaration may have only one (google-genai 3.4.0 types.py)."""
 
 
 def path(request: Request) -> str:
@@ -199,8 +198,7 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 def _contents(history: Iterable[Message]) -> list[dict[str, Any]]:
-    """One content for each message; the results of one round are joined in one content, because their calls came in
-    one."""
+    """One content for each message; the results of one round are in one content, because their calls came in one."""
     contents: list[dict[str, Any]] = []
     before: Role | None = None
     for message in history:
@@ -245,8 +243,7 @@ def _answer(part: ToolResultPart) -> dict[str, Any]:
 
 
 def _write_tools(tools: Iterable[Tool]) -> list[dict[str, Any]]:
-    """The `tools` of the body: consecutive functions share a list; tools that the provider runs have elements of their
-    own."""
+    """The `tools` of the body: consecutive functions share a list; tools of the provider have elements of their own."""
     elements: list[dict[str, Any]] = []
     for tool in tools:
         if tool.kind is CallKind.SERVER:

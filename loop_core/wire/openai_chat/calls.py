@@ -105,8 +105,7 @@ class CallAssembly:
         self.opened: list[GrowingCall] = []
         self._by_index: dict[Any, GrowingCall] = {}
         self._growing: dict[Any, list[str]] = {}
-        """Index -> the pieces of the call to which a delta that holds only a piece of arguments can be added
-        directly."""
+        """Index -> the pieces of the call to which a delta with only a piece of arguments can be added directly."""
         self._last: GrowingCall | None = None
         self._note = note
         self._sealed = False

@@ -195,8 +195,7 @@ _ITEM: tuple[tuple[str, str], ...] = (
 
 
 def _index(field: str, name: str) -> tuple[str, ...]:
-    """The index that separates texts: each part of a message is a text of its own; all parts of a thought are one
-    text."""
+    """The index that separates texts: each part of a message is a text of its own; all parts of a thought are one."""
     return ("/output_index", f"/{name}") if field in ("text", "refusal") else ("/output_index",)
 
 
