@@ -46,11 +46,9 @@ def new_folder(path: Path) -> None:
 
 
 def folder_named(path: str | Path) -> bool:
-    """Makes the folder that an operator named for files, if its parent exists; returns whether it is new.
-
-    A mistyped path thus makes no chain of folders. Raises `CallerError` if its parent does not exist, and `OSError` if
-    it cannot be made.
-    """
+    """Makes the folder that an operator named for files, if its parent exists; returns whether it is new. A mistyped
+    path thus makes no chain of folders. Raises `CallerError` if its parent does not exist, and `OSError` if it cannot
+    be made."""
     from pathlib import Path
 
     folder = Path(path)

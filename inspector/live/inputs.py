@@ -105,12 +105,9 @@ def key_for(address: str, environment: Mapping[str, str], variable: str | None) 
 
 
 def variable_for(address: str, environment: Mapping[str, str], variable: str | None) -> str | None:
-    """The environment variable of the key for a server, found by its address; None if none is set.
-
-    `address` is the name of a profile that was found by the host, because a name that the operator gave does not prove
-    where the key would go. `variable` is one that the operator named. Raises `CallerError` if the named variable is not
-    set.
-    """
+    """The environment variable of the key for a server, found by its address; None if none is set. `address` is the
+    name of a profile that was found by the host, because a name that the operator gave does not prove where the key
+    would go. `variable` is one that the operator named. Raises `CallerError` if the named variable is not set."""
     if variable is not None:
         if not environment.get(variable):
             raise CallerError(f"--key-env: {variable} is not set")

@@ -104,10 +104,8 @@ def _text_holder(api: str, name: str | None, value: Event) -> tuple[Event, str] 
 
 
 def without_reason(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[bytes, ...]:
-    """The answer without its stop reason; everything else stays, including usage and the end mark.
-
-    Where the last event is the reason itself, the usage goes with it.
-    """
+    """The answer without its stop reason; everything else stays, including usage and the end mark. Where the last event
+    is the reason itself, the usage goes with it."""
     ends = wire(api).serving.stop_place.events
     if stream and ends:
         return tuple(frame for frame in frames if (read(api, frame) or ("", {}))[0] not in ends)

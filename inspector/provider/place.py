@@ -106,9 +106,7 @@ def _turns(story: Story, prompt: str) -> Iterator[Message]:
 
 def _longest(prompt: str, text: str) -> tuple[int, int]:
     """The place and the length of the longest beginning of a text in a prompt, after the prompt's first character.
-
-    Fewer than `LEAST_EQUAL_CHARS` characters count only if they end the prompt, or if they are the whole text.
-    """
+    Fewer than `LEAST_EQUAL_CHARS` characters count only if they end the prompt, or if they are the whole text."""
     found, first = (0, 0), text[:CHARACTERS]
     at = prompt.find(first, 1)  # from 1: the user's words come before those of the answer
     while at >= 0:
@@ -204,12 +202,10 @@ def _after_model(answer: Intent, place: StoryPlace, message: Message, failed: Co
 
 
 def _is_whole(call: ToolCall, intended: ToolCall, was_run: bool) -> bool:
-    """Whether a history holds the intended call complete, and not what a client made of a cut one.
-
-    A client may keep a text that does not parse, or replace it by an object: an empty one, one without its last member
-    or with the beginning of it, or one around the text. Other values than the intended ones are accepted if the call
-    ran: the client chose them.
-    """
+    """Whether a history holds the intended call complete, and not what a client made of a cut one. A client may keep a
+    text that does not parse, or replace it by an object: an empty one, one without its last member or with the
+    beginning of it, or one around the text. Other values than the intended ones are accepted if the call ran: the
+    client chose them."""
     arguments, whole = parse(call.arguments).value, parse(intended.arguments).value
     if call.name != intended.name or whole is None:  # arguments that are intended not to parse cannot be compared
         return call.name == intended.name
@@ -238,10 +234,8 @@ def missing_calls(answer: Intent, indices: Sequence[int]) -> list[int]:
 
 
 def reached_length(intended: str, offset: int, text: str) -> int | None:
-    """The length of the intended text reached when `text` continues or repeats its first `offset` characters.
-
-    None if the text is not a part of it.
-    """
+    """The length of the intended text reached when `text` continues or repeats its first `offset` characters. None if
+    the text is not a part of it."""
     at = intended.rfind(text, 0, offset + len(text))
     if at >= 0:
         return max(offset, at + len(text))

@@ -111,11 +111,8 @@ def reply_at(
 
 
 def segment(story: Story, answer: Intent, place: StoryPlace, cap: int | None, dialect: Dialect) -> int:
-    """The number of this request among those for the same answer.
-
-    A prefill holds all earlier text in one message, so the number is also computed from how many answers under this cap
-    give this much text.
-    """
+    """The number of this request among those for the same answer. A prefill holds all earlier text in one message, so
+    the number is also computed from how many answers under this cap give this much text."""
     count, text_length = 0, 0
     while text_length < place.text_length:
         kind = Kind.CONTINUATION if text_length else Kind.FIRST

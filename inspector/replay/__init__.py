@@ -348,11 +348,9 @@ def run(
 
 
 def resume_step(step: Step, request: Request, plan: Plan) -> Step:
-    """A step changed so that a run can resume from it under another plan: the pending decision follows the new plan.
-
-    An answer that waits to be evaluated is read by the new policy; a state that a guard has stopped, or that runs
-    tools, is entered again. A request that is under way stays as it was sent.
-    """
+    """A step changed so that a run can resume from it under another plan: the pending decision follows the new plan. An
+    answer that waits to be evaluated is read by the new policy; a state that a guard has stopped, or that runs tools,
+    is entered again. A request that is under way stays as it was sent."""
     turn, effects = step.turn, step.effects
     ability = plan.ability or turn.ability
     turn = turn._replace(request=request, limits=plan.limits, policy=plan.policy, ability=ability,

@@ -278,11 +278,8 @@ def edit_step(replay: Replay, edit: TurnEdit) -> int:
 
 
 def _changed_steps(old: tuple[Step, ...], new: tuple[Step, ...]) -> tuple[Step, ...] | None:
-    """The new steps, with the old ones in their place up to the first that differs; None if none differs.
-
-    A shared step is viewed, compared and stored once: without this a what-if over 1,385 exchanges takes 120 ms instead
-    of 80 ms.
-    """
+    """The new steps, with the old ones in their place up to the first that differs; None if none differs. A shared step
+    is viewed, compared and stored once: without this a what-if over 1,385 exchanges takes 120 ms instead of 80 ms."""
     count = common_beginning(old, new, _is_same_step)
     return None if count == len(old) == len(new) else (*old[:count], *new[count:])
 

@@ -111,11 +111,8 @@ def measure(
     split: Split | None = None,
     thinking_counts: bool = True,
 ) -> TokenMeasure:
-    """The tokens of a response, as stretches.
-
-    `chunks` are the pieces of its stream; `total` stands in for the output tokens where the provider counted none (a
-    cut response used its cap).
-    """
+    """The tokens of a response, as stretches. `chunks` are the pieces of its stream; `total` stands in for the output
+    tokens where the provider counted none (a cut response used its cap)."""
     usage = plausible_usage(response)
     total = usage.output_tokens if usage is not None and usage.output_tokens is not None else total
     if total is not None and (total < 0 or (total > MOST_UNREPORTED and total > most_tokens(response))):

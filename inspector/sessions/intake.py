@@ -181,10 +181,8 @@ DAMAGED = "its body is compressed and damaged"
 
 
 def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | str:
-    """The unpacked bytes, or why they cannot be unpacked. `coding` counts only if the bytes agree with it.
-
-    `room` bounds what is unpacked of all bodies together; a body that does not fit is dropped.
-    """
+    """The unpacked bytes, or why they cannot be unpacked. `coding` counts only if the bytes agree with it. `room`
+    bounds what is unpacked of all bodies together; a body that does not fit is dropped."""
     # The bytes come first: recorders may keep a header of a body that they have unpacked.
     if data.startswith(PACKED):
         pieces = _unpack(data)

@@ -80,11 +80,9 @@ def open_beginning(path: str, size: int, *, api: str | None = None, profile: str
 def open_each(
     paths: Sequence[str], *, api: str | None, profile: str | None, compare: bool = True
 ) -> Iterator[FileGroup]:
-    """Reads files and folders one after another, so that only one session is in memory at a time.
-
-    The exchanges that a logger spread over the files of a folder come last, a folder at a time. With `compare`, a file
-    with the very same bytes as one before it is left out. Raises `CallerError` if there is no such API or profile.
-    """
+    """Reads files and folders one after another, so that only one session is in memory at a time. The exchanges that a
+    logger spread over the files of a folder come last, a folder at a time. With `compare`, a file with the very same
+    bytes as one before it is left out. Raises `CallerError` if there is no such API or profile."""
     from inspector.sessions.folders import files_of  # this import costs 2 ms of the start
 
     options = options_of(api, profile)

@@ -68,12 +68,10 @@ class SessionRuns:
     def under(
         self, assignments: Mapping[str, str], since: int | None = None, before: int | None = None
     ) -> tuple[int, bool]:
-        """The index of the run with these settings on top of the current one's, and whether it is new.
-
-        The settings hold from step `since` on; None means from the step where those of the current run begin to hold.
-        If that is not before step `before`, the run is made from the parent of the current one, or from its parent.
-        Raises `CallerError` for a name that does not exist, or a value out of range.
-        """
+        """The index of the run with these settings on top of the current one's, and whether it is new. The settings
+        hold from step `since` on; None means from the step where those of the current run begin to hold. If that is not
+        before step `before`, the run is made from the parent of the current one, or from its parent. Raises
+        `CallerError` for a name that does not exist, or a value out of range."""
         parent = self.node
         while before is not None and parent.parent is not None and parent.view.replay.since >= before:
             parent = parent.parent

@@ -184,10 +184,8 @@ def run_line(
     name: str, view: View, number: int | None, branch: Branch | None, here: bool, room: int | None = None
 ) -> Line:
     """One run: its name, the end of a turn, its fidelity, its spend, and where it first differs from the original.
-
     `number` is the turn's place, from 0, the same in every run that is listed, so that the heading names it; None: the
-    worst turn of the run. With `room` the name is cut so that the end of the turn is within that many cells.
-    """
+    worst turn of the run. With `room` the name is cut so that the end of the turn is within that many cells."""
     mark = Span("▶ " if here else "  ", Tone.HERE)
     title: Line = (safe(name, Tone.STRONG if here else Tone.PLAIN),)
     turn = view.worst if number is None else view.turns[number] if number < len(view.turns) else None

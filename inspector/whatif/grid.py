@@ -139,12 +139,10 @@ def _parse_part(name: str, text: str) -> Iterable[Value]:
 
 
 def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
-    """The default axes: attempts from 0 to 6 or the recorded number, by budgets around the recorded max_tokens.
-
-    Over a recording max_tokens changes nothing, so the total is varied itself. If no request names a cap, the size of
-    the longest response is used instead. If requests name different caps, the value `recorded` (each with its own) is
-    added. One of the budgets is large enough for the longest answer with all its continuations.
-    """
+    """The default axes: attempts from 0 to 6 or the recorded number, by budgets around the recorded max_tokens. Over a
+    recording max_tokens changes nothing, so the total is varied itself. If no request names a cap, the size of the
+    longest response is used instead. If requests name different caps, the value `recorded` (each with its own) is
+    added. One of the budgets is large enough for the longest answer with all its continuations."""
     continuations = [sum(link.place is TurnPlace.CONTINUATION for link in turn.links) for turn in case.recording.turns]
     attempts = Axis(ATTEMPTS, tuple(range(max([6, *continuations]) + 1)))
     caps = Counter(each.request.max_tokens for each in case.recording.exchanges

@@ -256,12 +256,9 @@ def tune(
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> TunedGrid:
-    """Runs every turn of the case in every cell of the grid.
-
-    `jobs` bounds the processes, None: one for each processor. `cancelled` is called repeatedly; once it returns true,
-    the results so far are returned. Raises `CallerError` if a session file holds a limit that does not exist or is out
-    of range, or there is no such profile.
-    """
+    """Runs every turn of the case in every cell of the grid. `jobs` bounds the processes, None: one for each processor.
+    `cancelled` is called repeatedly; once it returns true, the results so far are returned. Raises `CallerError` if a
+    session file holds a limit that does not exist or is out of range, or there is no such profile."""
     stop = cancelled or (lambda: False)
     case = case_as_profile(case, grid.base.profile)
     records = case.recording.turns

@@ -143,12 +143,9 @@ class Tree:
     def add(
         self, parent: Node, settings: Settings, since: int | None = None, key: str | None = None
     ) -> tuple[Node, bool]:
-        """The branch of a node with these settings, and whether it is new: an equal branch is reused.
-
-        The settings hold from step `since` on; None: from the step from which the parent's settings hold. `key` is the
-        key under which the branch was saved. Raises `CallerError` if the parent has no such step, or a setting cannot
-        be used.
-        """
+        """The branch of a node with these settings, and whether it is new: an equal branch is reused. The settings hold
+        from step `since` on; None: from the step from which the parent's settings hold. `key` is the key under which
+        the branch was saved. Raises `CallerError` if the parent has no such step, or a setting cannot be used."""
         replay = parent.view.replay
         since = replay.since if since is None else since
         if settings == replay.settings and since >= replay.since:

@@ -142,10 +142,8 @@ class _Reader(DialogueReader):
         return answer
 
     def _tool(self, line: TranscriptLine, text: str) -> None:
-        """The first row of a call's id is its start, the second its result; a row without arguments is a result.
-
-        Newer releases state the kind of a row (`message_kind`) and write the arguments in both.
-        """
+        """The first row of a call's id is its start, the second its result; a row without arguments is a result. Newer
+        releases state the kind of a row (`message_kind`) and write the arguments in both."""
         value = line.value
         key, name = known_text(value.get("tool_call_id")), known_text(value.get("tool_name"))
         if key is None or self._is_result(value):

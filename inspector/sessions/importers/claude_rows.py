@@ -79,11 +79,8 @@ def hook_stop(value: dict[str, Any]) -> str | None:
 
 
 def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At, path: str = "/message") -> None:
-    """Reads the stop word and the usage of the message at `path` of a row.
-
-    The last word is used, but a word for a cut is never replaced. The largest counts are used, because counts only
-    grow.
-    """
+    """Reads the stop word and the usage of the message at `path` of a row. The last word is used, but a word for a cut
+    is never replaced. The largest counts are used, because counts only grow."""
     word = message.get("stop_reason")
     pointer = At(at.part, at.start, at.end, intern(f"{path}/stop_reason"))
     if isinstance(word, str) and word and answer.word not in _LASTING:

@@ -199,11 +199,8 @@ class _Reader(ChatTableReader):
 
     def _split(self, blocks: Blocks, started: Any) -> TranscriptAnswer | None:
         """The answer that a row continues; None if it begins one. Goose writes the text of an answer, then each call
-        with its result.
-
-        A call continues the answer if it is directly after the row before, or after results and written in the same
-        second.
-        """
+        with its result. A call continues the answer if it is directly after the row before, or after results and
+        written in the same second."""
         answer, rows = self.here.answer, self.here.rows()
         kinds = {block.get("type") for _, block in blocks}
         if answer is None or CALLS.isdisjoint(kinds) or not all(row.results for row in rows):
