@@ -266,7 +266,7 @@ def run_live_branch(
     from inspector.live.branch_run import new_name, run_branch
     from inspector.live.headless import EXITS
 
-    since, settings = _start_of_run(tree, start, stretches, from_step, turn)
+    since, settings = _start_of_run(start, stretches, from_step, turn)
     if way is None:
         from inspector.live.scripted import stand_in_request
 
@@ -300,8 +300,7 @@ def run_live_branch(
 
 
 def _start_of_run(
-    tree: Tree, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None,
-    turn: int | None,
+    start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None, turn: int | None,
 ) -> tuple[int, Settings]:
     """The index of the step from which the turn is sent live, and the settings in force there."""
     from inspector.config.settings import settings_asked

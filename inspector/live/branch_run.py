@@ -6,8 +6,7 @@ before the machine receives it. `recall` reads such a file, so that the branch c
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -22,6 +21,7 @@ from inspector.live.target import base_of
 from inspector.replay.case import BranchAnswers
 from inspector.sessions import redact
 from inspector.sessions.build import build
+from inspector.sessions.importers.records import object_in
 from inspector.sessions.native import AGAIN, BY_US, read
 from inspector.sessions.recording import Exchange, FileReading, Options, UnreadableError
 from loop_core.client.address import Server, expected_speaker
@@ -273,21 +273,13 @@ def _places(data: bytes, count: int) -> tuple[tuple[RequestPlace, int], ...]:
     """The place and number of each request, from its record; a record without them is the first request of the turn."""
     found: list[tuple[RequestPlace, int]] = []
     for line in data.split(b"\n"):
-        record = _record(line)
+        record = object_in(line)
         if record.get("type") == "request":
             place, ordinal = record.get("place"), record.get("ordinal")
             # a newer version may know other places
             known_place = place if place in set(RequestPlace) else RequestPlace.REQUEST
             found.append((RequestPlace(known_place), ordinal if isinstance(ordinal, int) else 0))
     return tuple(found[:count])
-
-
-def _record(line: bytes) -> Mapping[str, Any]:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return {}
-    return record if isinstance(record, Mapping) else {}
 
 
 def _ability_before(exchange: Exchange) -> tuple[Ability, str]:

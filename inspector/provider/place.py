@@ -22,7 +22,7 @@ from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.turn.history import anchor_of_hint, is_hint, is_nudge, is_repair
 from loop_core.turn.quotation import shared_length
-from loop_core.values import Message, Request, ResponsePart, Role, TextPart, ToolCall, ToolResultPart
+from loop_core.values import Message, Request, ResponsePart, Role, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.asking import forced_tool
 from loop_core.wire.serving import Moment, Spelling
@@ -70,7 +70,8 @@ def locate(story: Story, request: Request) -> StoryPlace:
     if messages and is_repair(messages[-1]):  # a repair message after the results of calls that were not run
         messages = tuple(message for message in messages if not message.results or message is messages[-1])
         place = replace(place, whole_calls=())  # the client asks for all calls, including those that it has whole
-    failed = {result.call_id for message in messages for result in message.results if _is_failure(result)}
+    failed = {result.call_id for message in messages for result in message.results
+              if result.is_error or FAILURES.match(result.text) is not None}
     for before, message in zip((None, *messages), messages, strict=False):
         if before is not None and message.role is not Role.ASSISTANT and _is_silent(story, place, before):
             place = replace(place, segments=place.segments + 1)
@@ -178,10 +179,6 @@ def _is_engine_message(message: Message) -> bool:
 
 FAILURES = re.compile(r"\W*(?:[a-z]*error|[a-z]*exception|traceback|invalid|failed|not run)\b", re.IGNORECASE)
 """Matches the beginning of the result of a call that was not run, in formats that have no mark for such a result."""
-
-
-def _is_failure(result: ToolResultPart) -> bool:
-    return result.is_error or FAILURES.match(result.text) is not None
 
 
 def _after_model(answer: Intent, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:

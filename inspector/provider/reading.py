@@ -143,8 +143,9 @@ def schema() -> str:
 def story(model: ScenarioModel) -> Story:
     """The scenario of a validated file."""
     tools = tuple(DeclaredTool(Tool(tool.name, tool.parameters, tool.description), tool.result) for tool in model.tools)
+    answers = tuple(Intent(each.reasoning, each.text, tuple(map(_call, each.calls))) for each in model.answers)
     return Story(
-        model.name, model.story, tuple(_answer(answer) for answer in model.answers), tools,
+        model.name, model.story, answers, tools,
         tuple(_place_fault(fault) for fault in model.faults), model.prompt, model.max_tokens, model.profile, model.seed,
         model.ends, dict(model.ends_in),
     )
@@ -160,10 +161,6 @@ def _place_fault(fault: Any) -> PlacedFault:
     value = getattr(fault, name)
     return PlacedFault(name, value.model_dump() if isinstance(value, BaseModel) else value, fault.answer, fault.segment,
                        fault.when)
-
-
-def _answer(answer: AnswerModel) -> Intent:
-    return Intent(answer.reasoning, answer.text, tuple(_call(call) for call in answer.calls))
 
 
 def _call(call: Call) -> ToolCall:

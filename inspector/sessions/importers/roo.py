@@ -40,7 +40,6 @@ from loop_core.values import (
     TextPart,
     ToolCall,
     ToolResultPart,
-    Usage,
 )
 from loop_core.wire.failures import StopRow
 
@@ -231,8 +230,8 @@ class _Reader(DialogueReader):
             answer.add_thought(value["reasoning_content"])
         take_blocks(answer, value.get("content"), line, at, "content")
         roo_store.take_unread_calls(answer, value, at)
-        metrics = object_of(value.get("metrics"))
-        answer.usage = _usage(metrics)
+        metrics = object_of(value.get("metrics"))  # of newer releases of Cline's extension
+        answer.usage = usage_in(object_of(metrics.get("tokens")), "prompt", "completion", None, "cached")
         self.turns[-1].append((answer, metrics))
         if request is not None:
             answer.usage = answer.usage or request.usage
@@ -285,11 +284,6 @@ class _Reader(DialogueReader):
         for answer in self.completed:
             _complete(answer)
         super().settle()
-
-
-def _usage(metrics: dict[str, Any]) -> Usage | None:
-    """The counts that newer releases of Cline's extension write into a message."""
-    return usage_in(object_of(metrics.get("tokens")), "prompt", "completion", None, "cached")
 
 
 def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:

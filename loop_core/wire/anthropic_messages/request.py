@@ -124,7 +124,7 @@ ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of blocks, and results travel in a user message",
     **asking.usual_losses(*asking.CALL_FIELDS, "reasoning.item_id", "result.name", *asking.STORED),
 }
-_CALLS = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
+CALL_TYPES = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
 
 
 def encode_request(request: Request) -> dict[str, Any]:
@@ -195,9 +195,9 @@ def _block(part: MessagePart) -> dict[str, Any]:
         return {"type": "tool_result", "tool_use_id": part.call_id or "", "content": result_content,
                 **non_null(is_error=part.is_error or None)}
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
-    if part.kind not in _CALLS:
+    if part.kind not in CALL_TYPES:
         raise asking.refuse(part, API)
-    return {"type": _CALLS[part.kind], "id": part.id, "name": part.name, "input": asking.arguments(part, API)}
+    return {"type": CALL_TYPES[part.kind], "id": part.id, "name": part.name, "input": asking.arguments(part, API)}
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
