@@ -143,8 +143,7 @@ def _spelling(
     before, recorded_body = body_of(request, target.profile), recorded
 
     def spell(ask: LiveRequest) -> LiveRequest:
-        # Only the difference between our two encodings is written into the recorded body, whose spelling the server
-        # accepted.
+        # Only the difference between our two encodings goes into the recorded body, whose spelling the server accepted.
         return ask if ask.body is None else replace(ask, body=graft_changes(recorded_body, before, ask.body))
 
     return spell

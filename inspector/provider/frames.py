@@ -144,8 +144,7 @@ def with_times(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[bytes, 
 
 # -- How servers change the shape of an answer -----------------------------------------------------------------------
 # Each `Quirk` takes the JSON values of one answer (the events of a stream, or one body) and gives those that the server
-# would have sent. The encoders write the shapes of the format's documentation; quirks write the shapes of single
-# servers.
+# would have sent. The encoders write the shapes of the format's documentation; quirks those of single servers.
 
 
 Quirk = Callable[[list[Event], PlayedScenario], list[Event]]

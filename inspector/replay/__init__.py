@@ -357,8 +357,7 @@ def resume_step(step: Step, request: Request, plan: Plan) -> Step:
                          provider=plan.provider, bound_by=plan.bound_by)
     evaluation = turn.evaluation
     if turn.state is State.EVALUATE_STOP and evaluation is not None:
-        # The spend is computed again from before the answer: whether it counts as truncated depends on the policy's
-        # word.
+        # The spend is computed again from before the answer: whether it is truncated depends on the policy's word.
         again = evaluation._replace(
             word=word_of(plan.policy, evaluation.response, evaluation.judgement, plan.provider))
         spent = costs.spend_after(turn._replace(spend=step.before.spend),

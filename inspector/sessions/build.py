@@ -128,8 +128,7 @@ def _mask_seam(exchanges: list[Exchange], before: int, after: int, counts: redac
             seam = detection.CredentialSpan(len(first) - len(halves[0]), len(first), name)
             exchanges[before] = _mask_in_text(exchanges[before], seam)
         exchanges[after] = _mask_in_text(exchanges[after], detection.CredentialSpan(since, until, name))
-        # Requests repeat the answer so far. They get exactly the same masks, or threading could not match them with the
-        # answer.
+        # Requests repeat the answer so far. They get the very same masks, or threading could not match them.
         masked_halves = (_raw(exchanges[before].response.text or "")[len(first) - len(halves[0]) :],
                          _raw(exchanges[after].response.text or "")[since:until])
         masks |= {half.decode("utf-8", "replace"): mask.decode("utf-8", "replace")

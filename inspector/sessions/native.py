@@ -342,8 +342,7 @@ class _Reader:
     def _finish(self, key: str, raw: RawExchange) -> None:
         raw.body = b"".join(self.bodies.get(key, ()))
         chunks = self.times.get(key, [])
-        # Times are used only if all pieces have one, since a piece without a time would count as part of the piece
-        # before.
+        # Times are used only if all pieces have one, since one without would count as part of the piece before.
         if len(chunks) == len(self.bodies.get(key, ())):
             raw.chunks = tuple(chunks)
         if raw.duration_ms is None and chunks:

@@ -210,8 +210,7 @@ def by_content(body: bytes) -> str | None:
         kinds = [(len(piece), api) for api, row in FORMATS.items() for piece in row.body_pieces
                  if piece == EVENT_TYPE or (EVENT_TYPE in piece and piece in body[:4096])]
         return max(kinds)[1]  # the longest match is the most specific
-    # A search for short texts spares parsing most bodies that are no LLM traffic, such as pages and images in a HAR
-    # file.
+    # A search for short texts spares parsing most bodies that are no LLM traffic, as pages and images in a HAR file.
     if not any(mark in body for mark in _CONTENT_MARKS):
         return None
     for value, event in samples(body):

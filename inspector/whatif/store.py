@@ -208,8 +208,7 @@ class Store:
         line = _line(act)
         try:
             private_folder(self.path.parent)
-            # One line is appended under a lock, so that two programs on one session do not mix their lines
-            # (docs/branches.md).
+            # One line is appended under a lock, so that two programs do not mix their lines (docs/branches.md).
             number = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
             try:
                 with lock_file(number):

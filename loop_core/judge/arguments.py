@@ -208,9 +208,8 @@ def _refuse(uri: str) -> Any:
 
 # -- Reading a call's raw arguments: strictly for the gate, leniently for display only -------------------------------
 # The strict parser accepts exactly one JSON object: no trailing text, no `NaN`, no key twice, no number out of range
-# and no lone surrogate, since two parsers would run two different calls, or one would fail. The lenient one shows
-# what an agent with a forgiving parser would have run; `{"n": 12` may have been 1200, so nothing it returns is ever
-# released.
+# and no lone surrogate, since two parsers would run two different calls, or one would fail. The lenient one shows what
+# an agent with a forgiving parser would have run; `{"n": 12` may have been 1200, so it is never released.
 
 
 class ArgumentShape(StrEnum):

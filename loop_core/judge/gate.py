@@ -193,9 +193,8 @@ def _describe_parsing(reading: Arguments) -> str:
 
 
 # -- Telling held calls apart: how they are named to the model, and which of them came again -------------------------
-# A call is known by its tool and, where the batch holds others of the same tool, by the arguments in which they
-# differ. Only arguments that had arrived whole count: what follows the last comma of cut arguments may have been
-# longer.
+# A call is known by its tool and, where the batch holds others of the same tool, by the arguments in which they differ.
+# Only arguments that had arrived whole count: what follows the last comma of cut ones may have been longer.
 
 
 LONGEST_MARK = 200

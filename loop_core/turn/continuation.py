@@ -58,8 +58,7 @@ def repeats_request(text: str) -> bool:
 def prompt_end(text: str, mark: str) -> int:
     """The index at which the list items of our own prompt end, if a text begins with them; 0 if it does not."""
     # A model that repeats our prompt may leave out or reorder points, so each is removed wherever it comes next. The
-    # last point ends before its tag: the words after the tag are the quotation itself, which `find_quotation` looks
-    # for.
+    # last point ends before its tag: the words after it are the quotation, which `find_quotation` looks for.
     points = (EMPTY, *HINT_POINTS, AGAIN, quote_request(mark).removesuffix(f"<{mark}>").rstrip())
     end = 0
     while True:

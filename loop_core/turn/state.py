@@ -323,8 +323,7 @@ class Turn(NamedTuple):
     def tail(self) -> str:
         """The text that the history does not hold yet: the last segment, with the earlier ones that it continues."""
         segments = self.answers[-1]
-        # A hint appends the text before it to the history; a prefill, a token and a poll do not, so their texts
-        # accumulate.
+        # A hint appends the text before it to the history; a prefill, a token and a poll do not: their texts add up.
         if not segments or segments[-1].method not in GOES_ON:
             return segments[-1].text if segments else ""
         first = len(segments) - 1

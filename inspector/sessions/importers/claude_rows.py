@@ -212,8 +212,7 @@ def early_usage(answer: TranscriptAnswer) -> None:
         return
     size = sum(len((part.arguments if type(part) is ToolCall else getattr(part, "text", "")) or "")
                for part in answer.parts)
-    # Claude Code writes a row per block while the answer streams; the count in an early row is the one of
-    # `message_start`.
+    # Claude Code writes a row per block while the answer streams; an early row has the count of `message_start`.
     if size > _CHARS_A_TOKEN * usage.output_tokens:
         message = (f"the count of {usage.output_tokens:,} output tokens was recorded before the answer was whole "
                    f"({size:,} characters): it is left out")
