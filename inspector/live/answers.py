@@ -157,8 +157,7 @@ class RecordedResults:
 
 
 def results_of(path: str) -> RecordedResults:
-    """The tool results of a recording in any readable format. Raises `CallerError` if it cannot be read, or holds no
-    tool result."""
+    """A recording's tool results, in any readable format. Raises `CallerError` if it cannot be read, or holds none."""
     loaded = open_paths([path])
     wrong = next((source.error for source in loaded.inputs if source.error), None)
     if wrong is not None:

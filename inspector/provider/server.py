@@ -48,8 +48,7 @@ Say = Callable[[str], None]
 
 
 def address(listen: str) -> tuple[str, int]:
-    """Host and port from `--listen`. Raises `CallerError` if it is not an address of this machine itself, or has no
-    port."""
+    """Host and port from `--listen`. Raises `CallerError` if it is no address of this machine, or has no port."""
     host, colon, port = listen.rpartition(":")
     host = host.strip("[]")
     if not colon or not host or re.fullmatch("[0-9]{1,5}", port) is None or int(port) > 65535:

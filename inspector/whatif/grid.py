@@ -98,8 +98,7 @@ _RANGE = re.compile(rf"{_NUMBER}\.\.{_NUMBER}(?:([/*]){_NUMBER})?")
 
 
 def values_of(name: str, spec: str) -> tuple[Value, ...]:
-    """The values of one axis from its spec. Raises `CallerError` if it is no number or range, or the limit does not
-    take a value."""
+    """An axis' values from its spec. Raises `CallerError` if it is no number or range, or its limit refuses a value."""
     found: set[Value] = set()
     for part in spec.split(","):
         found.update(_parse_part(name, part.strip()))

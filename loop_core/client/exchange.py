@@ -46,8 +46,7 @@ LINE_END = 10
 UNREADABLE = "decode"
 """The type of the error that stands for a body which is not an answer of its format."""
 DECODE_SIZE = 4_096
-"""The number of bytes of a stream that are decoded together. Decoding each event by itself would cost several times as
-much."""
+"""The number of bytes of a stream that are decoded together. Decoding each event alone takes several times as long."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -275,8 +275,7 @@ WRAPPINGS: Mapping[str, str] = {
     "arguments": "EricLBuehler/mistral.rs@9e92262 mistralrs-server-core/src/anthropic.rs",
     "raw_arguments": "lmdeploy 0.18.0 serve/anthropic/adapter.py",
 }
-"""The only member of an object into which a translator puts arguments that it could not parse -> the translators that
-do so."""
+"""The only member of an object with arguments that a translator could not parse -> the translators that write it."""
 ONLY_WRAPPINGS = frozenset({"raw_arguments"})
 """The names in `WRAPPINGS` that no tool has as a parameter, unless its schema lists it."""
 _BRACE = re.compile(r'\s*\{\s*"')

@@ -107,8 +107,7 @@ CHECKED, _UNCHECKED = (f"closed and complete; {why}" for why in ("its schema acc
 
 
 def _refusal(call: ToolCall, declared: Collection[str], choice: str | None) -> tuple[str, str] | None:
-    """Why a complete call may not be run by anyone: it names no tool, or one that was not declared, or the request
-    forbade it."""
+    """Why nobody may run a complete call: it names no tool, or one that was not declared, or the request forbade it."""
     if not call.name:
         return NAMELESS, "the call has no name"
     if choice == "none":

@@ -44,8 +44,7 @@ def has_tags(text: str, mark: str) -> bool:
 
 
 def quote_request(mark: str) -> str:
-    """The list item of the prompt that asks the model to quote the last words. The caller appends the words and
-    `</mark>`."""
+    """The item of the prompt that asks the model to quote the last words. The caller appends them and `</mark>`."""
     return f"{_BETWEEN}<{mark}> and </{mark}>: <{mark}>"
 
 
@@ -341,8 +340,7 @@ class Segment(NamedTuple):
 
 
 class Seam(NamedTuple):
-    """The join of two segments: `at` is where the later one begins in the text, `cut` what was left out of its
-    beginning."""
+    """The join of two segments: `at` is where the later begins in the text, `cut` what its beginning lost."""
 
     segment: int
     """The index of the later segment."""

@@ -54,8 +54,7 @@ def cap_within_bound(turn: Turn, cap: int | None) -> int | None:
 
 
 class RefusalRow(NamedTuple):
-    """A field that the engine adds to a request and that a server may refuse (`REFUSED_STATUS`), and the words of that
-    error."""
+    """A field that the engine adds and a server may refuse (`REFUSED_STATUS`), and the words of that error."""
 
     name: str
     applies: Callable[[Turn, Send], bool]
@@ -94,8 +93,7 @@ def current_refusal(turn: Turn) -> RefusalRow | None:
 
 
 def next_cap(turn: Turn, raise_cap: bool) -> tuple[int | None, int | None]:
-    """The cap of the next request, doubled if the last one was too small; and the cap to use again if the server
-    refuses it."""
+    """The next request's cap, doubled if the last was too small; and the cap to use again if the server refuses it."""
     send = turn.last_send
     if send is None or send.max_tokens is None:
         return cap_within_bound(turn, None), None

@@ -173,8 +173,7 @@ class Policy:
     allow_silence: bool = False
     """Whether an answer that shows nothing, with or without reasoning, counts as an ordinary answer."""
     silent_endings: tuple[str, ...] = ("__SILENT__", "HEARTBEAT_OK")
-    """The whole answers by which a model asks that nothing be shown (pi's agent loop). They end a turn like any other
-    answer."""
+    """Whole answers by which a model asks that nothing be shown (pi's agent loop). They end a turn like any other."""
 
     def __repr__(self) -> str:
         return f"<Policy {self.name}>"  # shown in signatures, where all its tables would only be noise

@@ -174,8 +174,7 @@ ZOO_BEFORE_SIGNALS: Signals = MappingProxyType({
     Stop.TOOL_CALL: (_END, _STUCK, _RUN),
     **same_signals(Stop.ERROR, Stop.CANCELLED),
 })
-"""The signals of a loop in which only `tool_calls` ends a call. Under any other word, or none, a call stays partial for
-ever."""
+"""The signals of a loop in which only `tool_calls` ends a call. Under another word or none a call stays partial."""
 
 ZOO_BEFORE = replace(
     BASE,

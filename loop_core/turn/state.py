@@ -143,8 +143,7 @@ class Recut(NamedTuple):
     lost: str = ""
     """What the wire format could not carry and was left out; empty if it carried all."""
     apart: tuple[int, int] | None = None
-    """The least and the largest number of characters that the budget may leave (an ESTIMATED cut); None if the cut is
-    exact."""
+    """The least and the most characters that the budget may leave (an ESTIMATED cut); None if the cut is exact."""
     cut: bool = False
     """Whether the budget cut the answer, whatever its stop word is."""
 
@@ -293,14 +292,12 @@ class Turn(NamedTuple):
 
     @property
     def would_run(self) -> tuple[Verdict, ...]:
-        """The calls of the response that the policy considers runnable, held ones included: for display, never to be
-        run."""
+        """The calls of the response that the policy would run, held ones included: for display, never to be run."""
         return dispatched_calls(self.policy, self.evaluation.verdicts) if self.evaluation is not None else ()
 
     @property
     def token_stop(self) -> int | None:
-        """The number of spent tokens from which on no further request fits under the token bound; None if there is no
-        bound."""
+        """The spent tokens from which on no further request fits under the token bound; None if there is no bound."""
         return token_stop(self.token_cap, self.request, self.policy.lacks)
 
     @property

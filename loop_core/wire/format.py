@@ -196,11 +196,9 @@ class Format(NamedTuple):
     rules: Mapping[str, tuple[str, ...]] = {}
     """Rule of the decoder -> the facts on which the rule is based, as provenance names them."""
     word_paths: tuple[tuple[str | int, ...], ...] = ()
-    """The paths of the stop word in a whole body, for logs that keep such bodies; empty if no path is specific to this
-    format."""
+    """The paths of the stop word in a whole body, for logs that keep such; empty if no path is this format's alone."""
     whole_mark: tuple[str, str] | None = None
-    """The member, and its value, by which a JSON object is a whole answer; None if pieces of a streamed answer may have
-    it too."""
+    """The member, and its value, by which a JSON object is a whole answer; None if pieces of streams may have it."""
     stream_end: bytes = b""
     """The pattern of the end of a whole stream right before the beginning of another one; empty if none is known."""
     joints: Mapping[str, str] = {}

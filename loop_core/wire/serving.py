@@ -97,8 +97,7 @@ def fails(raw: str | None, message: str, type_: str | None = None, code: str | N
 
 
 def budget_words(word: str, full: str | None = None) -> dict[Moment, Spelling]:
-    """The spellings of all cut answers: one word for a spent budget, whether it cut text or a call, and one for a full
-    context."""
+    """The spellings of cut answers: one word for a spent budget, for text and calls, and one for a full context."""
     says = {moment: say(word) for moment in (Moment.CUT, Moment.CUT_CALL, Moment.CUT_AFTER)}
     return says if full is None else {**says, Moment.FULL: say(full)}
 
@@ -143,8 +142,7 @@ class CallFraming(StrEnum):
     """The form of a call in the frames of a stream."""
 
     PIECES = "pieces"
-    """The arguments arrive as pieces of a string, or as an object. Only the end of the answer says that a call is
-    complete."""
+    """Arguments arrive as pieces of a string, or as an object. Only the answer's end says that a call is complete."""
     ITEMS = "items"
     """A call is an item with a status that says whether it is complete."""
     BLOCKS = "blocks"
@@ -362,8 +360,7 @@ class Serving:
     # -- requests -----------------------------------------------------------------------------------------------
     demands: Demands = field(default_factory=Demands)
     demands_of: tuple[tuple[re.Pattern[str], Demands], ...] = ()
-    """Pattern of a path -> what the server demands there instead, for models of other makers. The first pattern that
-    fits counts."""
+    """Pattern of a path -> what the server demands there, for models of other makers. The first that fits counts."""
     json_shape: Callable[[Body], JSONShape | None] = lambda value: None
     """Finds, in the other fields of a request (`Request.extra`), the JSON that the answer's text must be; None if any
     text is accepted."""

@@ -145,8 +145,7 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 def _join_results(history: Iterable[Message]) -> Iterator[Message]:
-    """Joins tool results and the user's next message into one message, because a result must be in the message after
-    its call."""
+    """Joins tool results and the user's next message, because a result must be in the message after its call."""
     held: Message | None = None
     for message in history:
         if held is not None and held.role is Role.TOOL and message.role in (Role.TOOL, Role.USER):

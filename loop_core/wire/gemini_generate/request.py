@@ -116,8 +116,7 @@ def _part(part: Mapping[str, Any]) -> MessagePart:
 
 
 def _result(answer: Mapping[str, Any]) -> ToolResultPart:
-    """The result of a tool. In Gemini it is an object, in which `output` or `result` is the answer and `error` the
-    failure."""
+    """A tool's result: in Gemini an object, in which `output` or `result` is the answer and `error` the failure."""
     response = answer.get("response")
     text, failed = "" if response is None else dump(response), False
     if isinstance(response, dict):

@@ -267,8 +267,7 @@ def _word(value: Any) -> str | None:
 
 
 def thought_signature(value: Mapping[str, Any]) -> str | None:
-    """Gemini's thought signature of a call, as its compatible endpoint carries it in answers and asks for it in
-    requests."""
+    """Gemini's thought signature of a call, which its compatible endpoint sends, and asks for in requests."""
     found: Any = value.get("extra_content")
     for key in ("google", "thought_signature"):
         found = found.get(key) if isinstance(found, Mapping) else None
