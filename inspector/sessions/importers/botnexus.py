@@ -102,10 +102,10 @@ class _Reader(DialogueReader):
             self._close_turn(self.session)
             self.crashes[self.session] = line.number, self.here.answer
         elif value.get("is_compaction_summary") or value.get("is_replay_banner"):
-            self.user(line.number, text, own=True)
+            self.say(line.number, text, own=True)
         elif role == "user":
             self._close_turn(self.session)
-            self.user(line.number, text, own=value.get("message_kind") == "subagent-completion")
+            self.say(line.number, text, own=value.get("message_kind") == "subagent-completion")
         elif role == "system" and text.startswith(FAILED):
             self.errors[self.session] = line
         elif role == "assistant":

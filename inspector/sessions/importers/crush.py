@@ -80,9 +80,9 @@ class _Reader(ChatTableReader):
                 if kind == "tool_result":
                     self.results(line.number, _result(data))
                 elif kind == "text":
-                    self.user(line.number, str(data.get("text") or ""), data.get("hidden") is True)
+                    self.say(line.number, str(data.get("text") or ""), own=data.get("hidden") is True)
                 elif kind == "shell_command":
-                    self.user(line.number, f"{data.get('command', '')}\n{data.get('output', '')}", own=True)
+                    self.say(line.number, f"{data.get('command', '')}\n{data.get('output', '')}", own=True)
         else:
             lines.count(role, NO_EXCHANGE)
 

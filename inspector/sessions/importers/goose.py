@@ -158,7 +158,7 @@ class _Reader(ChatTableReader):
             self.results(line.number, *results)
             for _, block in blocks:
                 if block.get("type") == "text" and isinstance(block.get("text"), str):
-                    self.user(line.number, block["text"], own=hidden)
+                    self.say(line.number, block["text"], own=hidden)
         else:
             lines.count(value.get("role"), frozenset())
 

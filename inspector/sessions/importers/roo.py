@@ -176,7 +176,7 @@ class _Reader(DialogueReader):
         if "condenseParent" in value or "truncationParent" in value:
             self.remarks["were hidden from the model later, by a summary or a shorter history"] += 1
         if value.get("isSummary") is True or value.get("isTruncationMarker") is True:
-            self.user(line.number, _words(value.get("content")), own=True)
+            self.say(line.number, _words(value.get("content")), own=True)
         elif role == "assistant":
             self._answer(line)
         elif role == "user":
@@ -199,7 +199,7 @@ class _Reader(DialogueReader):
         if message:
             own = roo_store.is_own(line.value) or (OWN.match(message) is not None and not TYPED.search(message))
             self.turns += [] if own else [[]]
-            self.user(line.number, message, own=own)
+            self.say(line.number, message, own=own)
 
     def _text_results(self, content: Any) -> Iterator[ToolResultPart]:
         """The results in the form of text, each of the first open call of its tool, or the only call."""
