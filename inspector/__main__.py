@@ -5,11 +5,8 @@ import sys
 
 
 def start() -> None:
-    """Runs the command line.
-
-    The garbage collector is off while the first modules are imported, because their objects stay alive: otherwise it
-    runs fifteen times and takes 2 of 110 ms.
-    """
+    """Runs the command line. The garbage collector is off while the first modules are imported, because their objects
+    stay alive: otherwise it runs fifteen times and takes 2 of 110 ms."""
     gc.disable()
     try:
         from inspector.cli import run

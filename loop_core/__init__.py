@@ -35,14 +35,7 @@ if TYPE_CHECKING:
     from loop_core.turn.tools import Toolbox, ToolError
     from loop_core.turn.trace import Trace
     from loop_core.values import ChatResponse, Message, Request, Stop
-    from loop_core.wire import (
-        decode,
-        decode_request,
-        decode_response,
-        decoder,
-        encode_request,
-        encode_response,
-    )
+    from loop_core.wire import decode, decode_request, decode_response, decoder, encode_request, encode_response
 
 _HOMES = {
     "Server": "client.address",
@@ -67,8 +60,7 @@ _HOMES = {
     "decode": "wire", "decode_request": "wire", "decode_response": "wire", "decoder": "wire",
     "encode_request": "wire", "encode_response": "wire",
 }
-"""Public name -> the module that defines it, for lazy imports. It repeats the imports above, which only type checkers
-read."""
+"""Public name -> its module, for lazy imports. It repeats the imports above, which only type checkers read."""
 
 __all__ = [
     "Answer", "AsyncLive", "ChatResponse", "Connection", "Limits", "Live", "LoopError", "Message", "Observer",

@@ -23,8 +23,7 @@ class Reading:
     """The result of `read`. Decide by `stop_reason`, and run only the calls whose verdict is `ready`."""
 
     response: ChatResponse
-    """The decoded response. Its own `stop_reason` is the mapped one, which follows from the wire format's table
-    alone."""
+    """The decoded response. Its `stop_reason` is the mapped one, which follows from the wire format's table alone."""
     judgement: Judgement
     """The mapped and the effective stop reason, with all corrections."""
     calls: tuple[Verdict, ...] = ()

@@ -17,8 +17,7 @@ EMPTY: Mapping[str, Any] = {}
 _Value = TypeVar("_Value")
 
 shared: Callable[[_Value], _Value] = lru_cache(maxsize=4096, typed=True)(lambda value: value)
-"""Returns one object for equal values of one type. Most answers share a few values, so only one copy of each is
-held."""
+"""Returns one object for equal values of one type. Most answers share a few values, so one copy of each is held."""
 
 
 class Stop(StrEnum):

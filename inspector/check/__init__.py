@@ -199,14 +199,9 @@ def check_paths(
     filter_text: str = "", jobs: int | None, stdin: bytes | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
-    """Checks files and folders with these rules; `-` is standard input, whose bytes are an argument.
-
-    `jobs` processes share the work; None: one for each core, or only one if there is little work. `progress` is called
-    with the number of finished files.
-
-    Raises:
-        CallerError: there is no such API or profile, or the filter cannot be read.
-    """
+    """Checks files and folders with these rules; `-` is standard input, whose bytes are an argument. `jobs` processes
+    share the work; None: one for each core, or only one if there is little work. `progress` is called with the number
+    of finished files. Raises `CallerError` if there is no such API or profile, or the filter cannot be read."""
     first = check_paths_together([STDIN], ids, api=api, profile=profile, filter_text=filter_text, stdin=stdin) \
         if STDIN in paths else Report()
     every, shut = files_of([path for path in paths if path != STDIN])

@@ -255,11 +255,7 @@ BASELINE_SCHEMA = "loop-inspector/baseline/1"
 
 
 def read_baseline(path: str) -> frozenset[str]:
-    """The fingerprints of a baseline.
-
-    Raises:
-        CallerError: it is not a baseline, or cannot be read.
-    """
+    """The fingerprints of a baseline. Raises `CallerError` if it is not a baseline, or cannot be read."""
     try:
         value: Any = json.loads(intake.file_bytes(path))
     except (OSError, intake.BoundError) as why:
@@ -274,11 +270,8 @@ def read_baseline(path: str) -> frozenset[str]:
 
 
 def check_baseline_file(path: str) -> None:
-    """Checks that a baseline may be written to a file: only an older baseline is overwritten.
-
-    Raises:
-        CallerError: it is another file, such as a session.
-    """
+    """Checks that a baseline may be written to a file: only an older baseline is overwritten. Raises `CallerError` if
+    it is another file, such as a session."""
     if not os.path.isfile(path) or not os.path.getsize(path):
         return
     try:

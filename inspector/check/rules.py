@@ -254,11 +254,7 @@ RULES: Mapping[str, CheckRule] = {rule.id: rule for rule in _EVERY}
 
 
 def rule_named(name: str) -> CheckRule:
-    """The rule with this id.
-
-    Raises:
-        CallerError: there is no rule with this id; the nearest is named.
-    """
+    """The rule with this id. Raises `CallerError` if there is none; the nearest is named."""
     if name in RULES:
         return RULES[name]
     from difflib import get_close_matches
@@ -269,11 +265,8 @@ def rule_named(name: str) -> CheckRule:
 
 
 def selected_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequence[str]:
-    """The ids of the rules that are selected and not ignored; patterns may contain `*`. Without `select`, all.
-
-    Raises:
-        CallerError: a pattern finds no rule, or none is left.
-    """
+    """The ids of the rules that are selected and not ignored; patterns may contain `*`. Without `select`, all. Raises
+    `CallerError` if a pattern finds no rule, or none is left."""
     wanted, left_out = (set(_matching(patterns)) for patterns in (select, ignore))
     left = [name for name in RULES if (not wanted or name in wanted) and name not in left_out]
     if not left:

@@ -149,11 +149,8 @@ POLL_SECONDS = 0.05
 
 
 def followed_paths(paths: Sequence[str]) -> list[str]:
-    """The paths to follow, samples by their files; only files can be followed.
-
-    Raises:
-        UsageError: no path, a folder, or standard input.
-    """
+    """The paths to follow, samples by their files; only files can be followed. Raises `UsageError` for no path, a
+    folder, or standard input."""
     located = located_all(paths)
     for path in located or [""]:
         if not os.path.isfile(path):

@@ -260,16 +260,13 @@ def run_live_branch(
     tree: Tree, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None,
     turn: int | None, way: Way | None, store: Store, save: bool, yes: bool,
 ) -> tuple[Node, int]:
-    """Runs a branch live, or by a stand-in if `way` is None; returns the branch and its exit code.
-
-    Raises:
-        LoopError: it cannot be asked; nothing was sent then.
-    """
+    """Runs a branch live, or by a stand-in if `way` is None; returns the branch and its exit code. Raises `LoopError`
+    if it cannot be asked; nothing was sent then."""
     from inspector.live.branch_request import branch_request
     from inspector.live.branch_run import new_name, run_branch
     from inspector.live.headless import EXITS
 
-    since, settings = _start_of_run(tree, start, stretches, from_step, turn)
+    since, settings = _start_of_run(start, stretches, from_step, turn)
     if way is None:
         from inspector.live.scripted import stand_in_request
 
@@ -303,8 +300,7 @@ def run_live_branch(
 
 
 def _start_of_run(
-    tree: Tree, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None,
-    turn: int | None,
+    start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None, turn: int | None,
 ) -> tuple[int, Settings]:
     """The index of the step from which the turn is sent live, and the settings in force there."""
     from inspector.config.settings import settings_asked

@@ -108,11 +108,8 @@ def price_table(models: Mapping[str, Mapping[str, float]], currency: str) -> Pri
 
 
 def load(environment: Mapping[str, str] | None = None) -> Config:
-    """Reads files and variables in order; later ones override earlier ones.
-
-    Raises:
-        CallerError: a file cannot be read, or holds an invalid value; the text names file, value and what was expected.
-    """
+    """Reads files and variables in order; later ones override earlier ones. Raises `CallerError` if a file cannot be
+    read, or holds an invalid value; the text names file, value and what was expected."""
     variables = os.environ if environment is None else environment
     _refuse_misspelt(variables)
     found: dict[str, Value] = {}

@@ -29,11 +29,7 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 def private_folder(path: Path) -> None:
     """Makes one of our folders and its missing parents accessible to their owner alone; an existing folder is
-    restricted too.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    restricted too. Raises `OSError` if it cannot be made."""
     new_folder(path)
     with suppress(OSError):  # a folder of another owner stays as it is
         if path.stat().st_mode & 0o077:
@@ -42,10 +38,7 @@ def private_folder(path: Path) -> None:
 
 def new_folder(path: Path) -> None:
     """Makes a folder and its missing parents, accessible to their owner alone; an existing folder stays unchanged.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    Raises `OSError` if it cannot be made."""
     if path.is_dir():
         return
     new_folder(path.parent)
@@ -53,14 +46,9 @@ def new_folder(path: Path) -> None:
 
 
 def folder_named(path: str | Path) -> bool:
-    """Makes the folder that an operator named for files, if its parent exists; returns whether it is new.
-
-    A mistyped path thus makes no chain of folders.
-
-    Raises:
-        CallerError: its parent does not exist.
-        OSError: it cannot be made.
-    """
+    """Makes the folder that an operator named for files, if its parent exists; returns whether it is new. A mistyped
+    path thus makes no chain of folders. Raises `CallerError` if its parent does not exist, and `OSError` if it cannot
+    be made."""
     from pathlib import Path
 
     folder = Path(path)
@@ -74,20 +62,13 @@ def folder_named(path: str | Path) -> bool:
 
 
 def private_file(path: str | Path) -> None:
-    """Makes a file, accessible to its owner alone, if it does not exist.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """Makes a file, accessible to its owner alone, if it does not exist. Raises `OSError` if it cannot be made."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | _BINARY, FILE))
 
 
 def replace_all(files: Mapping[Path, bytes], mode: int = 0o666) -> None:
-    """Writes all files under temporary names, then renames them: if the disk is full, the old files stay intact.
-
-    Raises:
-        OSError: one cannot be written; no file is new then, unless a rename failed between two others.
-    """
+    """Writes all files under temporary names, then renames them: if the disk is full, the old files stay intact. Raises
+    `OSError` if one cannot be written; no file is new then, unless a rename failed between two others."""
     renames: list[tuple[Path, Path]] = []
     import secrets  # the import takes 7 ms, which a program that only reads saves
     from pathlib import Path
@@ -281,20 +262,12 @@ def _read(text: str | None) -> Bounds:
 
 
 def check_bounds(path: str) -> None:
-    """Checks that a path may be opened.
-
-    Raises:
-        PermissionError: it may not.
-    """
+    """Checks that a path may be opened. Raises `PermissionError` if it may not."""
     if not bounds_of(os.environ).holds(path):
         raise PermissionError(errno.EACCES, OUTSIDE, path)
 
 
 def check_tools(name: str) -> None:
-    """Checks that Python tools may be run.
-
-    Raises:
-        CallerError: they may not.
-    """
+    """Checks that Python tools may be run. Raises `CallerError` if they may not."""
     if not bounds_of(os.environ).tools:
         raise CallerError(f"--tools {name}: Python tools run in a tab only with `inspector serve --allow-tools`")

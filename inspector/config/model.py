@@ -62,11 +62,8 @@ MOST_BYTES = 1 << 20
 
 
 def read(path: str) -> dict[str, object]:
-    """The values of one file, by dotted name.
-
-    Raises:
-        CallerError: it cannot be read, is not TOML, or holds an invalid value.
-    """
+    """The values of one file, by dotted name. Raises `CallerError` if it cannot be read, is not TOML, or holds an
+    invalid value."""
     try:
         document = tomllib.loads(_bytes(path).decode("utf-8"))
         parsed = ConfigFile.model_validate(document)
@@ -86,12 +83,8 @@ def read(path: str) -> dict[str, object]:
 
 
 def _bytes(path: str) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        OSError: it cannot be read.
-        CallerError: it is not a regular file (reading a FIFO would wait), or it is too large.
-    """
+    """The bytes of a file. Raises `OSError` if it cannot be read, and `CallerError` if it is not a regular file
+    (reading a FIFO would wait), or it is too large."""
     if path != os.devnull and not os.path.isdir(path) and not stat.S_ISREG(os.stat(path).st_mode):
         raise CallerError(f"{path}: a FIFO or a device: expected a regular file")
     with open(path, "rb") as file:

@@ -148,11 +148,7 @@ _RUN = rf"\d{{8}}-\d{{6}}-\d{{6}}(?:{STAND_IN})?"
 
 
 def live_run(text: str) -> str:
-    """The name of a live run, which is also the name of its file.
-
-    Raises:
-        CallerError: it is not such a name.
-    """
+    """The name of a live run, which is also the name of its file. Raises `CallerError` if it is not such a name."""
     if re.fullmatch(_RUN, text.strip()) is None:
         raise CallerError(f"live: {text!r} names no live run; expected a name such as 20260131-235959-000000")
     return text.strip()
@@ -216,11 +212,7 @@ CHOICES: Mapping[str, SettingChoice] = {
 
 def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
     """`base` changed by `NAME=VALUE` assignments: any limit by either of its names, the names of `CHOICES`, and edited
-    inputs (`edit.TURN.INPUT`).
-
-    Raises:
-        CallerError: an unknown name, or a value out of range.
-    """
+    inputs (`edit.TURN.INPUT`). Raises `CallerError` for an unknown name, or a value out of range."""
     edits = {name: _edit(name, value) for name, value in assignments.items() if name.startswith(EDIT)}
     named_limits = {name: value for name, value in assignments.items() if name not in CHOICES and name not in edits}
     named_limits = {FULL_NAMES.get(name, name): value for name, value in named_limits.items()}
@@ -244,11 +236,8 @@ def _nearest(word: str, words: Sequence[str]) -> str:
 
 
 def settings_asked(assignments: Mapping[str, str], base: Settings) -> Settings:
-    """`settings_of` for a live run: the provider answers at any max_tokens, so nothing is simulated.
-
-    Raises:
-        CallerError: an unknown name, or a value out of range.
-    """
+    """`settings_of` for a live run: the provider answers at any max_tokens, so nothing is simulated. Raises
+    `CallerError` for an unknown name, or a value out of range."""
     return settings_of({"simulate": "yes" if base.simulate else "no", **assignments}, base)
 
 
@@ -263,11 +252,7 @@ def _with_simulation(others: dict[str, Any], base: Settings) -> dict[str, Any]:
 
 
 def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
-    """Parses `NAME=VALUE` words of a command line.
-
-    Raises:
-        CallerError: one of them has no `=`.
-    """
+    """Parses `NAME=VALUE` words of a command line. Raises `CallerError` if one of them has no `=`."""
     found: dict[str, str] = {}
     for text in assignments:
         name, equals, value = text.partition("=")
@@ -345,11 +330,7 @@ def parse_stretches(
     assignments: Sequence[str], from_step: int | None = None
 ) -> list[tuple[int | None, dict[str, str]]]:
     """Parses `NAME=VALUE` and `NAME=VALUE@STEP` words of a command line: the step index from which each setting holds,
-    None if no step is given.
-
-    Raises:
-        CallerError: one of them has no `=`, or a step that is not a number from 1 on.
-    """
+    None without a step. Raises `CallerError` if one of them has no `=`, or a step that is not a number from 1 on."""
     found: dict[int | None, list[str]] = {}
     for text in assignments:
         setting, at, step = text.rpartition("@") if "@" in text else (text, "", "")
@@ -370,11 +351,7 @@ def record_of(settings: Settings) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any]) -> Settings:
-    """The settings from the values that `record_of` wrote.
-
-    Raises:
-        CallerError: the values are not valid settings.
-    """
+    """The settings from the values that `record_of` wrote. Raises `CallerError` if they are not valid."""
     parts: list[dict[str, str]] = []
     for name in ("inherited", "set"):
         part = record.get(name, {})

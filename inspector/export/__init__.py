@@ -158,10 +158,7 @@ HOLDS: Mapping[str, str] = {
 
 def check_form(form: str, turn: int | None, response: int | None) -> None:
     """Checks, before anything is read, that there is such a form and that it can hold the chosen turn or response.
-
-    Raises:
-        CallerError: there is no such form, or it would ignore the chosen turn or response.
-    """
+    Raises `CallerError` if there is no such form, or it would ignore the chosen turn or response."""
     if form not in FORMS:
         raise CallerError(f"unknown form {form!r}; expected one of {', '.join(FORMS)}")
     holds = FORMS[form].holds
@@ -171,11 +168,8 @@ def check_form(form: str, turn: int | None, response: int | None) -> None:
 
 
 def form_files(view: View, form: str, turn: int | None = None, response: int | None = None) -> Mapping[str, str]:
-    """The files of one form: name -> content. Turns and responses are numbered from 1.
-
-    Raises:
-        CallerError: there is no such turn or response, or the form cannot hold it.
-    """
+    """The files of one form: name -> content. Turns and responses are numbered from 1. Raises `CallerError` if there is
+    no such turn or response, or the form cannot hold it."""
     if turn is not None and turn > len(view.turns):
         raise CallerError(f"there is no turn {turn}; expected 1 to {len(view.turns)}")
     if response is not None and not 1 <= response <= len(view.responses):
@@ -226,11 +220,8 @@ class Written(NamedTuple):
 
 
 def write(files: Mapping[str, str], folder: str, force: bool = False) -> Written:
-    """Writes the files into a folder, which is made if its parent exists.
-
-    Raises:
-        CallerError: one of the files exists, or the folder cannot be written; existing files are unchanged.
-    """
+    """Writes the files into a folder, which is made if its parent exists. Raises `CallerError` if one of the files
+    exists, or the folder cannot be written; existing files are unchanged."""
     paths = {Path(folder) / name: content for name, content in files.items()}
     there = [path for path in paths if path.exists()]
     if there and not force:

@@ -42,11 +42,8 @@ _CURL_HEADERS = frozenset({
 
 
 def curl(facts: ResponseFacts) -> str:
-    """The request as a curl command for a POSIX shell; its output is unbuffered.
-
-    Raises:
-        CallerError: the recording holds no request, or no address to send it to.
-    """
+    """The request as a curl command for a POSIX shell; its output is unbuffered. Raises `CallerError` if the recording
+    holds no request, or no address to send it to."""
     exchange = facts.exchange
     if facts.recut is not None or (facts.live and facts.simulated):
         raise CallerError(f"{facts.name}: no provider was asked; choose a recorded one")
@@ -73,11 +70,8 @@ def _shell(text: str) -> str:
 
 
 def fixture(facts: ResponseFacts) -> str:
-    """The response as a test of the engine: its bytes, and the facts that were decoded from them.
-
-    Raises:
-        CallerError: the body was not recorded, or holds an agent's rows.
-    """
+    """The response as a test of the engine: its bytes, and the facts that were decoded from them. Raises `CallerError`
+    if the body was not recorded, or holds an agent's rows."""
     exchange, stop = facts.exchange, facts.judgement.mapped
     _of_provider(exchange)
     if not exchange.recorded:
@@ -111,11 +105,8 @@ def _pieces(body: bytes) -> str:
 
 
 def records(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
-    """The records of a session file with these exchanges and the arrival times of their bytes.
-
-    Raises:
-        CallerError: one of them holds an agent's rows.
-    """
+    """The records of a session file with these exchanges and the arrival times of their bytes. Raises `CallerError` if
+    one of them holds an agent's rows."""
     for number, exchange in enumerate(exchanges):
         _of_provider(exchange)
         key = f"r{number}"
@@ -176,11 +167,8 @@ T = TypeVar("T")
 
 
 def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
-    """The files of a bug report: the report and its session; name -> content.
-
-    Raises:
-        CallerError: no provider sent the turn's answers, or the finding is gone when the turn is read alone.
-    """
+    """The files of a bug report: the report and its session; name -> content. Raises `CallerError` if no provider sent
+    the turn's answers, or the finding is gone when the turn is read alone."""
     refused = why_unreported(view, turn)
     if refused:
         raise CallerError(refused)
@@ -189,8 +177,7 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     responses = used_responses(view, turn)
     subject_view, subject = view, turn
     if any(facts.live for facts in responses):
-        # A limit that ended a live turn is reported as such; for a recording of the same answers the provider's cut is
-        # reported.
+        # A limit that ended a live turn is reported as such; for a recording of the same answers the provider's cut is.
         subject_view = reread([facts.exchange for facts in responses], settings)
         subject = subject_view.worst or turn
     rule, shows = symptom(subject_view, subject)
@@ -259,11 +246,8 @@ def _rule_of(turn: TurnFacts) -> str:
 
 
 def session_responses(view: View, turns: Sequence[TurnFacts]) -> list[ResponseFacts]:
-    """The responses of these turns for a session file: those of the run itself, not those that it replaced.
-
-    Raises:
-        CallerError: some are in no file, because a simulation made them.
-    """
+    """The responses of these turns for a session file: those of the run itself, not those that it replaced. Raises
+    `CallerError` if some are in no file, because a simulation made them."""
     lost = next((turn for turn in turns if recut_responses(view, turn)), None)
     if lost is not None:
         number = view.number(lost)

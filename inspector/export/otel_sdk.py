@@ -79,11 +79,8 @@ class Sink:
     """The destination of this process's telemetry."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Finds the exporters that the environment names.
-
-        Raises:
-            CallerError: one of them is not known, not installed, or cannot be made.
-        """
+        """Finds the exporters that the environment names. Raises `CallerError` if one of them is not known, not
+        installed, or cannot be made."""
         resource = Resource.create({"service.name": _service(environment), "service.version": __version__})
         self._sampled = _SampledSpans()
         # `send` shuts it down, and reports a failure

@@ -124,11 +124,8 @@ def view_of_run(memory: RunMemory, trace: Trace) -> View:
 
 
 def sink(environment: Mapping[str, str]) -> Sink:
-    """The destination of telemetry, by OpenTelemetry's environment variables.
-
-    Raises:
-        CallerError: the extra is not installed, or an exporter cannot be made.
-    """
+    """The destination of telemetry, by OpenTelemetry's environment variables. Raises `CallerError` if the extra is not
+    installed, or an exporter cannot be made."""
     try:
         from inspector.export.otel_sdk import Sink
     except ModuleNotFoundError as why:

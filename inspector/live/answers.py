@@ -157,11 +157,7 @@ class RecordedResults:
 
 
 def results_of(path: str) -> RecordedResults:
-    """The tool results of a recording in any readable format.
-
-    Raises:
-        CallerError: it cannot be read, or holds no tool result.
-    """
+    """A recording's tool results, in any readable format. Raises `CallerError` if it cannot be read, or holds none."""
     loaded = open_paths([path])
     wrong = next((source.error for source in loaded.inputs if source.error), None)
     if wrong is not None:
@@ -276,11 +272,8 @@ class Answers:
         return None if self.results is None else self.results.result_for(effect.batch[place].call, before)
 
     def decide(self, effect: RunTools, place: int, decision: CallDecision) -> None:
-        """Sets how a call is answered.
-
-        Raises:
-            CallerError: the gate did not release it, or it cannot be answered in this way.
-        """
+        """Sets how a call is answered. Raises `CallerError` if the gate did not release it, or it cannot be answered in
+        this way."""
         verdict, ways = effect.batch[place], self.ways(effect, place)
         name = verdict.call.name or "the call"
         if not ways:

@@ -25,11 +25,7 @@ class AwsSigner:
     """Signs requests with the credentials that botocore finds: environment, profile, SSO, container, instance."""
 
     def __init__(self, region: str | None) -> None:
-        """Looks for the credentials.
-
-        Raises:
-            CallerError: no credentials were found.
-        """
+        """Looks for the credentials. Raises `CallerError` if no credentials were found."""
         self._words: dict[str, None] = {}
         try:
             session = Session()
@@ -51,11 +47,8 @@ class AwsSigner:
         return tuple(self._words)
 
     def __call__(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> Headers:
-        """Date, token and signature for this request.
-
-        Raises:
-            CallerError: the region is not known, or the credentials cannot be renewed.
-        """
+        """Date, token and signature for this request. Raises `CallerError` if the region is not known, or the
+        credentials cannot be renewed."""
         # A signature for another region than the host's is refused.
         region = region_of(url) or self.region
         if not region:

@@ -76,10 +76,7 @@ def branch_request(
     insecure_http: Sequence[str] = (), profile: str | None = None,
 ) -> BranchRequest:
     """The request that sends the turn again from this step; it is not sent here. `profile` names the server, if known.
-
-    Raises:
-        LoopError: the turn cannot be sent again; the text says why.
-    """
+    Raises `LoopError` if the turn cannot be sent again; the text says why."""
     start = start_of(parent, since)
     opening = parent.case.recording.exchanges[start.opening.index]
     target = target_of(opening, environment, base=base, model=model, variable=variable,
@@ -146,8 +143,7 @@ def _spelling(
     before, recorded_body = body_of(request, target.profile), recorded
 
     def spell(ask: LiveRequest) -> LiveRequest:
-        # Only the difference between our two encodings is written into the recorded body, whose spelling the server
-        # accepted.
+        # Only the difference between our two encodings goes into the recorded body, whose spelling the server accepted.
         return ask if ask.body is None else replace(ask, body=graft_changes(recorded_body, before, ask.body))
 
     return spell

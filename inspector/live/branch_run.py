@@ -6,8 +6,7 @@ before the machine receives it. `recall` reads such a file, so that the branch c
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -22,6 +21,7 @@ from inspector.live.target import base_of
 from inspector.replay.case import BranchAnswers
 from inspector.sessions import redact
 from inspector.sessions.build import build
+from inspector.sessions.importers.records import object_in
 from inspector.sessions.native import AGAIN, BY_US, read
 from inspector.sessions.recording import Exchange, FileReading, Options, UnreadableError
 from loop_core.client.address import Server, expected_speaker
@@ -114,11 +114,7 @@ class BranchRecorder(RunMemory, Recorder):
         self._end, self._reason = end, reason or ""
 
     def branch_answers(self, name: str, request: BranchRequest) -> BranchAnswers:
-        """The responses of the finished run.
-
-        Raises:
-            CallerError: no request was sent, so there is no recording.
-        """
+        """The responses of the finished run. Raises `CallerError` if no request was sent, so there is no recording."""
         if not self.responses:
             Path(self.path).unlink(missing_ok=True)
             why = "it was cancelled first" if self._end == "cancelled" else f"the turn ends first ({self._end})"
@@ -170,11 +166,8 @@ def _open_recorder(request: BranchRequest, path: Path) -> Iterator[BranchRecorde
 def run_branch(
     request: BranchRequest, name: str, folder: Path, line: Connection | None = None
 ) -> tuple[BranchAnswers, str | None]:
-    """Runs to the end of the turn; returns the responses, and why the recording failed, if it did.
-
-    Raises:
-        CallerError: the recording cannot be begun, or the turn ends before a request is sent.
-    """
+    """Runs to the end of the turn; returns the responses, and why the recording failed, if it did. Raises `CallerError`
+    if the recording cannot be begun, or the turn ends before a request is sent."""
     from loop_core.client.transport import Live
 
     with ExitStack() as stack:
@@ -208,11 +201,8 @@ class BranchRun:
         return (0, 0) if self._listening is None else self._listening.progress()
 
     async def run(self) -> tuple[BranchAnswers, str | None]:
-        """Runs to the end of the turn.
-
-        Raises:
-            CallerError: the recording cannot be begun, or the turn ends before a request is sent.
-        """
+        """Runs to the end of the turn. Raises `CallerError` if the recording cannot be begun, or the turn ends before a
+        request is sent."""
         from loop_core.client.transport import AsyncLive
 
         wanted = self.wanted
@@ -230,11 +220,8 @@ class BranchRun:
 
 
 def recall(name: str, folder: Path) -> BranchAnswers:
-    """The responses of a recorded live run.
-
-    Raises:
-        CallerError: it is not a name of one, or its recording is not there, or cannot be read.
-    """
+    """The responses of a recorded live run. Raises `CallerError` if it is not a name of one, or its recording is not
+    there, or cannot be read."""
     path = file_of(folder, live_run(name))
     try:
         data = path.read_bytes()
@@ -286,21 +273,13 @@ def _places(data: bytes, count: int) -> tuple[tuple[RequestPlace, int], ...]:
     """The place and number of each request, from its record; a record without them is the first request of the turn."""
     found: list[tuple[RequestPlace, int]] = []
     for line in data.split(b"\n"):
-        record = _record(line)
+        record = object_in(line)
         if record.get("type") == "request":
             place, ordinal = record.get("place"), record.get("ordinal")
             # a newer version may know other places
             known_place = place if place in set(RequestPlace) else RequestPlace.REQUEST
             found.append((RequestPlace(known_place), ordinal if isinstance(ordinal, int) else 0))
     return tuple(found[:count])
-
-
-def _record(line: bytes) -> Mapping[str, Any]:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return {}
-    return record if isinstance(record, Mapping) else {}
 
 
 def _ability_before(exchange: Exchange) -> tuple[Ability, str]:

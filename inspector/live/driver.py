@@ -36,11 +36,8 @@ class Driver(Observer):
     def __init__(
         self, start: LiveStart, on_change: Callable[[], None] | None, line: Connection | None = None
     ) -> None:
-        """`on_change` is called when the phase or the steps have changed, and not for each piece of a stream.
-
-        Raises:
-            LoopError: the first request cannot be sent in this format.
-        """
+        """`on_change` is called when the phase or the steps have changed, and not for each piece of a stream. Raises
+        `LoopError` if the first request cannot be sent in this format."""
         request, plan = plan_turn(start.request, start.server, start.settings)
         self.start, self.answers = start, start.answers
         self.live = RunState(begin_turn("t1", request, start.server, plan))
@@ -65,11 +62,8 @@ class Driver(Observer):
         return self.live.stepper
 
     def _recording(self) -> Recorder:
-        """The recording, whose file is made if it does not exist yet.
-
-        Raises:
-            CallerError: it is there already, or cannot be written.
-        """
+        """The recording, whose file is made if it does not exist yet. Raises `CallerError` if it is there already, or
+        cannot be written."""
         if self.recorder is None:
             self.recorder = Recorder(
                 self.start.path, title=f"{self.start.request.model}, live", provenance=f"recorded {BY_US}, by hand")
@@ -83,11 +77,7 @@ class Driver(Observer):
             await self._go_on()
 
     async def send_again(self) -> None:
-        """Sends a request again that got no answer.
-
-        Raises:
-            CallerError: no failed request waits.
-        """
+        """Sends a request again that got no answer. Raises `CallerError` if no failed request waits."""
         request, failed = self.live.stepper.request, self.live.failed_answer
         if failed is None or request is None:
             raise CallerError("only a request that got no answer can be sent again")
@@ -144,11 +134,8 @@ class Driver(Observer):
             self._change(Phase.WAITING, live.stepper.after_event(Cancel(), self._sent))
 
     def say(self, text: str) -> None:
-        """Adds a message of the user after the end: the next turn begins with it.
-
-        Raises:
-            CallerError: the turn has not ended, the text is empty, or `max_follow_ups` is reached.
-        """
+        """Adds a message of the user after the end: the next turn begins with it. Raises `CallerError` if the turn has
+        not ended, the text is empty, or `max_follow_ups` is reached."""
         live = self.live
         if live.phase is not Phase.WAITING or not isinstance(live.pending, Finish):
             raise CallerError("a new message can be sent only after the turn has ended")
@@ -157,11 +144,8 @@ class Driver(Observer):
         self._change(Phase.WAITING, stepper)
 
     def edit(self, limits: Limits, names: Sequence[str], cap: int | None) -> None:
-        """Sets other limits, and another budget for the request that waits.
-
-        Raises:
-            LoopError: a value is not possible at this point; then nothing is changed.
-        """
+        """Sets other limits, and another budget for the request that waits. Raises `LoopError` if a value is not
+        possible at this point; then nothing is changed."""
         stepper = self.stepper
         if names:
             stepper = stepper.with_limits(limits)
@@ -175,11 +159,8 @@ class Driver(Observer):
                 self.recorder.limits(self._settings)
 
     def edit_body(self, body: dict[str, Any]) -> None:
-        """Replaces the body of the request that waits.
-
-        Raises:
-            LoopError: it is not a request of this format, or holds the key.
-        """
+        """Replaces the body of the request that waits. Raises `LoopError` if it is not a request of this format, or
+        holds the key."""
         refuse_secrets(body, self.start.server)
         self._change(Phase.WAITING, self.stepper.with_body(body))
 

@@ -67,11 +67,8 @@ class _Observer(RunMemory, Recorder):
 
 
 def plan_turn(request: Request, server: Server, settings: Settings) -> tuple[Request, Plan]:
-    """The first request under these settings, and the plan of the run.
-
-    Raises:
-        LoopError: it cannot be sent in this format, or holds the key.
-    """
+    """The first request under these settings, and the plan of the run. Raises `LoopError` if it cannot be sent in this
+    format, or holds the key."""
     if settings.max_tokens is not None:
         request = replace(request, max_tokens=settings.max_tokens)
     chosen = expected_speaker(server, request.model)
@@ -83,11 +80,8 @@ def plan_turn(request: Request, server: Server, settings: Settings) -> tuple[Req
 def run_live(
     request: Request, server: Server, settings: Settings, toolbox: ToolRunner, path: str, line: Connection | None = None
 ) -> LiveResult:
-    """Runs one turn to its end and records it at `path`.
-
-    Raises:
-        LoopError: the request cannot be sent in this format, or the recording cannot be begun. Nothing was sent then.
-    """
+    """Runs one turn to its end and records it at `path`. Raises `LoopError` if the request cannot be sent in this
+    format, or the recording cannot be begun. Nothing was sent then."""
     request, plan = plan_turn(request, server, settings)
     from loop_core.client.transport import Live
 
@@ -122,11 +116,7 @@ def run_live(
 
 
 def refuse_secrets(body: object, server: Server) -> None:
-    """Refuses a request whose body contains its own key.
-
-    Raises:
-        CallerError: it does.
-    """
+    """Raises `CallerError` if a request's body contains its own key."""
     import json
 
     text = json.dumps(body, ensure_ascii=False)
@@ -167,11 +157,7 @@ class LiveStart:
 
 
 def start(options: LiveOptions, settings: Settings) -> LiveStart:
-    """The start values from checked options; sends and writes nothing.
-
-    Raises:
-        LoopError: something cannot be used.
-    """
+    """The start values from checked options; sends and writes nothing. Raises `LoopError` if one cannot be used."""
     settings = settings_of(parse_assignments(options.assignments), settings)
     settings = replace(settings, limits=live_limits(settings))
     server = server_of(options)

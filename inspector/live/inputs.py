@@ -28,11 +28,8 @@ from loop_core.wire import wire
 
 
 def request_of(api: str, model: str, prompt: str | None, messages: Any | None, stream: bool) -> Request:
-    """The first request of a turn; `messages` is the JSON of a file.
-
-    Raises:
-        CallerError: there is no prompt, or the file holds no messages.
-    """
+    """The first request of a turn; `messages` is the JSON of a file. Raises `CallerError` if there is no prompt, or the
+    file holds no messages."""
     if prompt is not None:
         read = Request(api, (Message(Role.USER, (TextPart(prompt),)),))
     elif isinstance(messages, Mapping):
@@ -59,11 +56,7 @@ def _history(api: str, messages: Any) -> Request:
 
 
 def json_file(path: str, option: str) -> Any:
-    """The parsed JSON of a file.
-
-    Raises:
-        CallerError: it cannot be read, or is not JSON.
-    """
+    """The parsed JSON of a file. Raises `CallerError` if it cannot be read, or is not JSON."""
     try:
         files.check_bounds(path)
         return json.loads(intake.file_bytes(path).decode("utf-8"))
@@ -105,24 +98,16 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
 
 
 def key_for(address: str, environment: Mapping[str, str], variable: str | None) -> str:
-    """The key for a server, found by its address; empty if there is none.
-
-    Raises:
-        CallerError: the named variable is not set.
-    """
+    """The key for a server, found by its address; empty if there is none. Raises `CallerError` if the named variable is
+    not set."""
     name = variable_for(address, environment, variable)
     return "" if name is None else environment[name].strip()  # keys that are read from a file end with a newline
 
 
 def variable_for(address: str, environment: Mapping[str, str], variable: str | None) -> str | None:
-    """The environment variable of the key for a server, found by its address; None if none is set.
-
-    `address` is the name of a profile that was found by the host, because a name that the operator gave does not prove
-    where the key would go. `variable` is one that the operator named.
-
-    Raises:
-        CallerError: the named variable is not set.
-    """
+    """The environment variable of the key for a server, found by its address; None if none is set. `address` is the
+    name of a profile that was found by the host, because a name that the operator gave does not prove where the key
+    would go. `variable` is one that the operator named. Raises `CallerError` if the named variable is not set."""
     if variable is not None:
         if not environment.get(variable):
             raise CallerError(f"--key-env: {variable} is not set")
@@ -172,11 +157,8 @@ DeclaredTools = tuple[tuple[Tool, ...], Mapping[str, ToolFunction]]
 
 
 def tools_of(spec: str) -> DeclaredTools:
-    """The declared tools, and the functions of those that can be run; `spec` is a file or MODULE:ATTR.
-
-    Raises:
-        CallerError: there is no such file, module or attribute, or it holds no tools.
-    """
+    """The declared tools, and the functions of those that can be run; `spec` is a file or MODULE:ATTR. Raises
+    `CallerError` if there is no such file, module or attribute, or it holds no tools."""
     module, colon, name = spec.partition(":")
     # A file's name may contain a colon (`C:\tools.json`), so a file that exists comes first.
     if colon and not Path(spec).exists() and all(word.isidentifier() for word in module.split(".")):

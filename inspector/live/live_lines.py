@@ -58,11 +58,8 @@ def live_view(driver: Driver) -> View:
 
 
 def recorded_case(path: str, server: Server) -> Case:
-    """The recording of a run, read again; this masks secrets that the server sent in pieces.
-
-    Raises:
-        LoopError: it cannot be read.
-    """
+    """The recording of a run, read again; this masks secrets that the server sent in pieces. Raises `LoopError` if it
+    cannot be read."""
     loaded, mask = open_paths([path]), Mask(server.secrets, redact.body)
     exchanges = tuple(replace(each, response=mask.response(each.response)) for each in loaded.exchanges)
     return open_case(loaded._replace(exchanges=exchanges))

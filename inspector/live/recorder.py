@@ -52,11 +52,7 @@ class Recorder(RequestClock):
     """Whether a stand-in of this program answers instead of a provider."""
 
     def __init__(self, path: str | Path, **about: str) -> None:
-        """Begins the file.
-
-        Raises:
-            CallerError: the file exists and is not empty, or cannot be written.
-        """
+        """Begins the file. Raises `CallerError` if the file exists and is not empty, or cannot be written."""
         super().__init__()
         self.path = str(path)
         self.failure: str | None = None

@@ -80,11 +80,8 @@ def formats_of(story: Story) -> tuple[str, ...]:
 
 
 def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> ScriptedTurn:
-    """A turn that plays a scenario; `options.profile` names the server that the provider imitates.
-
-    Raises:
-        LoopError: an option cannot be used; then no server is left running.
-    """
+    """A turn that plays a scenario; `options.profile` names the server that the provider imitates. Raises `LoopError`
+    if an option cannot be used; then no server is left running."""
     from inspector.provider.faults import StopWord, stop_word_of
 
     word = stop_word_of(story)
@@ -111,11 +108,8 @@ def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> Scr
 
 
 def row_turn(row: DialectRow, settings: Settings) -> ScriptedTurn:
-    """A turn that begins with a row's request and gets the row as its first answer.
-
-    Raises:
-        LoopError: the turn cannot be begun; then no server is left running.
-    """
+    """A turn that begins with a row's request and gets the row as its first answer. Raises `LoopError` if the turn
+    cannot be begun; then no server is left running."""
     from inspector.provider.dialect_rows import story_of_row
 
     request = row.exchange.request
@@ -160,11 +154,8 @@ VALUE_OF_TYPE: Mapping[str, Any] = {
 
 
 def stand_in_request(parent: Replay, settings: Settings, since: int, environment: Mapping[str, str]) -> BranchRequest:
-    """The request to a stand-in from this step; its server runs until the run ends, and no key is sent.
-
-    Raises:
-        LoopError: the turn cannot be sent again; no server runs then.
-    """
+    """The request to a stand-in from this step; its server runs until the run ends, and no key is sent. Raises
+    `LoopError` if the turn cannot be sent again; no server runs then."""
     from_here = start_of(parent, since)
     opening = parent.case.recording.exchanges[from_here.opening.index]
     profile = opening.profile.name

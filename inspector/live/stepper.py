@@ -136,11 +136,8 @@ class Stepper:
         return self.after_event(answer.event._replace(judgement=judged, verdicts=verdicts), count)
 
     def next_turn(self, text: str, count: int) -> Stepper:
-        """The next turn: the history of the last one, and a message of the user.
-
-        Raises:
-            CallerError: the message is empty, `max_follow_ups` is reached, or the server keeps the conversation.
-        """
+        """The next turn: the history of the last one, and a message of the user. Raises `CallerError` if the message is
+        empty, `max_follow_ups` is reached, or the server keeps the conversation."""
         if not text.strip():
             raise CallerError("the message is empty: expected text")
         if keeps_conversation(self.opening):
@@ -156,11 +153,7 @@ class Stepper:
         return _advance(replace(self, opening=request, steps=(step,), past=self.turns, edits=()), count)
 
     def with_limits(self, limits: Limits) -> Stepper:
-        """The turn with other limits.
-
-        Raises:
-            CallerError: under them it would have gone another way before now.
-        """
+        """The turn with other limits. Raises `CallerError` if under them it would have gone another way before now."""
         plan = self.plan._replace(limits=limits)
         at = self._first_changed_step(plan)
         again = self.last.state is State.EXECUTE_TOOLS  # this state is entered again, and checks its guards then
@@ -180,11 +173,8 @@ class Stepper:
         return None
 
     def with_cap(self, cap: int | None) -> Stepper:
-        """The turn with another budget for the request that waits.
-
-        Raises:
-            LoopError: the format needs one, or the body was edited into something that cannot be written again.
-        """
+        """The turn with another budget for the request that waits. Raises `LoopError` if the format needs one, or the
+        body was edited into something that cannot be written again."""
         waiting, send = self._waiting_request()
         if cap == waiting.request.max_tokens:
             return self
@@ -196,11 +186,8 @@ class Stepper:
         return self._with_request(send._replace(max_tokens=cap), waiting, request, body, "max_tokens")
 
     def with_body(self, body: Mapping[str, Any]) -> Stepper:
-        """The turn with another body for the request that waits, sent unchanged.
-
-        Raises:
-            LoopError: it is not a request of this format.
-        """
+        """The turn with another body for the request that waits, sent unchanged. Raises `LoopError` if it is not a
+        request of this format."""
         waiting, send = self._waiting_request()
         if waiting.body is None:
             raise CallerError("this request has no body: it fetches an answer that is still being generated")
@@ -248,11 +235,7 @@ class Stepper:
 
 
 def begin_turn(turn_id: str, request: Request, server: Server, plan: Plan) -> Stepper:
-    """A new turn whose first request waits to be sent.
-
-    Raises:
-        LoopError: it cannot be sent in this format.
-    """
+    """A new turn whose first request waits to be sent. Raises `LoopError` if it cannot be sent in this format."""
     if plan.ability is None:
         allows, provider = known_ability(server, request)
         plan = plan._replace(ability=allows, provider=plan.provider or provider)

@@ -82,12 +82,8 @@ def target_of(
     variable: str | None = None, insecure_http: Sequence[str] = (), profile: str | None = None,
 ) -> Target:
     """The target for the request of a recorded exchange; `base` and `model` override the recorded values, and `profile`
-    the one found by the address.
-
-    Raises:
-        CallerError: it cannot be sent again, the recording does not say where to, or a key would go there as plain
-            text.
-    """
+    the one found by the address. Raises `CallerError` if it cannot be sent again, the recording does not say where to,
+    or a key would go there as plain text."""
     why = why_unsendable(exchange)
     if why is not None or exchange.request is None:
         raise CallerError(f"it cannot be sent live: {why}")
@@ -121,11 +117,7 @@ def target_of(
 
 def base_of(url: str, api: str, request: Request) -> str:
     """The part of a recorded address before the format's own path: with the version, if there is one, and without the
-    masked parts.
-
-    Raises:
-        CallerError: there is no address, or it does not end in a path of the format.
-    """
+    masked parts. Raises `CallerError` if there is no address, or it does not end in a path of the format."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise CallerError("the recording does not hold the address of the server; --base-url sets it")

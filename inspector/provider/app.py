@@ -43,11 +43,8 @@ def application(
     observer: Callable[[connection.AnsweredRequest], None],
     cors: str | None = None,
 ) -> web.Application:
-    """An application that serves these scenarios.
-
-    `observer` is called with every request, in order. Waits are multiplied by `pace`. Web pages of the origin `cors`
-    may read the answers; without it none may.
-    """
+    """An application that serves these scenarios. `observer` is called with every request, in order. Waits are
+    multiplied by `pace`. Web pages of the origin `cors` may read the answers; without it none may."""
     served = _Handlers(tuple(stories), profile, pace, observer)
     app = web.Application(client_max_size=MOST_BYTES, middlewares=[_refuse_other_hosts])
     app.router.add_get("/", served.greet)

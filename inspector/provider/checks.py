@@ -29,11 +29,8 @@ def members_in_path(path: str) -> frozenset[str]:
 
 
 def check(api: str, body: Body, *, optional: frozenset[str] = frozenset(), path: str = "") -> None:
-    """Checks a request to this path like a server of this format; the members in `optional` may be missing.
-
-    Raises:
-        RequestError: the server would refuse it.
-    """
+    """Checks a request to this path like a server of this format; the members in `optional` may be missing. Raises
+    `RequestError` if the server would refuse it."""
     serving = wire(api).serving
     demands = next((each for pattern, each in serving.demands_of if pattern.search(path)), serving.demands)
     fields = [field for field in demands.checks if field.path not in optional]
@@ -251,11 +248,8 @@ def until_stop(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[t
 
 
 def match_json(request: Request, text: str, name: str) -> None:
-    """Checks that the text of a scenario is valid under the JSON schema of the request.
-
-    Raises:
-        RequestError: it is not, or the schema is not a JSON schema.
-    """
+    """Checks that the text of a scenario is valid under the JSON schema of the request. Raises `RequestError` if it is
+    not, or the schema is not a JSON schema."""
     shape = wire(request.api).serving.json_shape(request.extra)
     if shape is None:
         return

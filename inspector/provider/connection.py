@@ -83,11 +83,7 @@ def polled_response(path: str) -> tuple[str, str] | None:
 
 
 def read_body(body: bytes) -> Mapping[str, Any]:
-    """The request body as a JSON object.
-
-    Raises:
-        CallerError: it is not a JSON object.
-    """
+    """The request body as a JSON object. Raises `CallerError` if it is none."""
     try:
         value = from_json(body)
     except ValueError as why:
@@ -110,11 +106,8 @@ def is_array_path(api: str, path: str) -> bool:
 
 
 def story_for(stories: Sequence[Story], request: Request) -> Story:
-    """The scenario of a request: the only one, or the one named by its model.
-
-    Raises:
-        RequestError: several are served, and the model does not name one.
-    """
+    """The scenario of a request: the only one, or the one named by its model. Raises `RequestError` if several are
+    served, and the model does not name one."""
     if len(stories) == 1:  # any model is accepted, because many clients require certain model names
         return stories[0]
     named = request.continuation_token or request.previous_id
@@ -166,11 +159,7 @@ def counting_format(path: str) -> str | None:
 
 
 def count_request(api: str, body: Mapping[str, Any], path: str) -> tuple[Request, Callable[[int], dict[str, Any]]]:
-    """The request whose tokens are counted, and the form of the answer.
-
-    Raises:
-        RequestError: the server would refuse it.
-    """
+    """The request whose tokens are counted, and the answer's form. Raises `RequestError` if the server refuses it."""
     row = wire(api).serving.count
     assert row is not None  # noqa: S101  (`counting_format` has found it)
     inner = row.inner(body)

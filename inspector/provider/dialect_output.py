@@ -179,11 +179,8 @@ def file_name(row: DialectRow) -> str:
 
 
 def save_all(table_rows: Sequence[TableRow], folder: str | Path) -> list[Path]:
-    """Writes a session file for each row with an answer, into a folder that is made if its parent exists.
-
-    Raises:
-        CallerError: the folder cannot be written to.
-    """
+    """Writes a session file for each row with an answer, into a folder that is made if its parent exists. Raises
+    `CallerError` if the folder cannot be written to."""
     from inspector.sessions.native import write_session
 
     rows = [row for row in table_rows if isinstance(row, DialectRow)]

@@ -152,10 +152,8 @@ def _complete_members(text: str) -> dict[str, object]:
 def _identify_call(
     dialect: Dialect, spelling: Spelling, play: PlayedScenario, call: ToolCall, number: str, last: bool, unsound: bool
 ) -> ToolCall:
-    """The call with its id, its status, and whether the server says that it is closed.
-
-    `last` says that it is the last call of its answer; an `unsound` call is malformed, or the answer ended inside it.
-    """
+    """The call with its id, its status, and whether the server says that it is closed. `last` says that it is the last
+    call of its answer; an `unsound` call is malformed, or the answer ended inside it."""
     says = wire(dialect.api).serving
     call = call._replace(id=says.call_id.format(number) if says.call_id else None)
     if says.calls is CallFraming.ITEMS:

@@ -67,10 +67,8 @@ class Dialect:
         return f"{self.api}/{self.profile}" + (f"+{self.habit}" if self.habit else "")
 
     def carries(self, moment: Moment) -> CutCallForm:
-        """The part of a call that it sends if the answer ends inside the call in this way.
-
-        A malformed call is sent as it is. If the stream breaks, no parser of the server changes the cut call.
-        """
+        """The part of a call that it sends if the answer ends inside the call in this way. A malformed call is sent as
+        it is. If the stream breaks, no parser of the server changes the cut call."""
         spelling = self.spelling(moment)
         if spelling is not None and spelling.call_form is not None:
             return spelling.call_form
@@ -80,11 +78,9 @@ class Dialect:
         return own or wire(self.api).serving.call_form
 
     def spelling(self, moment: Moment) -> Spelling | None:
-        """The words and fields that it sends if an answer ends in this way; None if it cannot express that.
-
-        A whole body has no spelling for a broken or failed stream, because it is then not sent at all. A cut batch is
-        spelled like a cut single call.
-        """
+        """The words and fields that it sends if an answer ends in this way; None if it cannot express that. A whole
+        body has no spelling for a broken or failed stream, because it is then not sent at all. A cut batch is spelled
+        like a cut single call."""
         names = (moment, Moment.CUT_CALL) if moment is Moment.CUT_BATCH else (moment,)
         own_name = next((name for name in names if name in self.says), None)
         if own_name is not None:
@@ -226,11 +222,7 @@ def has_dialect(profile: str | None) -> bool:
 
 def dialects_named(only: tuple[str, ...]) -> tuple[Dialect, ...]:
     """The dialects that match any of these words: an api, a profile, `api/profile` or the whole name; all without
-    words.
-
-    Raises:
-        CallerError: a word names no dialect.
-    """
+    words. Raises `CallerError` if a word names no dialect."""
     for word in only:
         if not any(_matches(dialect, word) for dialect in DIALECTS):
             raise CallerError(f"no dialect is called {word!r}; `inspector providers --list` shows them")

@@ -104,10 +104,8 @@ def _text_holder(api: str, name: str | None, value: Event) -> tuple[Event, str] 
 
 
 def without_reason(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[bytes, ...]:
-    """The answer without its stop reason; everything else stays, including usage and the end mark.
-
-    Where the last event is the reason itself, the usage goes with it.
-    """
+    """The answer without its stop reason; everything else stays, including usage and the end mark. Where the last event
+    is the reason itself, the usage goes with it."""
     ends = wire(api).serving.stop_place.events
     if stream and ends:
         return tuple(frame for frame in frames if (read(api, frame) or ("", {}))[0] not in ends)
@@ -146,8 +144,7 @@ def with_times(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[bytes, 
 
 # -- How servers change the shape of an answer -----------------------------------------------------------------------
 # Each `Quirk` takes the JSON values of one answer (the events of a stream, or one body) and gives those that the server
-# would have sent. The encoders write the shapes of the format's documentation; quirks write the shapes of single
-# servers.
+# would have sent. The encoders write the shapes of the format's documentation; quirks those of single servers.
 
 
 Quirk = Callable[[list[Event], PlayedScenario], list[Event]]

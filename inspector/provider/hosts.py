@@ -18,12 +18,10 @@ UNKNOWN_HOST = (421, "this server does not answer to that name; use the address 
 
 
 def is_own_host(hosts: Sequence[str], own_name: str = "", exposed: bool = False) -> bool:
-    """Whether the Host headers of a request name this server: there is exactly one (RFC 9112, section 3.2), and it is
-    a loopback address or name, the name that the server listens on, or, if other machines reach it, any address.
-
-    Another name could be a DNS rebinding attack, an IP address cannot. The port is not checked, because a tunnel may
-    use another one at its other end.
-    """
+    """Whether the Host headers of a request name this server: there is exactly one (RFC 9112, section 3.2), and it is a
+    loopback address or name, the name that the server listens on, or, if other machines reach it, any address. Another
+    name could be a DNS rebinding attack, an IP address cannot. The port is not checked, because a tunnel may use
+    another one at its other end."""
     found = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
     if found is None:
         return False

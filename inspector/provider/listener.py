@@ -22,11 +22,7 @@ Certificate: TypeAlias = SSLContext
 
 
 def load_certificate(cert: str, key: str | None) -> Certificate:
-    """A certificate chain and its private key, from files.
-
-    Raises:
-        CallerError: it cannot be used.
-    """
+    """A certificate chain and its private key, from files. Raises `CallerError` if it cannot be used."""
     certificate = SSLContext(PROTOCOL_TLS_SERVER)
     try:
         certificate.load_cert_chain(cert, key, password=lambda: "")  # no password is asked for
@@ -110,14 +106,9 @@ async def listening(
     application: web.Application, trouble: ProblemLog, host: str, port: int, *, patience: float, grace: float,
     certificate: Certificate | None = None, handler_cancellation: bool = False,
 ) -> AsyncIterator[int]:
-    """Answers requests within the block, which receives the port.
-
-    aiohttp closes a connection if no complete request head has arrived so many seconds (`patience`) after it was opened
-    or after its last answer. At the end, requests under way have `grace` seconds.
-
-    Raises:
-        CallerError: the address cannot be listened on.
-    """
+    """Answers requests within the block, which receives the port. aiohttp closes a connection if no complete request
+    head has arrived so many seconds (`patience`) after it was opened or after its last answer. At the end, requests
+    under way have `grace` seconds. Raises `CallerError` if the address cannot be listened on."""
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
     loop.set_exception_handler(trouble.handle_loop_exception)

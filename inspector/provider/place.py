@@ -22,7 +22,7 @@ from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.turn.history import anchor_of_hint, is_hint, is_nudge, is_repair
 from loop_core.turn.quotation import shared_length
-from loop_core.values import Message, Request, ResponsePart, Role, TextPart, ToolCall, ToolResultPart
+from loop_core.values import Message, Request, ResponsePart, Role, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.asking import forced_tool
 from loop_core.wire.serving import Moment, Spelling
@@ -53,11 +53,7 @@ class StoryPlace:
 
 
 def locate(story: Story, request: Request) -> StoryPlace:
-    """The place of the next answer.
-
-    Raises:
-        CallerError: the scenario has no further answer.
-    """
+    """The place of the next answer. Raises `CallerError` if the scenario has no further answer."""
     request = with_turns(story, request)
     place, messages = StoryPlace(), request.messages
     named = request.continuation_token or request.previous_id
@@ -74,7 +70,8 @@ def locate(story: Story, request: Request) -> StoryPlace:
     if messages and is_repair(messages[-1]):  # a repair message after the results of calls that were not run
         messages = tuple(message for message in messages if not message.results or message is messages[-1])
         place = replace(place, whole_calls=())  # the client asks for all calls, including those that it has whole
-    failed = {result.call_id for message in messages for result in message.results if _is_failure(result)}
+    failed = {result.call_id for message in messages for result in message.results
+              if result.is_error or FAILURES.match(result.text) is not None}
     for before, message in zip((None, *messages), messages, strict=False):
         if before is not None and message.role is not Role.ASSISTANT and _is_silent(story, place, before):
             place = replace(place, segments=place.segments + 1)
@@ -110,9 +107,7 @@ def _turns(story: Story, prompt: str) -> Iterator[Message]:
 
 def _longest(prompt: str, text: str) -> tuple[int, int]:
     """The place and the length of the longest beginning of a text in a prompt, after the prompt's first character.
-
-    Fewer than `LEAST_EQUAL_CHARS` characters count only if they end the prompt, or if they are the whole text.
-    """
+    Fewer than `LEAST_EQUAL_CHARS` characters count only if they end the prompt, or if they are the whole text."""
     found, first = (0, 0), text[:CHARACTERS]
     at = prompt.find(first, 1)  # from 1: the user's words come before those of the answer
     while at >= 0:
@@ -186,10 +181,6 @@ FAILURES = re.compile(r"\W*(?:[a-z]*error|[a-z]*exception|traceback|invalid|fail
 """Matches the beginning of the result of a call that was not run, in formats that have no mark for such a result."""
 
 
-def _is_failure(result: ToolResultPart) -> bool:
-    return result.is_error or FAILURES.match(result.text) is not None
-
-
 def _after_model(answer: Intent, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
     """The place after a message of the model; the same place if the message contains nothing of the answer."""
     left = missing_calls(answer, place.whole_calls)
@@ -208,12 +199,10 @@ def _after_model(answer: Intent, place: StoryPlace, message: Message, failed: Co
 
 
 def _is_whole(call: ToolCall, intended: ToolCall, was_run: bool) -> bool:
-    """Whether a history holds the intended call complete, and not what a client made of a cut one.
-
-    A client may keep a text that does not parse, or replace it by an object: an empty one, one without its last member
-    or with the beginning of it, or one around the text. Other values than the intended ones are accepted if the call
-    ran: the client chose them.
-    """
+    """Whether a history holds the intended call complete, and not what a client made of a cut one. A client may keep a
+    text that does not parse, or replace it by an object: an empty one, one without its last member or with the
+    beginning of it, or one around the text. Other values than the intended ones are accepted if the call ran: the
+    client chose them."""
     arguments, whole = parse(call.arguments).value, parse(intended.arguments).value
     if call.name != intended.name or whole is None:  # arguments that are intended not to parse cannot be compared
         return call.name == intended.name
@@ -242,10 +231,8 @@ def missing_calls(answer: Intent, indices: Sequence[int]) -> list[int]:
 
 
 def reached_length(intended: str, offset: int, text: str) -> int | None:
-    """The length of the intended text reached when `text` continues or repeats its first `offset` characters.
-
-    None if the text is not a part of it.
-    """
+    """The length of the intended text reached when `text` continues or repeats its first `offset` characters. None if
+    the text is not a part of it."""
     at = intended.rfind(text, 0, offset + len(text))
     if at >= 0:
         return max(offset, at + len(text))

@@ -143,8 +143,9 @@ def schema() -> str:
 def story(model: ScenarioModel) -> Story:
     """The scenario of a validated file."""
     tools = tuple(DeclaredTool(Tool(tool.name, tool.parameters, tool.description), tool.result) for tool in model.tools)
+    answers = tuple(Intent(each.reasoning, each.text, tuple(map(_call, each.calls))) for each in model.answers)
     return Story(
-        model.name, model.story, tuple(_answer(answer) for answer in model.answers), tools,
+        model.name, model.story, answers, tools,
         tuple(_place_fault(fault) for fault in model.faults), model.prompt, model.max_tokens, model.profile, model.seed,
         model.ends, dict(model.ends_in),
     )
@@ -160,10 +161,6 @@ def _place_fault(fault: Any) -> PlacedFault:
     value = getattr(fault, name)
     return PlacedFault(name, value.model_dump() if isinstance(value, BaseModel) else value, fault.answer, fault.segment,
                        fault.when)
-
-
-def _answer(answer: AnswerModel) -> Intent:
-    return Intent(answer.reasoning, answer.text, tuple(_call(call) for call in answer.calls))
 
 
 def _call(call: Call) -> ToolCall:
@@ -203,11 +200,7 @@ def all_stories() -> Mapping[str, Story]:
 
 def story_of(scenarios: Iterable[Any]) -> tuple[Story, ...]:
     """The scenarios for these arguments: scenario objects, names, paths or mappings; all built-in ones without
-    arguments.
-
-    Raises:
-        CallerError: one cannot be used, or two have the same name.
-    """
+    arguments. Raises `CallerError` if one cannot be used, or two have the same name."""
     stories = tuple(_one(each) for each in scenarios) or tuple(all_stories().values())
     names = [each.name for each in stories]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -247,11 +240,7 @@ def read(path: Path) -> Story:
 
 
 def parse_story(data: bytes, name: str) -> Story:
-    """The scenario in the bytes of a file.
-
-    Raises:
-        CallerError: they do not hold a valid scenario.
-    """
+    """The scenario in the bytes of a file. Raises `CallerError` if they do not hold a valid scenario."""
     lines = _Lines(name)
     try:
         text = data.decode()
@@ -309,11 +298,7 @@ def _value(node: Any, place: Place, lines: _Lines) -> Any:
 
 
 def check_story(value: Mapping[str, Any], lines: _Lines) -> Story:
-    """The scenario in a parsed document.
-
-    Raises:
-        CallerError: it does not hold a valid scenario.
-    """
+    """The scenario in a parsed document. Raises `CallerError` if it does not hold a valid scenario."""
     try:
         model = ScenarioModel.model_validate(value)
     except ValidationError as found:

@@ -83,11 +83,8 @@ def _is_lasting(fault: Fault, api: str) -> bool:
 def reply_at(
     story: Story, request: Request, place: StoryPlace, stream: bool, profile: str | None, ident: str = ""
 ) -> Reply:
-    """The answer at a place of the scenario, with the id `ident` if it has one already.
-
-    Raises:
-        CallerError: a fault has no meaning in this format.
-    """
+    """The answer at a place of the scenario, with the id `ident` if it has one already. Raises `CallerError` if a fault
+    has no meaning in this format."""
     if story.first is not None and place == StoryPlace():  # only if the history has no part of the scenario
         first = story.first
         return Reply(first.status, {"content-type": first.content_type}, first.frames, place=place)
@@ -114,11 +111,8 @@ def reply_at(
 
 
 def segment(story: Story, answer: Intent, place: StoryPlace, cap: int | None, dialect: Dialect) -> int:
-    """The number of this request among those for the same answer.
-
-    A prefill holds all earlier text in one message, so the number is also computed from how many answers under this cap
-    give this much text.
-    """
+    """The number of this request among those for the same answer. A prefill holds all earlier text in one message, so
+    the number is also computed from how many answers under this cap give this much text."""
     count, text_length = 0, 0
     while text_length < place.text_length:
         kind = Kind.CONTINUATION if text_length else Kind.FIRST
@@ -142,11 +136,8 @@ def faults_of(story: Story, place: StoryPlace, number: int) -> tuple[PlacedFault
 
 
 def dialect_for(api: str, stream: bool, name: str | None) -> Dialect:
-    """The dialect for a format: the named one if it speaks the format, else that of the format's own server.
-
-    Raises:
-        CallerError: there is no such dialect at all.
-    """
+    """The dialect for a format: the named one if it speaks the format, else that of the format's own server. Raises
+    `CallerError` if there is no such dialect at all."""
     rows = [row for row in (dialects_named((name,)) if name else ()) if row.api == api]
     # a story's dialect speaks one format, its clients all
     rows = rows or [row for row in DIALECTS if row.api == api][:1]

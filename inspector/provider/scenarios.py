@@ -285,11 +285,7 @@ def scenario_names() -> tuple[str, ...]:
 
 
 def scenario_named(name: str) -> Scenario:
-    """The scenario with this name.
-
-    Raises:
-        CallerError: there is no scenario with this name.
-    """
+    """The scenario with this name. Raises `CallerError` if there is none."""
     if name not in SCENARIOS:
         raise CallerError(f"unknown scenario {name!r}; expected one of {', '.join(SCENARIOS)}")
     return SCENARIOS[name]

@@ -48,11 +48,7 @@ Say = Callable[[str], None]
 
 
 def address(listen: str) -> tuple[str, int]:
-    """Host and port from `--listen`.
-
-    Raises:
-        CallerError: it is not an address of this machine itself, or has no port.
-    """
+    """Host and port from `--listen`. Raises `CallerError` if it is no address of this machine, or has no port."""
     host, colon, port = listen.rpartition(":")
     host = host.strip("[]")
     if not colon or not host or re.fullmatch("[0-9]{1,5}", port) is None or int(port) > 65535:
@@ -67,11 +63,8 @@ _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\
 
 
 def origin(cors: str) -> str:
-    """The origin from `--cors`, in the spelling of browsers.
-
-    Raises:
-        CallerError: it is not an origin; `*` is refused, because it would permit every page.
-    """
+    """The origin from `--cors`, in the spelling of browsers. Raises `CallerError` if it is not an origin; `*` is
+    refused, because it would permit every page."""
     if not _ORIGIN.fullmatch(cors):
         raise CallerError(f"--cors {cors}: expected one origin without a path, such as https://app.example:3000")
     return cors.lower()
@@ -80,11 +73,7 @@ def origin(cors: str) -> str:
 def serve(
     stories: Sequence[Story], listen: str, profile: str | None, pace: float, say: Say, *, cors: str | None = None
 ) -> None:
-    """Serves until an interrupt or a termination signal.
-
-    Raises:
-        CallerError: the address cannot be listened on.
-    """
+    """Serves until an interrupt or a termination signal. Raises `CallerError` if the address cannot be listened on."""
     host, port = address(listen)
     app = application(stories, profile=profile, pace=pace,
                       observer=lambda request: say(request_line(request)), cors=cors)

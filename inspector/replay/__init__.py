@@ -348,19 +348,16 @@ def run(
 
 
 def resume_step(step: Step, request: Request, plan: Plan) -> Step:
-    """A step changed so that a run can resume from it under another plan: the pending decision follows the new plan.
-
-    An answer that waits to be evaluated is read by the new policy; a state that a guard has stopped, or that runs
-    tools, is entered again. A request that is under way stays as it was sent.
-    """
+    """A step changed so that a run can resume from it under another plan: the pending decision follows the new plan. An
+    answer that waits to be evaluated is read by the new policy; a state that a guard has stopped, or that runs tools,
+    is entered again. A request that is under way stays as it was sent."""
     turn, effects = step.turn, step.effects
     ability = plan.ability or turn.ability
     turn = turn._replace(request=request, limits=plan.limits, policy=plan.policy, ability=ability,
                          provider=plan.provider, bound_by=plan.bound_by)
     evaluation = turn.evaluation
     if turn.state is State.EVALUATE_STOP and evaluation is not None:
-        # The spend is computed again from before the answer: whether it counts as truncated depends on the policy's
-        # word.
+        # The spend is computed again from before the answer: whether it is truncated depends on the policy's word.
         again = evaluation._replace(
             word=word_of(plan.policy, evaluation.response, evaluation.judgement, plan.provider))
         spent = costs.spend_after(turn._replace(spend=step.before.spend),

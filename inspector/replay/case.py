@@ -22,15 +22,7 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.loop import NO_RECORDED_ANSWER, RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace, Turn, cancelled_answer
 from loop_core.turn.trace import Step
-from loop_core.values import (
-    ChatResponse,
-    Message,
-    Request,
-    Role,
-    TextPart,
-    ToolResultPart,
-    shared,
-)
+from loop_core.values import ChatResponse, Message, Request, Role, TextPart, ToolResultPart, shared
 from loop_core.wire import profiles, wire
 from loop_core.wire.format import Profile
 
@@ -145,11 +137,8 @@ def _judge(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -
 
 
 def limits_for(case: Case, path: str, settings: Settings) -> Limits:
-    """The limits for a file: the operator's, else those recorded in the session, else the defaults.
-
-    Raises:
-        CallerError: the session file holds a limit that does not exist or is out of range.
-    """
+    """The limits for a file: the operator's, else those recorded in the session, else the defaults. Raises
+    `CallerError` if the session file holds a limit that does not exist or is out of range."""
     if path not in case.limits_by_path:
         return settings.limits
     recorded = case.limits_by_path[path]
@@ -168,11 +157,7 @@ def judge_response(response: ChatResponse, request: Request | None, profile: Pro
 
 def case_as_profile(case: Case, profile: str | None) -> Case:
     """The recording decoded as if this profile's server had answered every exchange, computed once; with None as it was
-    read.
-
-    Raises:
-        CallerError: there is no such profile.
-    """
+    read. Raises `CallerError` if there is no such profile."""
     root = case.root or case
     if profile is None:
         return root

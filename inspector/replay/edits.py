@@ -67,10 +67,7 @@ def _what(message: Message, part: TextPart | ToolResultPart, names: Mapping[str 
 
 def input_of(case: Case, record: TurnRecord, name: str) -> TurnInput:
     """The input with this name: its number, `user` for the user's last message, `result` for the only tool result.
-
-    Raises:
-        CallerError: the turn has no such input.
-    """
+    Raises `CallerError` if the turn has no such input."""
     inputs = turn_inputs(case, record)
     fits = {"user": [each for each in inputs if each.what == "user message"][-1:],
             "result": [each for each in inputs if isinstance(each.part, ToolResultPart)],

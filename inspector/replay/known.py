@@ -146,11 +146,9 @@ def _sure_tokens(stretches: Sequence[TokenStretch], base: TokenMeasure, last: To
 
 
 def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = False) -> AnswerShare | None:
-    """The output after `offset` characters of text that fits within `budget` tokens; None if that is not known.
-
-    Text continues where it was cut, while thinking before it and a batch of calls begin again. A repair gets only the
-    calls.
-    """
+    """The output after `offset` characters of text that fits within `budget` tokens; None if that is not known. Text
+    continues where it was cut, while thinking before it and a batch of calls begin again. A repair gets only the
+    calls."""
     parts: list[ResponsePart] = []
     used = thought = at = 0
     left = float("inf") if budget is None else max(0, budget)  # a recorded cap may be any number

@@ -189,10 +189,8 @@ def tokens_held_back(piece: str) -> int:
 
 
 def slot_marks(slots: Sequence[Slot], beyond: int) -> list[TokenMark]:
-    """Where each slot may end, over all readings that distribute this many tokens beyond the certain ones.
-
-    What all slots together cannot take may be anywhere.
-    """
+    """Where each slot may end, over all readings that distribute this many tokens beyond the certain ones. What all
+    slots together cannot take may be anywhere."""
     room = sum(slot.spare for slot in slots)
     loose = max(0, beyond - room)
     found: list[TokenMark] = []
@@ -224,11 +222,8 @@ def position_bounds(marks: Iterable[TokenMark], tokens: int) -> Bounds | None:
 
 def layout_by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bool) -> TokenLayout:
     """The layout with chunks as tokens and some further tokens: inside characters, in the frames of calls, or at the
-    end.
-
-    `frame` is how many the frame of one call may take at most; a `cut` answer has no end mark, but may end inside a
-    character, of which nothing was sent.
-    """
+    end. `frame` is how many the frame of one call may take at most; a `cut` answer has no end mark, but may end inside
+    a character, of which nothing was sent."""
     spares = [[tokens_held_back(text.text[start:to]) for start, to in pairwise([0, *text.ends])] for text in texts]
     frames = [frame if text.call else 0 for text in texts]
     slots: list[Slot] = []
@@ -263,11 +258,9 @@ def layout_by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bo
 
 def layout_by_count(texts: Sequence[TokenCut], beyond: int, hidden: int | None, spread: bool = False) -> TokenLayout:
     """The layout with the tokens of a tokenizer and their difference from the count; or with a count alone, `spread`.
-
     With a count alone it is only known that each token has at least one byte, and that a token which ends inside a
     character arrives with the next one; `hidden` tokens may have no byte. With None, any number of them may belong to
-    other output.
-    """
+    other output."""
     count, size = sum(len(text.ends) for text in texts), sum(map(_size, (text.text for text in texts)))
     end = min(1, max(0, beyond))
     held_back = 0 if hidden is None else hidden + sum(tokens_held_back(text.text) for text in texts)

@@ -111,11 +111,8 @@ def measure(
     split: Split | None = None,
     thinking_counts: bool = True,
 ) -> TokenMeasure:
-    """The tokens of a response, as stretches.
-
-    `chunks` are the pieces of its stream; `total` stands in for the output tokens where the provider counted none (a
-    cut response used its cap).
-    """
+    """The tokens of a response, as stretches. `chunks` are the pieces of its stream; `total` stands in for the output
+    tokens where the provider counted none (a cut response used its cap)."""
     usage = plausible_usage(response)
     total = usage.output_tokens if usage is not None and usage.output_tokens is not None else total
     if total is not None and (total < 0 or (total > MOST_UNREPORTED and total > most_tokens(response))):
@@ -198,8 +195,7 @@ def _ends_of_texts(
 
 def agrees(pieces: int, tokens: int, calls: int, spare: int = 0) -> bool:
     """Whether a text in so many pieces can have so many tokens; end mark, frames and `spare` ones have no piece."""
-    # Fewer tokens than chunks never agree: then a chunk is not a token, and servers do send words or lines as one
-    # chunk.
+    # Fewer tokens than chunks never agree: then a chunk is no token: servers send words or lines as one.
     return 0 <= tokens - pieces <= max(SLACK, pieces // SLACK_SHARE) + _frames(pieces, calls) + spare
 
 

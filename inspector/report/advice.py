@@ -74,9 +74,8 @@ _ON_TOOLS = frozenset(guard.limit for guard in GUARDS if guard.place == "tools")
 
 
 def limit_at_work(look: JudgedTurn) -> tuple[str, int] | None:
-    """The limit that ended the turn, and its value; None if the limit did not affect the deciding answer, because that
-    answer comes after the end of the engine's run, where a higher limit changes nothing, or because the context is
-    full."""
+    """The limit that ended the turn, and its value; None if the limit did not affect the deciding answer, because it
+    comes after the end of the engine's run, where a higher limit changes nothing, or because the context is full."""
     response = look.final_turn.evaluation.response if look.final_turn.evaluation is not None else None
     at = next((place for place, answer in enumerate(look.answers) if answer.exchange.response is response), look.worst)
     if look.limit is None or at >= look.worst:

@@ -61,8 +61,7 @@ def cut_run(view: View, facts: ResponseFacts, verdict: Verdict) -> CutRun:
     rules = {note.finding.rule for note in view.turn_of(facts.step).findings
              if note.response == facts.index and note.call == verdict}
     shape = parse(verdict.call.arguments).shape
-    # A call without arguments stands for an empty object if its tool needs none. In a cut answer the arguments may be
-    # missing.
+    # A call without arguments stands for an empty object if its tool needs none. In a cut answer they may be missing.
     none_came = shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and shows_cut(facts.judgement, verdict)
     incomplete = verdict.admission is Admission.HELD and (verdict.rule == INCOMPLETE or none_came)
     if RAN_CUT in rules:

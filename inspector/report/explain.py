@@ -30,12 +30,10 @@ def text(
     view: View, only: Sequence[int] | None = None, read: ReadOptions | None = None, with_bytes: bool = False,
     everything: bool = True, table: bool = False,
 ) -> str:
-    """The whole report, or with `only` that of the turns and responses with these indices.
-
-    With the options of reading, each advice is followed by the command that carries it out, and with `with_bytes` each
-    turn by the bytes that decided it, for a reader without the recording. Without `everything`, turns that need no
-    attention are only counted. With `table`, a table of the turns comes first.
-    """
+    """The whole report, or with `only` that of the turns and responses with these indices. With the options of reading,
+    each advice is followed by the command that carries it out, and with `with_bytes` each turn by the bytes that
+    decided it, for a reader without the recording. Without `everything`, turns that need no attention are only counted.
+    With `table`, a table of the turns comes first."""
     wanted = None if only is None else frozenset(only)
     first = [*overview(_rows(view, wanted), everything), ""] if table else ()
     # What was read tells how far one recording can be trusted; of many files it is long, and would hide the turns.

@@ -38,8 +38,7 @@ from loop_core.values import Evidence
 from loop_core.wire import wire
 
 
-# Compared and hashed by identity: caches have views as keys, and hashing every field would cost a pass over the
-# session.
+# Compared and hashed by identity: caches have views as keys, and hashing every field costs a pass over the session.
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResponseFacts:
     """One response with all facts about it."""
@@ -77,8 +76,7 @@ class ResponseFacts:
         """The agent that sent the request: by its transcript, or by the request's own headers; empty if unknown."""
         if self.exchange.recorder is not None:
             return self.exchange.recorder
-        # The first product of the header, such as `claude-cli` in `claude-cli/2.1 (external)` (RFC 9110, section
-        # 10.1.5).
+        # The header's first product, such as `claude-cli` in `claude-cli/2.1 (external)` (RFC 9110, section 10.1.5).
         named = (value for name, value in self.exchange.request_headers if name.lower() == "user-agent")
         return next(named, "").split(" ")[0].split("/")[0]
 
@@ -228,8 +226,7 @@ class View:
             for step in answers:
                 if self.steps[step].response == recorded[position]:
                     return step
-        # For a simulated answer, or one that the engine never requested, the step of the nearest answer that it
-        # evaluated.
+        # For a simulated answer, or one that the engine never requested, the step of the nearest that it evaluated.
         return answers[min(position, len(answers) - 1)] if answers else turn.run.first
 
     def path_of(self, turn: TurnFacts) -> str:

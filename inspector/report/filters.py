@@ -96,11 +96,7 @@ class _Token(NamedTuple):
 
 
 def parse(text: str) -> Filter:
-    """Parses an expression.
-
-    Raises:
-        FilterError: the expression is invalid; the column says where.
-    """
+    """Parses an expression. Raises `FilterError` if the expression is invalid; the column says where."""
     if not text.strip():
         raise FilterError(1, "empty; expected a term such as stop:max_tokens or held")
     try:

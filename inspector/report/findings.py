@@ -133,8 +133,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
                 continue
             unknown.add(word)
         yield ReportedFinding(evidence_places.finding(exchange, finding), link.index, turn)
-    # A token stands for at least one byte of text or of something else that was sent; a larger count shows a wrong
-    # usage report.
+    # A token stands for at least one byte of text or of something else that was sent; a larger count is wrong.
     claimed = impossible_count(exchange.response)
     if claimed is not None:
         size = text_bytes(exchange.response)
@@ -263,8 +262,7 @@ def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPar
     own = [part for part in results if verdict.call.id and part.call_id == verdict.call.id]
     if own:  # of several results, one that is no error shows that the call ran
         return next((part for part in own if not part.is_error and not _refuses(part)), own[0])
-    # Gemini and Ollama may send results without an id; the n-th result of a name then answers the n-th call of that
-    # name.
+    # Gemini and Ollama may send results without an id; then the n-th result of a name answers its n-th call.
     named = [part for part in results if part.call_id is None and part.name == verdict.call.name]
     return named[min(position, len(named) - 1)] if named else None
 

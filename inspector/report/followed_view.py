@@ -22,11 +22,8 @@ class FollowedView:
 
     @without_collector
     def read(self) -> View:
-        """The view of the files in their current state, equal to that of a complete reading.
-
-        Raises:
-            LoopError: an API, profile, policy or limit that does not exist.
-        """
+        """The view of the files in their current state, equal to that of a complete reading. Raises `LoopError` for an
+        API, profile, policy or limit that does not exist."""
         last = self._last
         before = None if last is None else last.replay
         case = open_case(self._session.read(), None if before is None else before.case)

@@ -57,8 +57,7 @@ def _simulated_facts(view: View, at: int) -> ResponseFacts:
     assert before is not None  # noqa: S101 - a request precedes every answer
     turn = view.turn_of(at)
     after = view.steps[at + 1] if at + 1 < turn.run.end else step
-    # A simulated answer has no request in the recording, so it gets the address and the format of its turn's first
-    # request.
+    # A simulated answer has no request in the recording, so it gets address and format of its turn's first.
     opening = view.replay.case.recording.exchanges[turn.responses[0]]
     link = Link(UNRECORDED, place_of(before), before.last_send.ordinal if before.last_send else 0, why_of(event.recut))
     return ResponseFacts(

@@ -170,8 +170,7 @@ def call_cut(look: JudgedTurn) -> str:
         clause = f"sent {name} with invalid arguments"
     elif word not in CUT_WORDS:
         clause = f"sent {name} under a reason that releases no call"
-    # Gemini, Ollama, and Anthropic without streaming send parsed arguments, so what a cut has removed leaves no trace
-    # in them.
+    # Gemini, Ollama, and Anthropic without streaming send parsed arguments, so a cut leaves no trace in them.
     elif verdict.call.form is ArgsForm.OBJECT and size <= len("{}"):
         clause = f"cut {name} before its arguments"
     # Calls arrive one after another, so a cut of the last call leaves the earlier calls whole.

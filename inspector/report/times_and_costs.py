@@ -177,8 +177,7 @@ def moment(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        # Nearly every recorder writes a date, which is no number. A failed conversion would take as long as reading the
-        # date.
+        # Nearly every recorder writes a date, which is no number. A failed conversion takes as long as reading it.
         number = None if text[4:5] == "-" and text[:4].isdecimal() else float(text)
     except ValueError:
         number = None

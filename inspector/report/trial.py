@@ -84,8 +84,7 @@ class Trial(NamedTuple):
                   for first, stretch_settings in replay.stretches]
         since, settings = starts[-1]
         earlier = tuple(Stretch(*start) for start in starts[:-1] if start[0] < since)
-        # The turn alone: a replay of the whole session for each tried value would take as long as all its turns
-        # together.
+        # The turn alone: replaying the whole session for each value would take as long as all its turns.
         alone = join_runs(replay.case, settings, [place_steps(turn.record, turn.steps, 0)], since, earlier)
         return cls(alone, [each for each in findings if each.finding.rule != ANOTHER_WAY], good)
 

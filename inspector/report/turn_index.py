@@ -94,8 +94,7 @@ class TurnIndex:
         """Stores the rows of a file with the state that the file had before it was read."""
         if self._base is None or state != state_of(path):
             return  # the file grew while it was read
-        # Rows are masked before they are stored, because the index may outlive the transcript, and a backup may copy it
-        # elsewhere.
+        # Rows are masked before they are stored, because the index may outlive the transcript or be copied elsewhere.
         text = redact.text(json.dumps(rows, default=_plain))
         key = (path, self.reading)
         self._answer("DELETE FROM words WHERE path = ? AND reading = ?", *key)
@@ -262,11 +261,7 @@ def read_rows(
     unread: Sequence[str] = (),
 ) -> Iterator[ReadRows]:
     """The rows of files; those in the index come first, all together. Files in `unread` are not read: their rows come
-    from the index or not at all.
-
-    Raises:
-        CallerError: there is no such API or profile.
-    """
+    from the index or not at all. Raises `CallerError` if there is no such API or profile."""
     index = TurnIndex(api, profile, settings) if indexed else None
     try:
         indexed_rows = index.rows([*paths, *unread]) if index is not None else {}
@@ -274,8 +269,7 @@ def read_rows(
         done, total = len(paths) - len(left), len(paths)
         if index is not None:
             yield ReadRows(list(indexed_rows.items()), done, total, index.note)
-        # Taken before reading: rows that are added meanwhile then change the state, and the file is read again next
-        # time.
+        # Taken before reading: rows that are added meanwhile then change the state: the file is read again next time.
         states = {path: state_of(path) for path in left} if index is not None else {}
         for group in open_each(left, api=api, profile=profile, compare=not indexed) if left else ():
             found = rows_of(view(replay(open_case(group.recording), settings)), group.paths)

@@ -374,11 +374,8 @@ def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
 
 
 def row_filter(text: str) -> Filter:
-    """Parses a filter expression for rows.
-
-    Raises:
-        FilterError: the expression is invalid, or searches a text that rows do not store.
-    """
+    """Parses a filter expression for rows. Raises `FilterError` if the expression is invalid, or searches a text that
+    rows do not store."""
     found = parse(text)
     for term in found.patterns:
         if term not in TEXTS:

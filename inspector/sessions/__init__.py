@@ -19,10 +19,8 @@ NO_ANSWER = "no answer of a model is in it"
 
 def without_collector(build: Callable[P, T]) -> Callable[P, T]:
     """Wraps `build` so that the cyclic garbage collector pauses while it runs, for the functions that read a recording.
-
     Reading and replaying create no reference cycles, but Python searches all objects for cycles after every few
-    thousand new ones. Afterwards the collector ignores the objects that exist by then (`gc.freeze`).
-    """
+    thousand new ones. Afterwards the collector ignores the objects that exist by then (`gc.freeze`)."""
 
     @wraps(build)
     def run_without_gc(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -40,11 +38,9 @@ def without_collector(build: Callable[P, T]) -> Callable[P, T]:
 
 def exempt_from_collector(exempt: int) -> int:
     """Exempts all objects from garbage collection (`gc.freeze`), since what was read lives on; returns their number.
-
     `exempt` is the result of the last call; 0 for the first one. Closed screens are cycles of references, which only a
     search finds, and may be exempt too: all objects are searched once the exempt ones have doubled. A search takes up
-    to 0.3 s.
-    """
+    to 0.3 s."""
     if gc.get_freeze_count() > 2 * exempt > 0:
         gc.unfreeze()
         gc.collect()
@@ -58,11 +54,8 @@ def open_paths(
     signed: bool = True,
 ) -> Recording:
     """Reads files and folders; `-` is standard input, whose bytes are passed. Without `signed` the signatures that must
-    be sent back with reasoning are not kept, so no further request can be made from the result.
-
-    Raises:
-        CallerError: there is no such API or profile.
-    """
+    be sent back with reasoning are not kept, so no further request can be made from the result. Raises `CallerError` if
+    there is no such API or profile."""
     from inspector.sessions.open import open_paths as read  # listing the samples needs no importer
 
     return read(paths, api=api, profile=profile, stdin=stdin, signed=signed)

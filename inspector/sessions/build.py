@@ -46,10 +46,8 @@ class SpelledPiece(NamedTuple):
 
 def without_pieces(body: bytes, api: str, response: ChatResponse, counts: redact.Counts | None = None) -> bytes:
     """The body, of the same length, with credentials masked that are complete only in the joined texts of the answer.
-
     The body has been through `redact.body`. If the joined texts hold no further credential, as nearly always, the body
-    is returned unchanged.
-    """
+    is returned unchanged."""
     joined_text = _raw("\n".join(answer_texts(response)))
     if not joined_text or not detection.spans(joined_text):
         return body
@@ -99,11 +97,9 @@ def piece_spans(pieces: Sequence[SpelledPiece], span: detection.CredentialSpan) 
 def mask_seams(
     exchanges: list[Exchange], turns: Sequence[TurnRecord], counts: Mapping[str, redact.Counts]
 ) -> list[Exchange]:
-    """The exchanges, with credentials masked that span the end of one answer and the beginning of the next.
-
-    A piece of such a credential is also masked in the requests, which repeat the answer so far. `counts` receives the
-    number of masked credentials, by the path of the exchange's file.
-    """
+    """The exchanges, with credentials masked that span the end of one answer and the beginning of the next. A piece of
+    such a credential is also masked in the requests, which repeat the answer so far. `counts` receives the number of
+    masked credentials, by the path of the exchange's file."""
     masked_exchanges, masks = list(exchanges), dict[str, str]()
     for turn in turns:
         for before, after in pairwise([link.index for link in turn.links]):
@@ -132,8 +128,7 @@ def _mask_seam(exchanges: list[Exchange], before: int, after: int, counts: redac
             seam = detection.CredentialSpan(len(first) - len(halves[0]), len(first), name)
             exchanges[before] = _mask_in_text(exchanges[before], seam)
         exchanges[after] = _mask_in_text(exchanges[after], detection.CredentialSpan(since, until, name))
-        # Requests repeat the answer so far. They get exactly the same masks, or threading could not match them with the
-        # answer.
+        # Requests repeat the answer so far. They get the very same masks, or threading could not match them.
         masked_halves = (_raw(exchanges[before].response.text or "")[len(first) - len(halves[0]) :],
                          _raw(exchanges[after].response.text or "")[since:until])
         masks |= {half.decode("utf-8", "replace"): mask.decode("utf-8", "replace")
@@ -264,13 +259,9 @@ def _decode(
 
 
 def decode_as(exchange: Exchange, profile: str) -> Exchange:
-    """The exchange as if this profile had answered: its bytes are decoded again if the profile has words of its own.
-
-    A transcript has no bytes of a provider, so its responses stay as they are and are only judged again.
-
-    Raises:
-        CallerError: there is no such profile.
-    """
+    """The exchange as if this profile had answered: its bytes are decoded again if the profile has words of its own. A
+    transcript has no bytes of a provider, so its responses stay as they are and are only judged again. Raises
+    `CallerError` if there is no such profile."""
     request = exchange.request
     chosen = profile_named(profile, request.model if request else None)
     if chosen.profile == exchange.profile:
@@ -346,10 +337,8 @@ def _profile(
 
 def _asks_a_model(raw: RawExchange, api: str, request: Request | None) -> bool:
     """Whether the request asks a model for an answer: it names a model, has messages, and its path is certainly the
-    format's.
-
-    A path without a numbered version (`/api/chat`) is used by many applications with answers of other forms.
-    """
+    format's. A path without a numbered version (`/api/chat`) is used by many applications with answers of other
+    forms."""
     own = raw.api is not None or (wire(api).home.version.startswith("/v") and not FORMATS[api].common_path)
     return bool(own) and request is not None and bool(request.model) and bool(request.messages)
 

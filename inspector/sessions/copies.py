@@ -74,10 +74,8 @@ _LAST = "~"
 
 
 def stored_keys(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
-    """The keys of answers: equal for an answer and its copies, in every process, and in the order of their times.
-
-    Empty for an answer without a time, since answers that were not timed may be equal by chance.
-    """
+    """The keys of answers: equal for an answer and its copies, in every process, and in the order of their times. Empty
+    for an answer without a time, since answers that were not timed may be equal by chance."""
     return tuple("" if exchange.started is None else _key(exchange, exchange.started) for exchange in exchanges)
 
 
@@ -105,11 +103,9 @@ class Copies(NamedTuple):
 
 
 def copies_in(files: Mapping[str, Turns]) -> Copies:
-    """The copies in files, which are given by path.
-
-    A turn is a copy if each of its answers is in an older file too, and if it ended before the first turn of its file
-    that is none. A file without a turn of its own stays whole, since the rows after the copied ones may still differ.
-    """
+    """The copies in files, which are given by path. A turn is a copy if each of its answers is in an older file too,
+    and if it ended before the first turn of its file that is none. A file without a turn of its own stays whole, since
+    the rows after the copied ones may still differ."""
     files = _files_in_common(files)
     answers = {path: list(chain.from_iterable(turns)) for path, turns in files.items()}
     holders = _holders(answers)

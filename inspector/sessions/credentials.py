@@ -385,12 +385,10 @@ NAMES: tuple[str, ...] = (
     "telegram_token", "token_secret", "user_token", "vault_token", "verification_token", "webhook_secret",
     "x_api_key", "x_auth_token", "xsrf_token",
 )
-"""Names of headers, JSON members, arguments and variables whose value is a credential if it looks random.
-
-Words are joined by `_`, `-`, nothing or a capital letter: `api_key` is also `api-key`, `apiKey` and `APIKEY`. A name
-may have words before it (`OPENAI_API_KEY`). The table has no `token`, `token_type`, `credentialType`,
-`prompt_cache_key` or `key`, which also name other values.
-"""
+"""Names of headers, JSON members, arguments and variables whose value is a credential if it looks random. Words are
+joined by `_`, `-`, nothing or a capital letter: `api_key` is also `api-key`, `apiKey` and `APIKEY`. A name may have
+words before it (`OPENAI_API_KEY`). The table has no `token`, `token_type`, `credentialType`, `prompt_cache_key` or
+`key`, which also name other values."""
 
 PASSWORDS: tuple[str, ...] = (
     "password", "passwd", "passphrase", "pwd", "pgpassword", "mysql_pwd", "userpassword", "db_pass", "mysql_pass",

@@ -177,10 +177,8 @@ _INNER_HINTS = (r"[0-9a-f]{24}\.[A-Za-z0-9]{16}", r"8Q~[A-Za-z0-9_~.-]{20}", r"\
 
 
 def _hint(template: str) -> tuple[str, str]:
-    """The beginning of a form with about 10 characters of its alphabets, since 9 also occur in harmless texts.
-
-    The last run of these characters is returned separately.
-    """
+    """The beginning of a form with about 10 characters of its alphabets, since 9 also occur in harmless texts. The last
+    run of these characters is returned separately."""
     head, tail, at, drawn = "", "", 0, 0
     for piece in _PIECE.finditer(template):
         letters, least, more, most = piece.groups()

@@ -70,11 +70,9 @@ def _place(exchange: Exchange, rule: str, quote: FactQuote | None) -> At | None:
 
 
 def _word(exchange: Exchange) -> At | None:
-    """The place of a router's own word: the last member with that name and value.
-
-    The member is searched as text, because every answer of a router has such a word, and a second decoding would double
-    the cost. Inside a JSON string quotes are escaped, so text of an answer cannot be mistaken for the member.
-    """
+    """The place of a router's own word: the last member with that name and value. The member is searched as text,
+    because every answer of a router has such a word, and a second decoding would double the cost. Inside a JSON string
+    quotes are escaped, so text of an answer cannot be mistaken for the member."""
     for name in exchange.profile.native_fields:
         native_word = exchange.response.native.get(name)
         # The last occurrence: a stream repeats the member in each event, null until the end.

@@ -197,11 +197,8 @@ PREFIX = "sample:"
 
 
 def locate(path: str) -> str:
-    """The path of a sample session for `sample:NAME`, which may be abbreviated; any other path unchanged.
-
-    Raises:
-        CallerError: no sample session has a name that begins so.
-    """
+    """The path of a sample session for `sample:NAME`, which may be abbreviated; any other path unchanged. Raises
+    `CallerError` if no sample session has a name that begins so."""
     if not path.startswith(PREFIX):
         return path
     wanted = path.removeprefix(PREFIX)

@@ -21,7 +21,6 @@ from inspector.sessions import open as opening
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once
 from inspector.sessions.importers import HEAD, IMPORTERS, choose, importer
-from inspector.sessions.join import join_files, turns_of
 from inspector.sessions.recording import (
     ODD,
     Exchange,
@@ -185,13 +184,13 @@ class FollowedSession:
         for path in self._paths:
             source, found = self._file(path)
             opened += [(source, found), *opening.files_beside(source, self._options, self._file)]
-        opened = each_once(opened, turns_of)
+        opened = each_once(opened, opening.turns_of)
         alone = [found for _, found in opened if found]
         if len(alone) != 1 or any(each.recorder is None for each in alone[0]):
             self._read = ()
-            return join_files(opened)
+            return opening.join_files(opened)
         before, self._read = self._read, alone[0]
-        return join_files(opened, lambda found, _: self._thread_exchanges(before, found), self._mask_new_seams)
+        return opening.join_files(opened, lambda found, _: self._thread_exchanges(before, found), self._mask_new_seams)
 
     def _file(self, path: str) -> OpenedFile:
         if path not in self._files:

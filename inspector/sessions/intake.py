@@ -67,21 +67,15 @@ def stopping_when(should_stop: Callable[[], bool]) -> Iterator[None]:
 
 
 def stop_if_asked() -> None:
-    """Does nothing while the reading is wanted; called in the loops that take seconds on a large file.
-
-    Raises:
-        StoppedError: reading was stopped.
-    """
+    """Does nothing while the reading is wanted; called in the loops that take seconds on a large file. Raises
+    `StoppedError` if reading was stopped."""
     if _stopped.get()():
         raise StoppedError
 
 
 def note_read(place: int) -> None:
-    """Notes how many bytes of the current file were read, for a progress display.
-
-    Raises:
-        StoppedError: reading was stopped.
-    """
+    """Notes how many bytes of the current file were read, for a progress display. Raises `StoppedError` if reading was
+    stopped."""
     global _read
     stop_if_asked()
     _read = place
@@ -116,12 +110,8 @@ def too_large() -> str:
 
 
 def file_bytes(path: str, start: bytes = b"") -> bytes:
-    """The bytes of a file or a FIFO; `start` are the bytes of a regular file that were read before.
-
-    Raises:
-        OSError: it cannot be read.
-        BoundError: it is a device, larger than the bound, or a FIFO that nobody writes to.
-    """
+    """The bytes of a file or a FIFO; `start` are the bytes of a regular file that were read before. Raises `OSError` if
+    it cannot be read, and `BoundError` if it is a device, larger than the bound, or a FIFO that nobody writes to."""
     found = os.stat(path)
     for of_kind, what in _REFUSED_KINDS:
         if of_kind(found.st_mode):
@@ -191,10 +181,8 @@ DAMAGED = "its body is compressed and damaged"
 
 
 def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | str:
-    """The unpacked bytes, or why they cannot be unpacked. `coding` counts only if the bytes agree with it.
-
-    `room` bounds what is unpacked of all bodies together; a body that does not fit is dropped.
-    """
+    """The unpacked bytes, or why they cannot be unpacked. `coding` counts only if the bytes agree with it. `room`
+    bounds what is unpacked of all bodies together; a body that does not fit is dropped."""
     # The bytes come first: recorders may keep a header of a body that they have unpacked.
     if data.startswith(PACKED):
         pieces = _unpack(data)

@@ -88,11 +88,7 @@ class SessionWriter:
             raise
 
     def append(self, record: BaseModel | Mapping[str, Any]) -> None:
-        """Writes one record.
-
-        Raises:
-            ValueError: it is not a record of the format.
-        """
+        """Writes one record. Raises `ValueError` if it is not a record of the format."""
         from inspector.sessions.native_models import clean
 
         self._file.write(clean(record).encode() + b"\n")
@@ -129,11 +125,7 @@ def write_session(path: str | Path, records: Iterable[BaseModel | Mapping[str, A
 
 
 def session_bytes(records: Iterable[BaseModel | Mapping[str, Any]], **about: str) -> bytes:
-    """The bytes of a whole session file, with credentials masked.
-
-    Raises:
-        ValueError: a record is not one of the format.
-    """
+    """The bytes of a whole session file, credentials masked. Raises `ValueError` if a record is not of the format."""
     from inspector.sessions.native_models import clean
 
     lines = [clean(record) for record in records]
@@ -149,11 +141,8 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads the exchanges and the operator's acts in a session file.
-
-    Raises:
-        UnreadableError: it does not begin with the header of a version that this program reads.
-    """
+    """Reads the exchanges and the operator's acts in a session file. Raises `UnreadableError` if it does not begin with
+    the header of a version that this program reads."""
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     header = _parse(lines[0])
     version = header.get(MARK) if isinstance(header, dict) else None
@@ -353,8 +342,7 @@ class _Reader:
     def _finish(self, key: str, raw: RawExchange) -> None:
         raw.body = b"".join(self.bodies.get(key, ()))
         chunks = self.times.get(key, [])
-        # Times are used only if all pieces have one, since a piece without a time would count as part of the piece
-        # before.
+        # Times are used only if all pieces have one, since one without would count as part of the piece before.
         if len(chunks) == len(self.bodies.get(key, ())):
             raw.chunks = tuple(chunks)
         if raw.duration_ms is None and chunks:

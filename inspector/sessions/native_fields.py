@@ -29,11 +29,7 @@ def lost_piece(line: bytes) -> str | None:
 
 
 def optional_text(record: Mapping[str, Any], name: str) -> str | None:
-    """A text, or None if it is absent.
-
-    Raises:
-        TypeError: it is not text.
-    """
+    """A text, or None if it is absent. Raises `TypeError` if it is not text."""
     value = record.get(name)
     if value is not None and not isinstance(value, str):
         raise TypeError(name)
@@ -41,11 +37,8 @@ def optional_text(record: Mapping[str, Any], name: str) -> str | None:
 
 
 def time_of(record: Mapping[str, Any]) -> float | None:
-    """Milliseconds since the request was sent; None if the record has no time.
-
-    Raises:
-        ValueError: it is not a number of 0 or more; the other fields of the record are used.
-    """
+    """Milliseconds since the request was sent; None if the record has no time. Raises `ValueError` if it is not a
+    number of 0 or more; the other fields of the record are used."""
     ms = record.get("ms")
     found = traffic.number(ms)
     if ms is not None and (found is None or found < 0):
@@ -54,11 +47,8 @@ def time_of(record: Mapping[str, Any]) -> float | None:
 
 
 def bytes_of(record: Mapping[str, Any]) -> bytes:
-    """The bytes that a record holds as text or as base64; empty if it holds neither.
-
-    Raises:
-        ValueError: it holds both, or something else.
-    """
+    """The bytes that a record holds as text or as base64; empty if it holds neither. Raises `ValueError` if it holds
+    both, or something else."""
     text, packed = record.get("text"), record.get("base64")
     if isinstance(text, str) and packed is None:
         return text.encode("utf-8", "replace")

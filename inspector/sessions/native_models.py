@@ -192,11 +192,8 @@ def json_schema() -> dict[str, Any]:
 
 
 def clean(record: BaseModel | Mapping[str, Any]) -> str:
-    """The line that is written for a record: checked, without credentials, absent fields left out.
-
-    Raises:
-        ValueError: it is not a record of the format; the text says which field and what was expected.
-    """
+    """The line that is written for a record: checked, without credentials, absent fields left out. Raises `ValueError`
+    if it is not a record of the format; the text says which field and what was expected."""
     fields = record.model_dump() if isinstance(record, BaseModel) else dict(record)
     try:
         header = "loop_inspector_session" in fields

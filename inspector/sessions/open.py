@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import IO, NamedTuple
 
 from inspector.config import files
 from inspector.sessions import NO_ANSWER, intake, redact
-from inspector.sessions.build import UnbuiltExchange, build
+from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once, equal_files, equal_input, is_spread
 from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choose, reading_of
 from inspector.sessions.intake import STDIN, unpack
-from inspector.sessions.join import join_files, turns_of
 from inspector.sessions.recording import (
     ODD,
     Exchange,
@@ -27,10 +26,12 @@ from inspector.sessions.recording import (
     RawExchange,
     Recording,
     Skipped,
+    TurnPlace,
+    TurnRecord,
     UnreadableError,
     unusable,
 )
-from inspector.sessions.thread import entry_name, entry_word
+from inspector.sessions.thread import entry_name, entry_word, thread
 from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 
@@ -52,21 +53,15 @@ def open_paths(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None,
     signed: bool = True,
 ) -> Recording:
-    """Reads files and folders; `-` is standard input, whose bytes are given. `signed` as in `Options`.
-
-    Raises:
-        CallerError: there is no such API or profile.
-    """
+    """Reads files and folders; `-` is standard input, whose bytes are given. `signed` as in `Options`. Raises
+    `CallerError` if there is no such API or profile."""
     options = options_of(api, profile)._replace(signed=signed)
     return join_files(each_once((one for path in paths for one in _open(path, options, stdin)), turns_of))
 
 
 def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Recording | None:
     """The content of the whole lines within the first `size` bytes of a file; None if that is not a session of its own.
-
-    Raises:
-        CallerError: there is no such API or profile.
-    """
+    Raises `CallerError` if there is no such API or profile."""
     try:
         files.check_bounds(path)
         with open(path, "rb") as file:
@@ -85,14 +80,9 @@ def open_beginning(path: str, size: int, *, api: str | None = None, profile: str
 def open_each(
     paths: Sequence[str], *, api: str | None, profile: str | None, compare: bool = True
 ) -> Iterator[FileGroup]:
-    """Reads files and folders one after another, so that only one session is in memory at a time.
-
-    The exchanges that a logger spread over the files of a folder come last, a folder at a time. With `compare`, a file
-    with the very same bytes as one before it is left out.
-
-    Raises:
-        CallerError: there is no such API or profile.
-    """
+    """Reads files and folders one after another, so that only one session is in memory at a time. The exchanges that a
+    logger spread over the files of a folder come last, a folder at a time. With `compare`, a file with the very same
+    bytes as one before it is left out. Raises `CallerError` if there is no such API or profile."""
     from inspector.sessions.folders import files_of  # this import costs 2 ms of the start
 
     options = options_of(api, profile)
@@ -128,11 +118,7 @@ def open_each(
 
 
 def options_of(api: str | None, profile: str | None) -> Options:
-    """The caller's options for the inputs.
-
-    Raises:
-        CallerError: there is no such API or profile.
-    """
+    """The caller's options for the inputs. Raises `CallerError` if there is no such API or profile."""
     if api is not None:
         wire(api)
     if profile is not None:
@@ -192,12 +178,8 @@ Build = Callable[[RawExchange, str, Options, redact.Counts | None], Exchange | U
 
 
 def read_file(path: str, options: Options, head: bytes = b"", build_one: Build | None = None) -> OpenedFile:
-    """Reads one file. A large one that grows line by line is read in pieces, every other whole.
-
-    Raises:
-        OSError: it cannot be read.
-        BoundError: it is a device, or larger than the bound.
-    """
+    """Reads one file. A large one that grows line by line is read in pieces, every other whole. Raises `OSError` if it
+    cannot be read, and `BoundError` if it is a device, or larger than the bound."""
     found = os.stat(path)
     if stat.S_ISREG(found.st_mode) and found.st_size > intake.HEAVY and intake.streams(found.st_size):
         with open(path, "rb") as file:
@@ -354,3 +336,58 @@ def _why_empty(
     words = f"{len(skips):,} {entry_word(format_name, len(skips) > 1)}"
     first = f"number {skips[0].entry + 1:,}: {skips[0].why}" if skips else ""
     return None, [f"no exchange of an API that is read among its {words} ({first})" if skips else NO_ANSWER]
+
+
+# -- The recording of all files --------------------------------------------------------------------------------------
+
+
+def join_files(
+    files: Sequence[OpenedFile],
+    thread: Callable[[list[Exchange], Sequence[Sequence[int]]], tuple[TurnRecord, ...]] = thread,
+    mask_seams: Callable[
+        [list[Exchange], Sequence[TurnRecord], Mapping[str, redact.Counts]], list[Exchange]] = mask_seams,
+) -> Recording:
+    """The readings, with turns found: within each file, and across files that share a conversation."""
+    inputs: list[Input] = []
+    exchanges: list[Exchange] = []
+    groups: dict[str, list[int]] = {}
+    for source, found in files:
+        start = len(exchanges)
+        exchanges.extend(found)
+        inputs.append(source)
+        if found:
+            spread = is_spread((source, found))
+            group = f"folder {os.path.dirname(source.path)}" if spread else f"file {len(inputs)}"
+            groups.setdefault(group, []).extend(range(start, len(exchanges)))
+    _settle(exchanges, inputs)
+    turns = thread(exchanges, list(groups.values()))
+    _inherit(exchanges, turns)
+    clean = mask_seams(exchanges, turns, {input_file.path: input_file.masked for input_file in inputs})
+    return Recording(tuple(inputs), tuple(clean), turns)
+
+
+def turns_of(one: OpenedFile) -> tuple[TurnRecord, ...]:
+    """The turns of one file that is read alone."""
+    source, found = one
+    exchanges = list(found)
+    _settle(exchanges, [source])
+    return thread(exchanges, [range(len(exchanges))])
+
+
+def _settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
+    if any(exchange.recorder is not None for exchange in exchanges):
+        # Only for transcripts: this import loads a wire format and costs 2.4 ms of the start.
+        from inspector.sessions.transcripts.ending_rules import settle
+
+        settle(exchanges, inputs)
+
+
+def _inherit(exchanges: list[Exchange], turns: Sequence[TurnRecord]) -> None:
+    """Gives a polled response the request that it answers, whose tools and cap hold for it too."""
+    for link in (link for turn in turns for link in turn.links):
+        one = exchanges[link.index]
+        if one.request is None and link.place is TurnPlace.RESUME and link.parent is not None:
+            original = exchanges[link.parent].request
+            if original is not None:
+                request = replace(original, previous_id=one.response.id, stream=False)
+                exchanges[link.index] = replace(one, request=request)

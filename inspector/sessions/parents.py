@@ -240,8 +240,7 @@ def _put(table: dict[Key, list[Value]], key: Key, value: Value) -> None:
 
 
 def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:
-    """Whether the ids of equal calls are compatible: a client may drop or wrap ids, but two distinctive ones must
-    agree."""
+    """Whether the ids of equal calls are compatible: a client may drop or wrap ids, but distinctive ones must agree."""
     return all(
         not (_are_distinctive((one.id,)) and _are_distinctive((other.id,))) or str(one.id) in str(other.id)
         or str(other.id) in str(one.id)
@@ -255,9 +254,7 @@ def _are_distinctive(names: tuple[str | None, ...]) -> bool:
 
 def _is_distinctive(name: str) -> bool:
     """Whether an id is distinctive: a run of 8 characters with a digit, or letters with three changes to capitals.
-
-    Others (`0`, `call_1`, `functions.read:0`) do not identify a call among several conversations.
-    """
+    Others (`0`, `call_1`, `functions.read:0`) do not identify a call among several conversations."""
     return any(any(char.isdigit() for char in run) for run in _RUN.findall(name)) or any(
         len(_TURN.findall(letters)) >= 3 for letters in _LETTERS.findall(name))
 
@@ -310,10 +307,8 @@ def new_message(history: History) -> int:
 
 
 def opening(history: History) -> int:
-    """The index of the user item that began the current turn; -1 if there is none.
-
-    Neither a known hint nor a message that comes right after tool results (steering) opens a turn.
-    """
+    """The index of the user item that began the current turn; -1 if there is none. Neither a known hint nor a message
+    that comes right after tool results (steering) opens a turn."""
     items = history.items
     for number in range(len(items) - 1, -1, -1):
         if items[number].kind is not ItemKind.USER:

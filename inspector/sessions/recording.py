@@ -99,11 +99,8 @@ class Exchange:
 
     @property
     def body(self) -> bytes:
-        """The decoded response body, with credentials masked byte for byte.
-
-        Raises:
-            FileChangedError: the body is read from its file, which has changed.
-        """
+        """The decoded response body, with credentials masked byte for byte. Raises `FileChangedError` if the body is
+        read from its file, which has changed."""
         return self.content if isinstance(self.content, bytes) else self.content.read()
 
     @property

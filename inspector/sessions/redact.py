@@ -266,9 +266,7 @@ _STAND_IN = "\ue000"  # of the private use area, so no recorded text has it by c
 
 def masked_places(arguments: str) -> tuple[tuple[str | int, ...], ...]:
     """The places in a call's JSON arguments of the texts that hold a mask; empty if the arguments are not JSON.
-
-    Asterisks alone are a mask where other characters would be masked: under the name of a password, say.
-    """
+    Asterisks alone are a mask where other characters would be masked: under the name of a password, say."""
     marked = re.sub(_MASK, _STAND_IN, arguments) if "[masked" in arguments or REDACTED in arguments else arguments
     if "*" in marked:
         raw = marked.encode("utf-8", "surrogatepass")

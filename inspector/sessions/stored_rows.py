@@ -50,11 +50,7 @@ class RowPlace(NamedTuple):
     """The hash of the row's masked bytes."""
 
     def read(self) -> bytes:
-        """The row with credentials masked.
-
-        Raises:
-            FileChangedError: the file has changed there.
-        """
+        """The row with credentials masked. Raises `FileChangedError` if the file has changed there."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(self.start)
@@ -95,11 +91,7 @@ class StoredBody(NamedTuple):
         return sum(sizes) + len(sizes) - 1  # with the line breaks between rows
 
     def read(self) -> bytes:
-        """The body.
-
-        Raises:
-            FileChangedError: a row has changed in its file.
-        """
+        """The body. Raises `FileChangedError` if a row has changed in its file."""
         return b"\n".join([RowPlace(self.path, *row).read() for row in _ROW.iter_unpack(self.rows)])
 
 
@@ -133,11 +125,7 @@ class StoredText(NamedTuple):
         return self.key
 
     def read(self) -> str:
-        """The text.
-
-        Raises:
-            FileChangedError: its row is no longer in the file.
-        """
+        """The text. Raises `FileChangedError` if its row is no longer in the file."""
         return _read(RowPlace(*self[:4]), self.number, self.pick)
 
 
@@ -158,11 +146,7 @@ class StoredResult(ToolResultPart):
 
     @property
     def text(self) -> str:
-        """The text, read on access.
-
-        Raises:
-            FileChangedError: its row is no longer in the file.
-        """
+        """The text, read on access. Raises `FileChangedError` if its row is no longer in the file."""
         stored: object = self[2]  # the field `text`, which this property hides
         return stored.read() if isinstance(stored, StoredText) else str(stored)
 

@@ -143,10 +143,8 @@ class _Threader:
     # -- a file that grows ---------------------------------------------------------------------------------------
 
     def go_on(self, exchanges: Sequence[Exchange], same: int) -> bool:
-        """Assigns the exchanges after the first `same` again, with the same result as `run` for all of them.
-
-        False if only `run` can do that: one does not name its parent, or earlier ones would come in another order.
-        """
+        """Assigns the exchanges after the first `same` again, with the same result as `run` for all of them. False if
+        only `run` can do that: one does not name its parent, or earlier ones would come in another order."""
         stated = {exchange.started for exchange in exchanges[:same]}
         if (len(stated) < 2 and stated != {None}) or not self.ordered or not self.index.by_id:
             return False
@@ -374,11 +372,9 @@ def _indices(candidates: Sequence[SeatedExchange]) -> tuple[int, ...]:
 
 
 def _repeats(last: SeatedExchange, one: SeatedExchange, ordered: bool) -> bool:
-    """Whether `one` repeats the failed request `last`, and is not another request with the same history.
-
-    After a fatal refusal (a key, an unknown model) only an equal request is a repetition, and only if the order is
-    known; else it may be the same request of another agent.
-    """
+    """Whether `one` repeats the failed request `last`, and is not another request with the same history. After a fatal
+    refusal (a key, an unknown model) only an equal request is a repetition, and only if the order is known; else it may
+    be the same request of another agent."""
     if last.exchange.response.stop_reason.detail != "fatal":
         return True
     return ordered and last.exchange.request_json == one.exchange.request_json

@@ -31,11 +31,7 @@ _LARGEST_TIME = 1e18
 
 
 def loads(text: str | bytes) -> Any:
-    """The value of a JSON text.
-
-    Raises:
-        ValueError: it is not JSON.
-    """
+    """The value of a JSON text. Raises `ValueError` if it is not JSON."""
     try:
         return from_json(text.encode() if isinstance(text, str) else text)
     except (ValueError, TypeError):
@@ -43,11 +39,7 @@ def loads(text: str | bytes) -> Any:
 
 
 def reparse(text: str | bytes) -> Any:
-    """The value of a JSON text that the fast parser refused.
-
-    Raises:
-        ValueError: it is not JSON in this way either.
-    """
+    """The value of a JSON text that the fast parser refused. Raises `ValueError` if it is none."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     try:
@@ -57,11 +49,8 @@ def reparse(text: str | bytes) -> Any:
 
 
 def parse_beginning(text: str) -> Any:
-    """The readable beginning of a cut JSON value; a number at the cut is left out, since it may be incomplete.
-
-    Raises:
-        ValueError: it is not the beginning of a JSON value.
-    """
+    """The readable beginning of a cut JSON value; a number at the cut is left out, since it may be incomplete. Raises
+    `ValueError` if it is not the beginning of a JSON value."""
     return from_json_prefix(re.sub(_NUMBER, "", text).encode("utf-8", "replace"))
 
 
@@ -221,8 +210,7 @@ def by_content(body: bytes) -> str | None:
         kinds = [(len(piece), api) for api, row in FORMATS.items() for piece in row.body_pieces
                  if piece == EVENT_TYPE or (EVENT_TYPE in piece and piece in body[:4096])]
         return max(kinds)[1]  # the longest match is the most specific
-    # A search for short texts spares parsing most bodies that are no LLM traffic, such as pages and images in a HAR
-    # file.
+    # A search for short texts spares parsing most bodies that are no LLM traffic, as pages and images in a HAR file.
     if not any(mark in body for mark in _CONTENT_MARKS):
         return None
     for value, event in samples(body):

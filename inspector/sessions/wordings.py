@@ -105,8 +105,7 @@ class NotRun(NamedTuple):
 
     name: str
     pattern: str
-    """The pattern at the beginning of the result, after error marks. It ignores case; a space matches any white
-    space."""
+    """The pattern at the beginning of the result, after error marks. It ignores case; a space is any white space."""
     why: str
     source: str
 

@@ -14,7 +14,6 @@ from textual.containers import Vertical
 from inspector.report import filters
 from inspector.report.facts import View
 from inspector.report.filter_terms import StepContext
-from inspector.report.filters import FilterError
 from inspector.report.lines.spans import Line, Span, Tone, count_of, safe
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened, ask_operator
@@ -35,11 +34,8 @@ class Breakpoint:
 
 @lru_cache(maxsize=64)
 def filter_of(text: str) -> filters.Filter:
-    """The filter of an expression; it is cached, since a filter keeps its results for each response.
-
-    Raises:
-        FilterError: the expression is invalid.
-    """
+    """The filter of an expression; it is cached, since a filter keeps its results for each response. Raises
+    `FilterError` if the expression is invalid."""
     return filters.parse(text)
 
 
@@ -167,16 +163,10 @@ class BreakpointList(Dialog[Sequence[Breakpoint] | None]):
 
     def action_add(self) -> None:
         """Asks for an expression."""
-        from inspector.tui.questions import Prompt
-
-        def refusal(text: str) -> str:
-            try:
-                filter_of(text.strip())
-            except FilterError as why:
-                return str(why) if text.strip() else ""
-            return ""
+        from inspector.tui.questions import Prompt, refusal_of
 
         hint = "stop:max_tokens held · state:Abort* · budget>=80%"
+        refusal = refusal_of(lambda text: text.strip() and filter_of(text.strip()))
         ask_operator(self.app, Prompt("break at", hint, refusal=refusal), lambda text: self._add(text.strip()))
 
     def _add(self, text: str) -> None:

@@ -57,11 +57,8 @@ class CommandLine(SessionPart):
         self.stage.app.push_screen(prompt, lambda typed: self.read(typed or "", able)())
 
     def read(self, line: str, able: Mapping[str, ActiveBinding]) -> Act:
-        """The action that a line asks for; `able` maps the ids of the active bindings to their actions.
-
-        Raises:
-            CallerError: the line is not a command that works here.
-        """
+        """The action that a line asks for; `able` maps the ids of the active bindings to their actions. Raises
+        `CallerError` if the line is not a command that works here."""
         line = line.strip()
         number = whole_number(line)
         word, _, rest = line.partition(" ")
@@ -135,11 +132,8 @@ def _file(stage: SessionStage, text: str) -> int:
 
 
 def file_named(files: Collection[str], text: str) -> str:
-    """The file with a name, by its beginning or by a part that no other file's name has.
-
-    Raises:
-        CallerError: no file has such a name, or several have.
-    """
+    """The file with a name, by its beginning or by a part that no other file's name has. Raises `CallerError` if no
+    file has such a name, or several have."""
     wanted = text.lower()
     looks: tuple[Callable[[str], bool], ...] = (
         lambda name: name.lower() == wanted, lambda name: name.lower().startswith(wanted),

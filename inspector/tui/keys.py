@@ -68,11 +68,8 @@ def _place(name: str) -> int:
 
 
 def check_keys(keys: Mapping[str, str]) -> None:
-    """Checks that a configuration names existing bindings and keys.
-
-    Raises:
-        CallerError: a binding or key does not exist; the text names it.
-    """
+    """Checks that a configuration names existing bindings and keys. Raises `CallerError` if a binding or key does not
+    exist; the text names it."""
     if not keys:
         return
     from difflib import get_close_matches

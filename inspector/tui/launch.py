@@ -34,11 +34,8 @@ def run(
     keys: Mapping[str, str] | None = None,
     follow: bool = False,
 ) -> int:
-    """Opens the app on these paths, or without paths on a table of the sessions found; returns the exit code.
-
-    Raises:
-        LoopError: an API, profile, theme or key binding that does not exist.
-    """
+    """Opens the app on these paths, or without paths on a table of the sessions found; returns the exit code. Raises
+    `LoopError` for an API, profile, theme or key binding that does not exist."""
     # What is built for the first frame stays, so collecting would only delay it; `on_ready` freezes it all.
     gc.disable()
     usual = sys.getswitchinterval()
@@ -78,10 +75,7 @@ def _run(
 
 def run_live(start: LiveStart, config: Config) -> int:
     """Opens the app on a live turn whose first request waits for a key; returns the exit code for how the turn ended.
-
-    Raises:
-        LoopError: a theme or key binding that does not exist.
-    """
+    Raises `LoopError` for a theme or key binding that does not exist."""
     check_keys(config.keys)
     app = LoopInspector(live=start, reading=ReadingOptions(settings=start.settings), plain=config.ascii,
                         theme=config.theme, keys=config.keys)

@@ -350,11 +350,8 @@ MOST_RUNS, OTHER_ROWS = 4, 19
 
 
 def live_refusal(run: Run, step: int, whole: bool) -> str | None:
-    """The reason why the request at a step, or its whole turn, cannot be sent live; None if it can.
-
-    Raises:
-        CallerError: an earlier answer of the turn was simulated.
-    """
+    """The reason why the request at a step, or its whole turn, cannot be sent live; None if it can. Raises
+    `CallerError` if an earlier answer of the turn was simulated."""
     from inspector.live.target import why_unsendable
     from inspector.replay.rerun import start_of
 

@@ -368,11 +368,9 @@ def field_name(text: str) -> Note:
 
 
 class KeysInOrder(Widget):
-    """A field that carries out its keys in the order in which they were pressed.
-
-    Textual looks for a key's binding only when the key has bubbled up to the app. When several keys arrive at once, as
-    over a slow connection, a field would take the letters after a Backspace before it obeys the Backspace.
-    """
+    """A field that carries out its keys in the order in which they were pressed. Textual looks for a key's binding only
+    when the key has bubbled up to the app. When several keys arrive at once, as over a slow connection, a field would
+    take the letters after a Backspace before it obeys the Backspace."""
 
     async def on_key(self, event: Key) -> None:
         """Carries out the field's own binding of a key at once."""

@@ -119,17 +119,14 @@ class FilterPrompt(Prompt):
 
     @on(Input.Changed)
     def _look_soon(self, event: Input.Changed) -> None:
-        self._waiting = after_pause(self, self._waiting, lambda: self._look(event.value))
+        self._waiting = after_pause(self, self._waiting, lambda: self.accepts(event.value))
 
-    def _look(self, text: str) -> bool:
+    def accepts(self, text: str) -> bool:
+        """Shows how many steps match, or refuses an invalid expression."""
         says = self._narrow(text)
         wrong = says.startswith("column ")
         self.query_one("#filter-note", Note).line = (safe(says, Tone.ERROR if wrong else Tone.DIM),)
         return not wrong
-
-    def accepts(self, text: str) -> bool:
-        """Refuses an invalid expression."""
-        return self._look(text)
 
 
 # -- The line in which the axes of a grid are typed ------------------------------------------------------------------

@@ -29,11 +29,7 @@ def go_to_row(listed: TurnList) -> None:
 
 
 def row_index(listed: TurnList, line: str) -> int:
-    """The index of the row that a line names.
-
-    Raises:
-        CallerError: no listed row has this number, turn or file.
-    """
+    """The index of the row that a line names. Raises `CallerError` if no listed row has this number, turn or file."""
     line = line.strip()
     word, _, rest = line.partition(" ")
     if word in ROW_FINDERS:

@@ -103,11 +103,8 @@ def reading_of(app: object) -> ReadingOptions:
 
 @without_collector
 def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
-    """Reads the paths, replays their responses, and judges the turns.
-
-    Raises:
-        LoopError: an API, profile, policy or limit that does not exist.
-    """
+    """Reads the paths, replays their responses, and judges the turns. Raises `LoopError` for an API, profile, policy or
+    limit that does not exist."""
     if reading.follow:
         from inspector.report.followed_view import FollowedView
 
@@ -118,11 +115,8 @@ def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
 
 
 def load_followed(paths: Sequence[str], view: FollowedView) -> OpenSession:
-    """Loads growing files in their current state; unchanged turns are reused.
-
-    Raises:
-        LoopError: an API, profile, policy or limit that does not exist.
-    """
+    """Loads growing files in their current state; unchanged turns are reused. Raises `LoopError` for an API, profile,
+    policy or limit that does not exist."""
     current_view = view.read()
     return OpenSession(tuple(paths), current_view.replay.case, run_of("original", current_view), following=view)
 
@@ -140,10 +134,7 @@ and 404 after 64 kB."""
 @without_collector
 def load_beginning(paths: Sequence[str], reading: ReadingOptions) -> OpenSession | None:
     """Loads the first turns of one large file, if its format allows it; None if it does not, or if they are too few.
-
-    Raises:
-        LoopError: an API, profile, policy or limit that does not exist.
-    """
+    Raises `LoopError` for an API, profile, policy or limit that does not exist."""
     if len(paths) != 1 or not os.path.isfile(paths[0]):
         return None
     from inspector.sessions.open import open_beginning

@@ -61,8 +61,7 @@ class Sheets:
         make, key_of = _MAKERS[viewpoint.tab]
         key = (viewpoint.tab, viewpoint.outline, *key_of(viewpoint))
         try:
-            # Taken out and put back at the end: a dict keeps insertion order, so its first entry is the one used
-            # longest ago.
+            # Taken out and put back at the end: a dict keeps insertion order, so its first was used longest ago.
             sheet = self._kept.pop(key, None) or make(viewpoint)
         except FileChangedError as why:
             return LineSheet([(Span(str(why), Tone.ERROR),)])

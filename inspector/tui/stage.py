@@ -68,14 +68,10 @@ class SessionRuns:
     def under(
         self, assignments: Mapping[str, str], since: int | None = None, before: int | None = None
     ) -> tuple[int, bool]:
-        """The index of the run with these settings on top of the current one's, and whether it is new.
-
-        The settings hold from step `since` on; None means from the step where those of the current run begin to hold.
-        If that is not before step `before`, the run is made from the parent of the current one, or from its parent.
-
-        Raises:
-            CallerError: a name that does not exist, or a value out of range.
-        """
+        """The index of the run with these settings on top of the current one's, and whether it is new. The settings
+        hold from step `since` on; None means from the step where those of the current run begin to hold. If that is not
+        before step `before`, the run is made from the parent of the current one, or from its parent. Raises
+        `CallerError` for a name that does not exist, or a value out of range."""
         parent = self.node
         while before is not None and parent.parent is not None and parent.view.replay.since >= before:
             parent = parent.parent
@@ -106,11 +102,8 @@ class SessionRuns:
         self.keep(act)
 
     def join_live(self, node: Node, settings: Settings, since: int, answers: BranchAnswers) -> int:
-        """Ends a live run; returns the index of its branch.
-
-        Raises:
-            CallerError: the run that it was made from was removed meanwhile.
-        """
+        """Ends a live run; returns the index of its branch. Raises `CallerError` if the run that it was made from was
+        removed meanwhile."""
         parent = next((each for each in self.tree.every if each.key == node.key), None)
         if parent is None:
             raise CallerError("the run from which it was asked was removed meanwhile")

@@ -164,11 +164,7 @@ class BodyEditor(TextEditor[str]):
 
 
 def body_of(text: str) -> dict[str, Any]:
-    """The JSON object of a text.
-
-    Raises:
-        NotJSONError: the text is no JSON object; the error has its place.
-    """
+    """The JSON object of a text. Raises `NotJSONError` if the text is no JSON object; the error has its place."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
     except json.JSONDecodeError as why:

@@ -120,8 +120,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
             if first < top + height:
                 self.refresh(Region(0, max(0, first - top), self.size.width, height))
         if following and self._ends and self._ends[-1] > height:
-            # Immediate, since a scroll delayed until after the next refresh would undo a key that scrolls away
-            # meanwhile.
+            # Immediate, since a scroll delayed until after the next refresh would undo a key pressed meanwhile.
             self.scroll_to(y=self._ends[-1] - height, animate=False, force=True, immediate=True)
 
     # -- keys ----------------------------------------------------------------------------------------------------

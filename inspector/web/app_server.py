@@ -156,10 +156,8 @@ class AppServer:
 
     async def _find_room(self, name: str) -> Tab | None:
         """The tab that this page showed before, else the tab that was left last; None if it took a place for a new tab.
-
         Waits for one of them. A reloaded page connects before its old connection has closed, so its own tab is
-        preferred.
-        """
+        preferred."""
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE / 2):
                 while self._idle and any(tab.name == name != "" and not tab.over.is_set() for tab in self.tabs):
@@ -377,11 +375,8 @@ async def run(
     server: AppServer, host: str, port: int, ready: Callable[[int], None], certificate: Certificate | None = None,
     renewed: Callable[[int], None] | None = None,
 ) -> None:
-    """Listens until a signal ends it (SIGINT, SIGTERM, SIGHUP); `ready` is given the port, `renewed` at SIGUSR1.
-
-    Raises:
-        CallerError: the address cannot be listened on.
-    """
+    """Listens until a signal ends it (SIGINT, SIGTERM, SIGHUP); `ready` is given the port, `renewed` at SIGUSR1. Raises
+    `CallerError` if the address cannot be listened on."""
     ending = ending_signal()
     async with listening(server.application(), server.trouble, host, port, certificate=certificate, patience=HEAD_WAIT,
                          grace=GRACE) as bound:

@@ -138,11 +138,7 @@ Frame: TypeAlias = InputFrame | SizeFrame | PingFrame | FocusFrame
 
 
 def frame_of(text: str) -> Frame:
-    """Parses one frame.
-
-    Raises:
-        FrameError: our page never sends such a frame.
-    """
+    """Parses one frame. Raises `FrameError` for a frame that our page never sends."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -153,11 +149,7 @@ def frame_of(text: str) -> Frame:
 
 
 def cells(value: Any, name: str) -> int:
-    """A number of columns or rows, at most `MOST_CELLS`.
-
-    Raises:
-        FrameError: it is not a positive whole number.
-    """
+    """A number of columns or rows, at most `MOST_CELLS`. Raises `FrameError` if it is not a positive whole number."""
     if type(value) is not int or value < 1:
         raise FrameError(f"{name}: expected a whole number from 1")
     return min(value, MOST_CELLS)

@@ -171,11 +171,7 @@ class Tab(AppService):
             self._error_output = (self._error_output + data)[-MOST_TEXT:]
 
     async def start(self, width: int, height: int) -> None:
-        """Starts the process.
-
-        Raises:
-            OSError: there is no room for a further process.
-        """
+        """Starts the process. Raises `OSError` if there is no room for a further process."""
         self._size = width, height
         await super().start(width, height)
         if self._task is not None:

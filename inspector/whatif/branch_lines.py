@@ -27,7 +27,7 @@ from inspector.report.run_answers import fidelity_of
 from inspector.whatif.branch_report import live_sources, stand_in_remark
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
 from inspector.whatif.tree import ORIGINAL, Branch, first_difference_of, original_of, preview
-from inspector.whatif.turn_contents import content_lines, contents_of, text_diff
+from inspector.whatif.turn_pair import content_lines, contents_of, text_diff
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
@@ -184,10 +184,8 @@ def run_line(
     name: str, view: View, number: int | None, branch: Branch | None, here: bool, room: int | None = None
 ) -> Line:
     """One run: its name, the end of a turn, its fidelity, its spend, and where it first differs from the original.
-
     `number` is the turn's place, from 0, the same in every run that is listed, so that the heading names it; None: the
-    worst turn of the run. With `room` the name is cut so that the end of the turn is within that many cells.
-    """
+    worst turn of the run. With `room` the name is cut so that the end of the turn is within that many cells."""
     mark = Span("▶ " if here else "  ", Tone.HERE)
     title: Line = (safe(name, Tone.STRONG if here else Tone.PLAIN),)
     turn = view.worst if number is None else view.turns[number] if number < len(view.turns) else None
@@ -212,11 +210,8 @@ def _parting_text(branch: Branch, turn: TurnFacts) -> str:
 
 
 def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None) -> Line:
-    """The effect of other settings from a step on, or from the start of the run.
-
-    Raises:
-        CallerError: a setting cannot be used.
-    """
+    """The effect of other settings from a step on, or from the start of the run. Raises `CallerError` if a setting
+    cannot be used."""
     if not assignments:
         return (Span("nothing is changed yet", Tone.DIM),)
     found = preview(run, settings_of(assignments, run.settings), run.since if since is None else since)

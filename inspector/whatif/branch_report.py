@@ -243,11 +243,8 @@ def live_run_in(settings: Mapping[str, Any]) -> str | None:
 
 
 def load_live_runs(original: View, name: str | None, folder: Path) -> list[str]:
-    """Loads the recordings of live runs from the data folder; returns a line for each missing one.
-
-    Raises:
-        CallerError: the recording is not there, or cannot be read.
-    """
+    """Loads the recordings of live runs from the data folder; returns a line for each missing one. Raises `CallerError`
+    if the recording is not there, or cannot be read."""
     live_runs = original.replay.case.live_runs
     if name is None or name in live_runs:
         return []

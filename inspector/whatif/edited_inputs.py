@@ -30,11 +30,8 @@ class EditedInput(NamedTuple):
 
 
 def edit_of(replay: Replay, text: str) -> TurnEdit:
-    """The edit in a word `TURN.INPUT=TEXT`; `@FILE` for the text reads a file, `@@` stands for a single @.
-
-    Raises:
-        CallerError: it names none, or the file cannot be read.
-    """
+    """The edit in a word `TURN.INPUT=TEXT`; `@FILE` for the text reads a file, `@@` stands for a single @. Raises
+    `CallerError` if it names none, or the file cannot be read."""
     place, equals, value = text.partition("=")
     number, _, wanted = place.strip().removeprefix("t").partition(".")
     record = next((turn.record for turn in replay.turns if turn.record.id == f"t{number}"), None)
@@ -53,11 +50,8 @@ def edit_of(replay: Replay, text: str) -> TurnEdit:
 
 
 def check_edits(replay: Replay) -> None:
-    """Checks that each edited input of a run exists.
-
-    Raises:
-        CallerError: there is no such turn or input, so that the edit would change nothing.
-    """
+    """Checks that each edited input of a run exists. Raises `CallerError` if there is no such turn or input, so that
+    the edit would change nothing."""
     records = {turn.record.id: turn.record for turn in replay.turns}
     for edit in replay.settings.edits:
         if edit.id not in records:
@@ -82,10 +76,7 @@ def _text(value: str) -> str:
 
 def edit_stretches(replay: Replay, texts: Sequence[str], from_step: int | None) -> list[tuple[int, dict[str, str]]]:
     """The settings of each edit, and the step index from which they hold: the step at which the run receives the input.
-
-    Raises:
-        CallerError: one of them names no input, or an input that this run does not receive.
-    """
+    Raises `CallerError` if one of them names no input, or an input that this run does not receive."""
     found: dict[int, dict[str, str]] = {}
     for text in texts:
         edit = edit_of(replay, text)

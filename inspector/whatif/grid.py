@@ -67,11 +67,8 @@ def size_of(value: Value) -> float:
 
 
 def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
-    """Parses `NAME=SPEC` words of a command line, one axis each.
-
-    Raises:
-        CallerError: an unknown name, a name twice, a value that is not a number or out of range, too many cells.
-    """
+    """Parses `NAME=SPEC` words of a command line, one axis each. Raises `CallerError` for an unknown name, a name
+    twice, a value that is not a number or out of range, or too many cells."""
     axes: list[Axis] = []
     full = {**{short: name for name, short in SHORT_NAMES.items()}, **OLDER_NAMES}
     for text in texts:
@@ -89,11 +86,7 @@ def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
 
 
 def cell_count(axes: Iterable[Axis]) -> int:
-    """The number of cells that the axes make.
-
-    Raises:
-        CallerError: too many.
-    """
+    """The number of cells that the axes make. Raises `CallerError` if there are too many."""
     cells = prod(len(axis.values) for axis in axes)
     if cells > MOST_CELLS:
         raise CallerError(f"the grid has {cells:,} cells; at most {MOST_CELLS:,} are run")
@@ -105,11 +98,7 @@ _RANGE = re.compile(rf"{_NUMBER}\.\.{_NUMBER}(?:([/*]){_NUMBER})?")
 
 
 def values_of(name: str, spec: str) -> tuple[Value, ...]:
-    """The values of one axis from its spec.
-
-    Raises:
-        CallerError: no number or range, or a value that the limit does not take.
-    """
+    """An axis' values from its spec. Raises `CallerError` if it is no number or range, or its limit refuses a value."""
     found: set[Value] = set()
     for part in spec.split(","):
         found.update(_parse_part(name, part.strip()))
@@ -149,12 +138,10 @@ def _parse_part(name: str, text: str) -> Iterable[Value]:
 
 
 def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
-    """The default axes: attempts from 0 to 6 or the recorded number, by budgets around the recorded max_tokens.
-
-    Over a recording max_tokens changes nothing, so the total is varied itself. If no request names a cap, the size of
-    the longest response is used instead. If requests name different caps, the value `recorded` (each with its own) is
-    added. One of the budgets is large enough for the longest answer with all its continuations.
-    """
+    """The default axes: attempts from 0 to 6 or the recorded number, by budgets around the recorded max_tokens. Over a
+    recording max_tokens changes nothing, so the total is varied itself. If no request names a cap, the size of the
+    longest response is used instead. If requests name different caps, the value `recorded` (each with its own) is
+    added. One of the budgets is large enough for the longest answer with all its continuations."""
     continuations = [sum(link.place is TurnPlace.CONTINUATION for link in turn.links) for turn in case.recording.turns]
     attempts = Axis(ATTEMPTS, tuple(range(max([6, *continuations]) + 1)))
     caps = Counter(each.request.max_tokens for each in case.recording.exchanges
@@ -241,11 +228,8 @@ class End:
 
 @dataclass(frozen=True)
 class Grid:
-    """The axes, and the settings that all cells share; an axis overrides the base's value of its limit.
-
-    Raises:
-        CallerError: no axis, or too many cells.
-    """
+    """The axes, and the settings that all cells share; an axis overrides the base's value of its limit. Raises
+    `CallerError` if there is no axis, or there are too many cells."""
 
     axes: tuple[Axis, ...]
     base: Settings = field(default_factory=Settings)
@@ -273,11 +257,7 @@ class Grid:
         return found
 
     def cell(self, values: Sequence[Value]) -> int:
-        """The cell with these values, one for each axis.
-
-        Raises:
-            CallerError: a value that is not on its axis.
-        """
+        """The cell with these values, one for each axis. Raises `CallerError` for a value that is not on its axis."""
         cell = 0
         for axis, value in zip(self.axes, values, strict=True):
             if value not in axis.values:
@@ -354,11 +334,7 @@ class GridRequest:
         return by_axes if self.simulate is None else self.simulate
 
     def grid(self, case: Case, base: Settings) -> Grid:
-        """The grid over a case.
-
-        Raises:
-            CallerError: too many cells.
-        """
+        """The grid over a case. Raises `CallerError` for too many cells."""
         return self.grid_under(case, with_recorded_rounds(case, base))
 
     def grid_under(self, case: Case, raised: Settings) -> Grid:

@@ -136,12 +136,8 @@ NO_FILE = "-"
 def check(
     path: str | None, paths: Sequence[str], force: bool, option: str = "--csv", others: Collection[str | None] = ()
 ) -> None:
-    """Checks before the run that the output files may be written.
-
-    Raises:
-        CallerError: it is there already and `force` is not given, or it is one of the sessions that are read, or one
-            of the `others` that are written.
-    """
+    """Checks before the run that the output files may be written. Raises `CallerError` if one is there already and
+    `force` is not given, or is one of the sessions that are read, or one of the `others` that are written."""
     if path is None or path == NO_FILE:
         return
     if path in others:
@@ -160,11 +156,7 @@ def check(
 
 
 def save(path: str | None, content: Callable[[], str], option: str = "--csv") -> None:
-    """Writes a file, if one is named; a failed write leaves the old file intact.
-
-    Raises:
-        CallerError: it cannot be written.
-    """
+    """Writes a file, if one is named; a failed write leaves the old file intact. Raises `CallerError` if that fails."""
     if path is None or path == NO_FILE:
         return
     try:

@@ -256,19 +256,13 @@ def tune(
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> TunedGrid:
-    """Runs every turn of the case in every cell of the grid.
-
-    `jobs` bounds the processes, None: one for each processor. `cancelled` is called repeatedly; once it returns true,
-    the results so far are returned.
-
-    Raises:
-        CallerError: a session file holds a limit that does not exist or is out of range, or there is no such profile.
-    """
+    """Runs every turn of the case in every cell of the grid. `jobs` bounds the processes, None: one for each processor.
+    `cancelled` is called repeatedly; once it returns true, the results so far are returned. Raises `CallerError` if a
+    session file holds a limit that does not exist or is out of range, or there is no such profile."""
     stop = cancelled or (lambda: False)
     case = case_as_profile(case, grid.base.profile)
     records = case.recording.turns
-    # Simulated cells with another max_tokens share no run, so each group is a part of the work; otherwise a whole turn
-    # is one part.
+    # Simulated cells with another max_tokens share no run, so each group is a part of the work; else a whole turn is.
     each = [(group,) for group in grid.groups] if grid.base.simulate else [grid.groups]
     parts = len(records) * len(each)
     findings = recorded_findings(case)

@@ -83,11 +83,9 @@ def with_cap(grid: Grid, values: Sequence[Value], cap: Value) -> tuple[Value, ..
 def smallest_value(
     low: int, high: int, few: Sequence[int], every: Sequence[int], enough: Callable[[Sequence[int], int], bool]
 ) -> int:
-    """The smallest value that is enough for every turn, between one that is not and one that is.
-
-    Only the `few` turns that go different ways at the two sides are run in between. The value that is found is tried
-    for `every` turn; if it is not enough, all turns are run in between too.
-    """
+    """The smallest value that is enough for every turn, between one that is not and one that is. Only the `few` turns
+    that go different ways at the two sides are run in between. The value that is found is tried for `every` turn; if it
+    is not enough, all turns are run in between too."""
     for turns in (few, every):
         worse, found = low, high
         while worse + 1 < found:

@@ -133,11 +133,8 @@ ACTS: Mapping[str, tuple[Callable[[StoredActs, Act], None], Mapping[str, tuple[t
 
 
 def session_hash(recording: Recording, stdin: bytes | None) -> str:
-    """The hash of the bytes of all files that were read, in order, because steps are numbered in that order.
-
-    Raises:
-        OSError: a file can no longer be read.
-    """
+    """The hash of the bytes of all files that were read, in order, because steps are numbered in that order. Raises
+    `OSError` if a file can no longer be read."""
     from hashlib import sha256
 
     whole = sha256()
@@ -155,11 +152,7 @@ class Store:
     """The saved data of one session, and its file; data that cannot be written lasts as long as the program."""
 
     def __init__(self, path: Path) -> None:
-        """Reads the file, if it exists.
-
-        Raises:
-            NewerError: the file is of a newer version.
-        """
+        """Reads the file, if it exists. Raises `NewerError` if the file is of a newer version."""
         self.path = path
         self.kept = StoredActs()
         self.notices: list[str] = []
@@ -215,8 +208,7 @@ class Store:
         line = _line(act)
         try:
             private_folder(self.path.parent)
-            # One line is appended under a lock, so that two programs on one session do not mix their lines
-            # (docs/branches.md).
+            # One line is appended under a lock, so that two programs do not mix their lines (docs/branches.md).
             number = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
             try:
                 with lock_file(number):
@@ -309,12 +301,8 @@ def _is_valid(act: Act) -> bool:
 
 
 def open_store(recording: Recording, environment: Mapping[str, str], stdin: bytes | None = None) -> Store:
-    """The store of a recording.
-
-    Raises:
-        NewerError: its file is of a newer version.
-        CallerError: what was read can no longer be read.
-    """
+    """The store of a recording. Raises `NewerError` if its file is of a newer version, and `CallerError` if what was
+    read can no longer be read."""
     try:
         name = session_hash(recording, stdin)
     except OSError as why:

@@ -239,11 +239,8 @@ class Sweep:
     """Budgets that cut no answer, each with its stem."""
 
     def sweep(self, groups: Sequence[Group]) -> SweptEnds:
-        """The turn's ends in the cells of some groups.
-
-        Raises:
-            CallerError: the session file holds a limit that does not exist or is out of range.
-        """
+        """The turn's ends in the cells of some groups. Raises `CallerError` if the session file holds a limit that does
+        not exist or is out of range."""
         ends: dict[End, int] = {}
         codes = array("I")
         along: dict[int, list[Sequence[int]]] = {}
@@ -334,13 +331,10 @@ class Sweep:
         return stated and total is not None and total < stem.least_total
 
     def _simulated_stem(self, group: Group) -> Stem:
-        """The stem under one budget.
-
-        An answer that a budget does not cut is the same under every larger budget and needs no further run, unless a
-        larger one has room for all that was counted: then it is used as it was recorded. So is one that a smaller
-        budget could not simulate. An answer that was recorded cut is used unchanged under the budget of its recording;
-        results for other budgets do not apply there.
-        """
+        """The stem under one budget. An answer that a budget does not cut is the same under every larger budget and
+        needs no further run, unless a larger one has room for all that was counted: then it is used as it was recorded.
+        So is one that a smaller budget could not simulate. An answer that was recorded cut is used unchanged under the
+        budget of its recording; results for other budgets do not apply there."""
         initial, total = self._initial(group), self._total(group)
         bounded = total is not None and (initial is None or total < initial)
         if bounded or not {INITIAL} <= set(group.fixed) <= {INITIAL, TOKENS} or initial in self._recorded_budgets:

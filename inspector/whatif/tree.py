@@ -49,11 +49,8 @@ def original_of(branch: Branch, turn: TurnFacts) -> TurnFacts:
 
 
 def branch(parent: View, settings: Settings, since: int = 0, beside: str = ORIGINAL) -> Branch:
-    """Runs the case again under other settings, which hold from step `since`; `beside` is the parent's name.
-
-    Raises:
-        CallerError: the parent has no such step.
-    """
+    """Runs the case again under other settings, which hold from step `since`; `beside` is the parent's name. Raises
+    `CallerError` if the parent has no such step."""
     from inspector.replay.rerun import rerun  # imported here, which saves 2 ms of the first frame
 
     new_run = rerun(parent.replay, settings, since)
@@ -86,11 +83,8 @@ class Preview(NamedTuple):
 
 
 def preview(run: Replay, settings: Settings, since: int) -> Preview:
-    """The effect of a change: fast enough to compute while the change is typed.
-
-    Raises:
-        CallerError: the run has no such step.
-    """
+    """The effect of a change: fast enough to compute while the change is typed. Raises `CallerError` if the run has no
+    such step."""
     from inspector.replay.rerun import rerun
 
     new_run = rerun(run, settings, since)
@@ -149,14 +143,9 @@ class Tree:
     def add(
         self, parent: Node, settings: Settings, since: int | None = None, key: str | None = None
     ) -> tuple[Node, bool]:
-        """The branch of a node with these settings, and whether it is new: an equal branch is reused.
-
-        The settings hold from step `since` on; None: from the step from which the parent's settings hold. `key` is the
-        key under which the branch was saved.
-
-        Raises:
-            CallerError: the parent has no such step, or a setting cannot be used.
-        """
+        """The branch of a node with these settings, and whether it is new: an equal branch is reused. The settings hold
+        from step `since` on; None: from the step from which the parent's settings hold. `key` is the key under which
+        the branch was saved. Raises `CallerError` if the parent has no such step, or a setting cannot be used."""
         replay = parent.view.replay
         since = replay.since if since is None else since
         if settings == replay.settings and since >= replay.since:
@@ -172,11 +161,8 @@ class Tree:
         return node, True
 
     def try_settings(self, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]]) -> Node:
-        """The branch in which these assignments hold from these steps, one after another.
-
-        Raises:
-            CallerError: a step or a name that does not exist, or a value out of range.
-        """
+        """The branch in which these assignments hold from these steps, one after another. Raises `CallerError` for a
+        step or a name that does not exist, or a value out of range."""
         node = start
         for since, assignments in stretches:
             node, _ = self.add(node, settings_of(assignments, node.view.replay.settings), since)
@@ -210,11 +196,7 @@ class Tree:
             yield from self._below(child, (*follows, number < len(children) - 1))
 
     def find(self, name: str) -> Node:
-        """The run with this key, abbreviated key, path or name.
-
-        Raises:
-            CallerError: there is none, or more than one.
-        """
+        """The run with this key, abbreviated key, path or name. Raises `CallerError` if there is none, or several."""
         for fits in (
             [each for each in self.every if name in (each.key, each.path)],
             [each for each in self.every if each.name == name],

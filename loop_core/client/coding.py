@@ -19,8 +19,7 @@ _REFUSED_CODINGS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dc
 
 
 class CodingError(Exception):
-    """The coding of a body cannot be undone. The message continues a sentence that begins with the name of the
-    server."""
+    """The coding of a body cannot be undone. The message continues a sentence that begins with the server's name."""
 
 
 class Uncoding:

@@ -42,13 +42,11 @@ MOST_BYTES = 256 * 1024 * 1024
 LONGEST_MARK = 32
 """The largest size in bytes of an end mark (`Decoder.closing`)."""
 LINE_END = 10
-"""The byte of a line feed. No end mark contains it, so a piece that ends with it, as events do, does not end inside a
-mark."""
+"""The byte of a line feed. No end mark contains it, so a piece that ends with it, as events do, ends inside no mark."""
 UNREADABLE = "decode"
 """The type of the error that stands for a body which is not an answer of its format."""
 DECODE_SIZE = 4_096
-"""The number of bytes of a stream that are decoded together. Decoding each event by itself would cost several times as
-much."""
+"""The number of bytes of a stream that are decoded together. Decoding each event alone takes several times as long."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -198,8 +196,7 @@ class ResponseReader:
         return f"was silent for {seconds:.0f} s, and then " if seconds >= NOTICEABLE else ""
 
     def close(self, end: TransportEnd, ms: float, problem: str = "", may_have_left: bool = True) -> LiveResponse:
-        """Judges the answer as far as it arrived. `may_have_left` says whether the request may have reached the
-        server."""
+        """Judges the answer as far as it arrived. `may_have_left`: whether the request may have reached the server."""
         self._take(self._mask.flush(), ms)
         self._decode()
         if self._size > MOST_BYTES:

@@ -20,8 +20,7 @@ SHORTEST = 8
 hidden in headers and URLs only."""
 
 Redact = Callable[[bytes], bytes]
-"""A function that masks everything else that looks like a credential. It replaces byte for byte, so the length
-stays."""
+"""A function that masks whatever else looks like a credential, byte for byte, so the length stays."""
 
 
 class Mask:

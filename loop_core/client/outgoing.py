@@ -76,8 +76,7 @@ def outgoing(turn: Turn, send: Send) -> Request:
 
 
 def _with_container(turn: Turn) -> Mapping[str, Any]:
-    """The further fields of the request, with the container that the last response names, unless the caller names
-    one."""
+    """Further fields of the request, with the container that the last response names, unless the caller names one."""
     extra, places = turn.request.extra, wire(turn.request.api).container
     if places is None or turn.evaluation is None:
         return extra

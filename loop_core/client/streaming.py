@@ -76,8 +76,7 @@ class PendingSeam:
         self._size = 0
 
     def at(self, text: str) -> tuple[JoinedText, str]:
-        """The join of the answer with the part of the segment that has arrived, and what that part adds to the text
-        before it."""
+        """The join of the answer with the segment so far, and what that adds to the text before it."""
         if self._settled is not None:
             joined = JoinedText(self._settled.text + text[self._size :], self._settled.seams)
         else:
@@ -90,8 +89,7 @@ class PendingSeam:
         return joined, joined.text[seams[-1].at :] if self._before and seams else joined.text
 
     def settled_text(self, text: str) -> str | None:
-        """The text with which the answer is sure to begin, given the arrived part of the segment; None while it can
-        change."""
+        """The text with which the answer is sure to begin, given the segment so far; None while it can change."""
         # A seam may still change while the segment is no longer than what a rule compares it with.
         if len(text) <= self.threshold:
             return None
@@ -179,8 +177,7 @@ class ShownText(Observer):
             self._flows = text is not None and self._grow(text)
 
     def finish(self, turn: Turn, silent: str | None) -> None:
-        """Passes on the rest at the end of the turn; `silent` is the word by which the model asked that nothing be
-        shown."""
+        """Passes on the rest at the end of the turn; `silent` is the word by which the model asked to show nothing."""
         if silent is None:
             self._settle(turn.joined_answer().text)
 
@@ -189,8 +186,7 @@ class ShownText(Observer):
         return self._shown_parts[0]
 
     def _grow(self, text: str) -> bool:
-        """Shows the part of this text that is new, since the answer is sure to begin with it; False if it has to
-        wait."""
+        """Shows what is new of this text, since the answer is sure to begin with it; False if it has to wait."""
         shown_text, text = self._joined_parts(), split_half(text)[0]
         if not text.startswith(shown_text):
             return False  # settled when the answer is over

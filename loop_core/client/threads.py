@@ -114,8 +114,7 @@ class Cutter:
         self._over = False
 
     def trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """Notes the connection that a request opened (httpcore's extension `trace`); a later request may use it
-        again."""
+        """Notes the connection that a request opened (httpcore's extension `trace`); a later request may reuse it."""
         if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
             self._stream = info["return_value"]
             if self._over:

@@ -8,8 +8,7 @@ from email.utils import parsedate_to_datetime
 from loop_core.errors import CallerError
 
 MOST_SECONDS = 1_000_000
-"""The longest time in seconds that a client can wait. Clocks of operating systems refuse a longer or an infinite
-one."""
+"""The longest time in seconds that a client can wait. Operating systems refuse a longer or an infinite one."""
 
 
 def check_seconds(value: object, names: Iterable[str]) -> None:

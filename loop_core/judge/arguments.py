@@ -208,9 +208,8 @@ def _refuse(uri: str) -> Any:
 
 # -- Reading a call's raw arguments: strictly for the gate, leniently for display only -------------------------------
 # The strict parser accepts exactly one JSON object: no trailing text, no `NaN`, no key twice, no number out of range
-# and no lone surrogate, since two parsers would run two different calls, or one would fail. The lenient one shows
-# what an agent with a forgiving parser would have run; `{"n": 12` may have been 1200, so nothing it returns is ever
-# released.
+# and no lone surrogate, since two parsers would run two different calls, or one would fail. The lenient one shows what
+# an agent with a forgiving parser would have run; `{"n": 12` may have been 1200, so it is never released.
 
 
 class ArgumentShape(StrEnum):
@@ -276,8 +275,7 @@ WRAPPINGS: Mapping[str, str] = {
     "arguments": "EricLBuehler/mistral.rs@9e92262 mistralrs-server-core/src/anthropic.rs",
     "raw_arguments": "lmdeploy 0.18.0 serve/anthropic/adapter.py",
 }
-"""The only member of an object into which a translator puts arguments that it could not parse -> the translators that
-do so."""
+"""The only member of an object with arguments that a translator could not parse -> the translators that write it."""
 ONLY_WRAPPINGS = frozenset({"raw_arguments"})
 """The names in `WRAPPINGS` that no tool has as a parameter, unless its schema lists it."""
 _BRACE = re.compile(r'\s*\{\s*"')

@@ -181,8 +181,7 @@ def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """A call never closed, though the response says that it ended; or a stop string ended it and the format hides
-    cuts."""
+    """A call never closed, though the response says it ended; or a stop string ended it and the format hides cuts."""
     if stop.normalized not in FINISHED:
         return None
     calls, stopped = case.every_call, endings.hit_stop_string(case.response)

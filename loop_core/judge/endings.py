@@ -54,8 +54,7 @@ SILENT = frozenset({Ending.EMPTY_ANSWER, Ending.REASONING_ONLY})
 INVISIBLE = frozenset({
     "message.annotations", "mcp_list_tools", "additional_tools", "fallback", "cachePoint", "citationsContent",
 })
-"""The types of opaque parts that show nothing by themselves. All other opaque parts, also unknown ones, count as
-visible."""
+"""The types of opaque parts that show nothing by themselves. All others, also unknown ones, count as visible."""
 _FIELDS = ".fields"
 """The end of the type of a part that only extends the part before it."""
 OUTPUTS = ("result", "results", "outputs", "output")
@@ -185,8 +184,7 @@ def is_damaged(text: str) -> bool:
 
 
 def has_content(response: ChatResponse) -> bool:
-    """Whether an answer holds anything for its reader; reasoning and blocks that only belong to other parts do not
-    count."""
+    """Whether an answer holds anything for its reader; reasoning and blocks that belong to other parts do not count."""
     # What could not be read may have been the answer, so nothing is called empty then.
     return shows_anything(response) or is_unread(response)
 

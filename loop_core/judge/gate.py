@@ -17,17 +17,7 @@ from typing import Any, NamedTuple
 from loop_core.judge import arguments
 from loop_core.judge.arguments import Arguments, ArgumentShape
 from loop_core.judge.classify import Judgement
-from loop_core.values import (
-    ArgsForm,
-    CallKind,
-    ChatResponse,
-    Request,
-    Stop,
-    StopReason,
-    Tool,
-    ToolCall,
-    tools_by_name,
-)
+from loop_core.values import ArgsForm, CallKind, ChatResponse, Request, Stop, StopReason, Tool, ToolCall, tools_by_name
 
 REMEDY = "raise the output limit, split the work into smaller parts, or simplify the request"
 """The advice about a call that the output budget cut (Zoo Code's analysis, fix 3)."""
@@ -82,8 +72,7 @@ def admit(
     choice: str | None = None,
 ) -> Verdict:
     """The verdict on one call, without regard to the other calls of its response; `admit_all` adds the rule of the
-    batch. `declared` are the names of the request's tools, empty if they are not known, and `choice` is its tool
-    choice."""
+    batch. `declared` are the names of the request's tools, empty if unknown, and `choice` is its tool choice."""
     if arguments.is_phantom(call):
         return Verdict(call, Admission.HELD, "gate.phantom", "the call has neither a name nor arguments")
     if call.other_arguments is not None:
@@ -118,8 +107,7 @@ CHECKED, _UNCHECKED = (f"closed and complete; {why}" for why in ("its schema acc
 
 
 def _refusal(call: ToolCall, declared: Collection[str], choice: str | None) -> tuple[str, str] | None:
-    """Why a complete call may not be run by anyone: it names no tool, or one that was not declared, or the request
-    forbade it."""
+    """Why nobody may run a complete call: it names no tool, or one that was not declared, or the request forbade it."""
     if not call.name:
         return NAMELESS, "the call has no name"
     if choice == "none":
@@ -138,8 +126,7 @@ def _refusal(call: ToolCall, declared: Collection[str], choice: str | None) -> t
 LOADING_TOOLS = frozenset({"tool_search"})
 """The tools by which a model finds further tools, whose declarations come later (Responses)."""
 NAMELESS = "gate.nameless"
-"""The rule under which a call without a name is rejected. A history has no place for such a call, so a message reports
-it."""
+"""The rule under which a call without a name is rejected. A history has no place for it, so a message reports it."""
 
 
 def declared_names(tools: Sequence[Tool]) -> frozenset[str]:
@@ -205,9 +192,8 @@ def _describe_parsing(reading: Arguments) -> str:
 
 
 # -- Telling held calls apart: how they are named to the model, and which of them came again -------------------------
-# A call is known by its tool and, where the batch holds others of the same tool, by the arguments in which they
-# differ. Only arguments that had arrived whole count: what follows the last comma of cut arguments may have been
-# longer.
+# A call is known by its tool and, where the batch holds others of the same tool, by the arguments in which they differ.
+# Only arguments that had arrived whole count: what follows the last comma of cut ones may have been longer.
 
 
 LONGEST_MARK = 200

@@ -27,8 +27,7 @@ class CallMark(NamedTuple):
 
     title: str
     opening: str
-    """A pattern of the text that opens a call, compiled when it is first used. A group `name` in it is the tool's
-    name."""
+    """A pattern of the text that opens a call, compiled when first used. A group `name` in it is the tool's name."""
     name_pattern: str | None = None
     """A pattern that is searched behind the opening if that does not hold the name. Its group 1 is the tool's name."""
     until: str = ""
@@ -227,8 +226,7 @@ PARTICLES: Mapping[str, tuple[str, ...]] = {
     "ja": ("は", "を", "に", "へ", "や", "そして", "または", "および"),
     "ko": ("를", "그리고", "또는", "하지만", "그러나", "때문에"),
 }
-"""Language -> words with which a complete text does not end, for languages that write without spaces or join such words
-to others."""
+"""Language -> words that end no complete text, for languages that write without spaces or join such words to others."""
 
 
 def _comma(text: str, end: int) -> Sign | None:

@@ -1,2 +1,1 @@
-"""The turn: its state machine, limits, policies, seams, history and trace. It is pure: it uses no clock and no
-connection."""
+"""The turn: its state machine, limits, policies, seams, history and trace. It is pure: no clock, no connection."""

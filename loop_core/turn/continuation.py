@@ -44,8 +44,7 @@ def has_tags(text: str, mark: str) -> bool:
 
 
 def quote_request(mark: str) -> str:
-    """The list item of the prompt that asks the model to quote the last words. The caller appends the words and
-    `</mark>`."""
+    """The item of the prompt that asks the model to quote the last words. The caller appends them and `</mark>`."""
     return f"{_BETWEEN}<{mark}> and </{mark}>: <{mark}>"
 
 
@@ -58,8 +57,7 @@ def repeats_request(text: str) -> bool:
 def prompt_end(text: str, mark: str) -> int:
     """The index at which the list items of our own prompt end, if a text begins with them; 0 if it does not."""
     # A model that repeats our prompt may leave out or reorder points, so each is removed wherever it comes next. The
-    # last point ends before its tag: the words after the tag are the quotation itself, which `find_quotation` looks
-    # for.
+    # last point ends before its tag: the words after it are the quotation, which `find_quotation` looks for.
     points = (EMPTY, *HINT_POINTS, AGAIN, quote_request(mark).removesuffix(f"<{mark}>").rstrip())
     end = 0
     while True:
@@ -237,8 +235,7 @@ OPENINGS: tuple[Opening, ...] = (
 announces a restart."""
 
 OPENING_CHARS = 200
-"""The number of characters at the beginning of a segment within which chatter must end and the requested quotation
-begin."""
+"""The number of characters at a segment's beginning within which chatter must end and the requested quotation begin."""
 
 FOLDS: Mapping[str, str] = {
     "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u02bc": "'", "\u2032": "'",
@@ -251,8 +248,7 @@ _MARKUP = "*_#>~`\"'([{- \t\r\n"
 
 
 def find_opening(text: str) -> Opening | None:
-    """The first row of `OPENINGS` that matches the beginning of a text, without markup before it; None if no row
-    does."""
+    """The first row of `OPENINGS` that matches the beginning of a text, without markup before it; None if none does."""
     # Only the beginning is folded: a segment may hold megabytes, and no pattern looks further. Markup goes first, since
     # models set such remarks in bold, in a list or in a quotation.
     folded = " ".join("".join([FOLDS.get(char, char) for char in text[:OPENING_CHARS]]).lower().lstrip(_MARKUP).split())
@@ -311,8 +307,7 @@ class SeamDecision(StrEnum):
     ECHO = "echo"
     """The prefill that the server repeated was cut."""
     WHITESPACE = "whitespace"
-    """White space that had to be stripped from the prefill was put back, or the model sent it again and it was not
-    doubled."""
+    """White space stripped from the prefill was put back, or the model sent it again and it was not doubled."""
     OVERLAP = "overlap"
     """A repetition too long to be chance was cut."""
     RESTART = "restart"
@@ -345,8 +340,7 @@ class Segment(NamedTuple):
 
 
 class Seam(NamedTuple):
-    """The join of two segments: `at` is where the later one begins in the text, `cut` what was left out of its
-    beginning."""
+    """The join of two segments: `at` is where the later begins in the text, `cut` what its beginning lost."""
 
     segment: int
     """The index of the later segment."""
@@ -357,8 +351,7 @@ class Seam(NamedTuple):
     sure: bool = True
     """Whether the segment is known to continue the text before it. False if nothing shows that."""
     removals: tuple[tuple[int, str], ...] = ()
-    """Offset and text of each further part that is left out of the segment: the end of a wrapper, marks of our
-    prompt."""
+    """Offset and text of each further part left out of the segment: the end of a wrapper, marks of our prompt."""
 
     def remainder(self, text: str) -> str:
         """The part of the segment that the join keeps."""

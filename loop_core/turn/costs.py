@@ -54,8 +54,7 @@ def cap_within_bound(turn: Turn, cap: int | None) -> int | None:
 
 
 class RefusalRow(NamedTuple):
-    """A field that the engine adds to a request and that a server may refuse (`REFUSED_STATUS`), and the words of that
-    error."""
+    """A field that the engine adds and a server may refuse (`REFUSED_STATUS`), and the words of that error."""
 
     name: str
     applies: Callable[[Turn, Send], bool]
@@ -94,8 +93,7 @@ def current_refusal(turn: Turn) -> RefusalRow | None:
 
 
 def next_cap(turn: Turn, raise_cap: bool) -> tuple[int | None, int | None]:
-    """The cap of the next request, doubled if the last one was too small; and the cap to use again if the server
-    refuses it."""
+    """The next request's cap, doubled if the last was too small; and the cap to use again if the server refuses it."""
     send = turn.last_send
     if send is None or send.max_tokens is None:
         return cap_within_bound(turn, None), None
@@ -235,8 +233,7 @@ def _evaluation_change(turn: Turn, signal: Signal) -> Change:
     ):
         counts["attempts"] = 0  # scope `response`: an answer that was not cut begins a new count
     if signal is Signal.TOOL_CALL:
-        # Compared by raw text, without ids: a provider makes a new id for each call, and parsing could call two texts
-        # equal.
+        # Compared by raw text, without ids: each call has a new id, and parsing could call two texts equal.
         calls = tuple([(v.call.name, v.call.arguments) for v in evaluation.verdicts])
         identical = spent.identical + 1 if calls == turn.last_calls else 1
         if identical != spent.identical:  # mostly it stays 1, and the counters are those of before
@@ -254,8 +251,7 @@ def is_budget_cut(evaluation: Evaluation, policy: Policy) -> bool:
     """Whether a budget cut a response, as a policy reads it."""
     if evaluation.word is Stop.MAX_TOKENS or not policy.cap_evidence:
         return evaluation.word is Stop.MAX_TOKENS
-    # A stream of MiMo's proxy ends without a finish reason (Zoo Code's analysis); usage at the cap shows that the
-    # budget ended it.
+    # A stream of MiMo's proxy ends without a finish reason (Zoo Code's analysis); usage at the cap shows why it ended.
     if evaluation.word in (Stop.INTERRUPTED, Stop.UNKNOWN) and evaluation.judgement.cap_reached:
         return True
     # Only UNKNOWN, not INTERRUPTED: after a lost connection half a call is expected, and asking again with a larger cap

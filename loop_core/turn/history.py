@@ -96,8 +96,7 @@ def _message(parts: Sequence[MessagePart]) -> Message | None:
     for part in parts:
         if isinstance(part, (TextPart, ReasoningPart)) and (text := whole_characters(part.text)) != part.text:
             part = part._replace(text=text)
-        # Anthropic refuses a text block that is empty or all white space. Joined to the text before it, the white space
-        # is not lost.
+        # Anthropic refuses a text block that is empty or all white space. Joined to the text before it, it is not lost.
         if type(part) is not TextPart or part.text.strip():
             kept_parts.append(part)
         elif kept_parts and type(before := kept_parts[-1]) is TextPart:

@@ -126,8 +126,7 @@ class Spend(NamedTuple):
     requests: int = 0
     attempts: int = 0
     continuations: int = 0
-    """The number of continuations of the turn, whatever the scope of `attempts`, including those that the server
-    refused."""
+    """The number of continuations of the turn, whatever the scope of `attempts`, also those that the server refused."""
     continuation_tokens: int = 0
     """Output tokens of truncated responses and their continuations, to which the token bound applies."""
     tokens_assumed: int = 0
@@ -151,8 +150,7 @@ class Spend(NamedTuple):
     output_chars: int = 0
     """Visible characters of every response of the turn."""
     uncounted: int = 0
-    """The number of responses with output for which neither a count nor a cap is known. `output_tokens` is then a lower
-    bound."""
+    """The number of responses with output without a known count or cap. `output_tokens` is then a lower bound."""
 
 
 class Guard(NamedTuple):
@@ -181,8 +179,7 @@ def least_cap(request: Request) -> int:
 
 
 def token_stop(cap: int | None, request: Request, lacks: Container[str]) -> int | None:
-    """The number of spent tokens from which on no further request fits under the token bound; None if there is no
-    bound."""
+    """The number of spent tokens from which on no further request fits under the token bound; None without a bound."""
     return cap if cap is None or "room" in lacks else cap - least_cap(request) + 1
 
 
@@ -240,8 +237,7 @@ _GUARDS_AT: Mapping[str, tuple[Guard, ...]] = {
 def exceeded_guard(
     place: str, limits: Limits, spend: Spend, stop: int | None, lacks: Container[str]
 ) -> Guard | None:
-    """The first guard of `place` that stops the turn; guards that the loop does not have are skipped. None if all
-    hold."""
+    """The first guard of `place` that stops the turn; guards that the loop lacks are skipped. None if all hold."""
     for guard in _GUARDS_AT[place]:
         if guard.name not in lacks and guard.exceeded(limits, spend, stop):
             return guard

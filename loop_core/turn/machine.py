@@ -44,8 +44,7 @@ from loop_core.values import Request, Stop
 
 
 class Transition(NamedTuple):
-    """The state that a signal leads to. `terminal` is the terminal reason that the turn gets, None if the turn goes
-    on."""
+    """The state that a signal leads to. `terminal` is the terminal reason that the turn gets, None if it goes on."""
 
     to: State
     terminal: str | None = None
@@ -110,8 +109,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Transition] = {
     (_RN, Signal.PROVIDER_RESPONSE): Transition(_E),
     (_RN, Signal.CANCELLED): Transition(_A, "cancelled"),
     (_RN, Signal.NOT_RECORDED): Transition(_U, "unrecorded"),
-    # As ZeroClaw RFI 2309 draws it: an aborted turn still returns its partial answer; `Turn.outcome` keeps what was
-    # decided.
+    # As ZeroClaw RFI 2309 draws it: an aborted turn returns its partial answer; `Turn.outcome` keeps what was decided.
     (_AP, Signal.RETURN_PARTIAL): Transition(_C),
 }
 """State and signal -> the state that they lead to. The last states (Abort, Complete, Unrecorded) have no rows, so the
@@ -178,8 +176,7 @@ _ANSWERS = frozenset({Signal.PROVIDER_RESPONSE, Signal.TOOL_RESULTS})
 def _signal(turn: Turn, event: Event) -> Signal:
     signal = _EVENT_SIGNALS.get(type(event))
     if signal is not None:
-        # A driver that sends an answer twice must fail here: the second one would be counted and appended to the
-        # history.
+        # A driver that sends an answer twice must fail here: the second would be counted and appended to the history.
         if signal in _ANSWERS and not _waits(turn):
             raise TransitionError(f"nothing was asked for in {turn.state}")
         return signal
@@ -201,8 +198,7 @@ def _waits(turn: Turn) -> bool:
 
 
 def signal_of(turn: Turn) -> Signal:
-    """The signal that the policy derives from the current response. Raises `TransitionError` if the turn has no
-    response."""
+    """The signal that the policy derives from the current response. Raises `TransitionError` if there is none."""
     evaluation = turn.evaluation
     if evaluation is None:
         raise TransitionError("EvaluateStop without a response")

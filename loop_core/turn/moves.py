@@ -181,8 +181,7 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 
 
 def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
-    """The tool choice of a repair: a single held call is forced; of several none is, because that would forbid the
-    others."""
+    """The tool choice of a repair: a single held call is forced; of several none, as that would forbid the others."""
     calls = gate.held_calls(verdicts)
     declared = {tool.name for tool in turn.request.tools}
     if not declared:
@@ -193,8 +192,7 @@ def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
 
 
 def _enter_nudge(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    """Sends the same request once more, with a message that its answer was empty; an answer that had begun is
-    continued."""
+    """Sends the same request once more, with a message that its answer was empty; one that had begun is continued."""
     spent = turn.spend._replace(requests=turn.spend.requests + 1, empty_retries=turn.spend.empty_retries + 1)
     begun, previous, system = turn.joined_answer().text, turn.last_send, turn.ability.system_hint
     anchor = history.anchor_of(begun) if begun.strip() else ""

@@ -42,8 +42,7 @@ class Signal(StrEnum):
     UNKNOWN = "Unknown"
     ERROR = "Error"
     STUCK = "NeverFinalized"
-    """A call has begun, and the described loop never ends it: the loop waits for ever, or shows a call that it cannot
-    run."""
+    """A call has begun, and the described loop never ends it: it waits for ever, or shows a call that it cannot run."""
     UNDER_LIMITS = "under_limits"
     RETRY_LIMIT = "retry_limit"
     BUDGET_EXHAUSTED = "budget_exhausted"
@@ -174,8 +173,7 @@ class Policy:
     allow_silence: bool = False
     """Whether an answer that shows nothing, with or without reasoning, counts as an ordinary answer."""
     silent_endings: tuple[str, ...] = ("__SILENT__", "HEARTBEAT_OK")
-    """The whole answers by which a model asks that nothing be shown (pi's agent loop). They end a turn like any other
-    answer."""
+    """Whole answers by which a model asks that nothing be shown (pi's agent loop). They end a turn like any other."""
 
     def __repr__(self) -> str:
         return f"<Policy {self.name}>"  # shown in signatures, where all its tables would only be noise

@@ -36,8 +36,7 @@ WORDLESS_FORMATS: tuple[Promotion, ...] = tuple(
     Promotion(api, Stop.END_TURN, True, _WITHOUT_A_WORD)
     for api in ("gemini_generate", "openai_responses", "ollama_chat")
 )
-"""The promotions of complete calls that every loop over these formats needs, whatever its source says about other
-formats."""
+"""The promotions of complete calls that every loop over these formats needs, whatever its source says about others."""
 
 # -- ZeroClaw (RFI 2309) -----------------------------------------------------------------------------------------------
 
@@ -84,8 +83,7 @@ ZEROCLAW_RFI_SIGNALS: Signals = MappingProxyType({
     Stop.MAX_TOKENS: (Signal.MAX_TOKENS, Signal.PARTIAL_CALL, Signal.MAX_TOKENS),
     **same_signals(Stop.SAFETY_BLOCKED, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.CANCELLED, Stop.UNKNOWN, Stop.ERROR),
 })
-"""The signals by the document's diagram: MaxTokens goes to ContinuePending, and only a partial call is requested
-again."""
+"""The signals by the document's diagram: MaxTokens goes to ContinuePending; only a partial call is requested again."""
 
 ZEROCLAW_RFI = Policy(
     "zeroclaw-rfi",
@@ -167,8 +165,7 @@ BASE = Policy(
     lacks=frozenset({"room"}),
     settles=False,
 )
-"""The common part of the policies below. They follow the provider's word, and neither continue a text nor repair a
-call."""
+"""The common part of the policies below. They follow the provider's word, continue no text and repair no call."""
 
 # -- Zoo Code ----------------------------------------------------------------------------------------------------------
 
@@ -177,8 +174,7 @@ ZOO_BEFORE_SIGNALS: Signals = MappingProxyType({
     Stop.TOOL_CALL: (_END, _STUCK, _RUN),
     **same_signals(Stop.ERROR, Stop.CANCELLED),
 })
-"""The signals of a loop in which only `tool_calls` ends a call. Under any other word, or none, a call stays partial for
-ever."""
+"""The signals of a loop in which only `tool_calls` ends a call. Under another word or none a call stays partial."""
 
 ZOO_BEFORE = replace(
     BASE,
@@ -264,8 +260,7 @@ BOTNEXUS_WORDS: Words = MappingProxyType({
     ("openai_responses", "incomplete"): Stop.MAX_TOKENS,
     ("openai_responses", "incomplete:content_filter"): Stop.MAX_TOKENS,
 })
-"""The words that BotNexus maps differently from us: `incomplete` is its Length, also if a content filter was the
-reason."""
+"""The words that BotNexus maps otherwise: `incomplete` is its Length, also if a content filter was the reason."""
 
 BOTNEXUS_PROMOTIONS: tuple[Promotion, ...] = (
     Promotion("openai_responses", Stop.END_TURN, False, "BotNexus PR 1676: ResponsesStreamParser, any call under Stop"),

@@ -14,15 +14,12 @@ from typing import NamedTuple
 from loop_core.turn.continuation import FOLDS, OPENING_CHARS, find_opening, has_tags, prompt_end
 
 LONG_QUOTATION = 24
-"""The least number of characters of a quotation that is accepted after text that is neither a wrapper nor a known
-opening."""
+"""The least number of characters of a quotation after text that is neither a wrapper nor a known opening."""
 SHORT_QUOTATION = 8
-"""A quotation with fewer characters is accepted only at the very beginning, or inside a wrapper that closes after
-it."""
+"""A shorter quotation is accepted only at the very beginning, or inside a wrapper that closes after it."""
 
 LEAST_EQUAL = 4
-"""The least number of equal characters, without white space, beside two occurrences of the same words. Fewer may be
-chance."""
+"""The least number of equal characters, without white space, beside two runs of the same words. Fewer may be chance."""
 COMPARED_CHARS = 200
 """The number of characters beside the words that are compared."""
 
@@ -303,8 +300,7 @@ def _trailing(segment: str, end: int, blank: str) -> int:
 
 
 def _is_own_mark(text: str, wrapper: Wrapper) -> bool:
-    """Whether the answer itself has an open mark of this kind: then the mark was quoted with the words, and it
-    stays."""
+    """Whether the answer itself has an open mark of this kind: then the mark was quoted with the words, and stays."""
     if wrapper.kind == "tag":
         name = re.escape(wrapper.opener)
         return len(re.findall(rf"<{name}[\s>]", text)) > len(re.findall(rf"</{name}\s*>", text))

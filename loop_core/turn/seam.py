@@ -27,8 +27,7 @@ OVERLAP_WORDS = 3  # or a full line: fewer may be chance as well
 RESTART_CHARS = 64
 """A segment that begins with this many of the answer's first characters has begun the answer anew."""
 ECHO_LEAST = 8
-"""If it is unknown whether a server echoes, a repetition of this many characters of the prefill makes the seam
-doubtful."""
+"""If it is unknown whether a server echoes, a repetition of so many characters of it makes the seam doubtful."""
 ECHO_CHARS = 24
 """If it is unknown whether a server echoes, a repetition of this many characters of the prefill counts as an echo. A
 shorter one may be genuine text."""

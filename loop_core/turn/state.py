@@ -56,8 +56,7 @@ class RequestPlace(StrEnum):
 
 
 class Send(NamedTuple):
-    """An effect: send a request to the provider. `new_messages` is what this request appends to the history that it
-    sends."""
+    """An effect: send a request to the provider. `new_messages` is what it appends to the history that it sends."""
 
     place: RequestPlace
     ordinal: int
@@ -105,8 +104,7 @@ class RunTools(NamedTuple):
 
     def all_results(self, results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
         """The results of the whole batch: the results of the released calls, with the ready-made answers to the others
-        between them. If `results` already has one result for every call, as a recording does, it is returned
-        unchanged."""
+        between them. If `results` has one for every call, as a recording does, it is returned unchanged."""
         # A recorded agent answered every call, also those that this policy would not run.
         if len(results) > len(self.released):
             return tuple(results)
@@ -145,8 +143,7 @@ class Recut(NamedTuple):
     lost: str = ""
     """What the wire format could not carry and was left out; empty if it carried all."""
     apart: tuple[int, int] | None = None
-    """The least and the largest number of characters that the budget may leave (an ESTIMATED cut); None if the cut is
-    exact."""
+    """The least and the most characters that the budget may leave (an ESTIMATED cut); None if the cut is exact."""
     cut: bool = False
     """Whether the budget cut the answer, whatever its stop word is."""
 
@@ -157,8 +154,7 @@ class Recut(NamedTuple):
 
 
 def cancelled_answer(judgement: Judgement) -> Judgement:
-    """The judgement of an answer that the operator cancelled: CANCELLED, so none of its calls runs and the turn
-    ends."""
+    """The judgement of an answer that the operator cancelled: CANCELLED, so no call runs and the turn ends."""
     evidence = (*judgement.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
     return judgement._replace(stop=StopReason(Stop.CANCELLED, judgement.stop.raw, None, evidence), promoted=False)
 
@@ -181,8 +177,7 @@ class ProviderResponse(NamedTuple):
     anchor: str = ""
     """The words that a recorded request asked the model to quote first."""
     live: bool = False
-    """Whether a server answered a request of ours, in this run or an earlier one. False for another agent's
-    recording."""
+    """Whether a server answered a request of ours, in this or an earlier run. False for another agent's recording."""
     synthetic: bool = False
     """Whether the answer was made from a table for demonstration, so that no provider was ever asked."""
     mark: str = QUOTE_MARKS[0]
@@ -272,8 +267,7 @@ class Turn(NamedTuple):
     signal: Signal | None = None
     """The signal that led into `state`; None at the beginning."""
     outcome: State | None = None
-    """The state in which the turn was decided: Complete, Abort, AbortPartial or Unrecorded; None while the turn goes
-    on."""
+    """The state in which the turn was decided: Complete, Abort, AbortPartial or Unrecorded; None while it goes on."""
     terminal: str | None = None
     notice: str | None = None
     bound_by: int | None = None
@@ -298,14 +292,12 @@ class Turn(NamedTuple):
 
     @property
     def would_run(self) -> tuple[Verdict, ...]:
-        """The calls of the response that the policy considers runnable, held ones included: for display, never to be
-        run."""
+        """The calls of the response that the policy would run, held ones included: for display, never to be run."""
         return dispatched_calls(self.policy, self.evaluation.verdicts) if self.evaluation is not None else ()
 
     @property
     def token_stop(self) -> int | None:
-        """The number of spent tokens from which on no further request fits under the token bound; None if there is no
-        bound."""
+        """The spent tokens from which on no further request fits under the token bound; None if there is no bound."""
         return token_stop(self.token_cap, self.request, self.policy.lacks)
 
     @property
@@ -328,8 +320,7 @@ class Turn(NamedTuple):
     def tail(self) -> str:
         """The text that the history does not hold yet: the last segment, with the earlier ones that it continues."""
         segments = self.answers[-1]
-        # A hint appends the text before it to the history; a prefill, a token and a poll do not, so their texts
-        # accumulate.
+        # A hint appends the text before it to the history; a prefill, a token and a poll do not: their texts add up.
         if not segments or segments[-1].method not in GOES_ON:
             return segments[-1].text if segments else ""
         first = len(segments) - 1

@@ -245,8 +245,7 @@ def _schema_generator() -> Any:
 
 
 def _run(adapter: Any) -> ToolFunction:
-    """A callable that runs a function with a call's arguments; wrong arguments become an error of one line for the
-    model."""
+    """A callable that runs a function with a call's arguments; wrong ones become an error of one line for the model."""
     from pydantic_core import ArgsKwargs, ValidationError
 
     def run(arguments: Any) -> Any:

@@ -147,8 +147,7 @@ def fold_metrics(records: Iterable[Record], latencies: Mapping[str, float] | Non
         if record["event"] == "continuation_attempt":
             continuations[labels] += 1
         elif record["event"] == "continuation_terminated":
-            # The record is written for every turn that was cut at some point; one that recovered and completed is no
-            # exit.
+            # The record is written for every turn that was cut; one that recovered and completed is no exit.
             exits[labels] += record["terminal_reason"] in GUARDED_EXITS
             attempts.setdefault(labels, []).append(record["attempts"])
             took = (latencies or {}).get(record["turn_id"])

@@ -11,16 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from loop_core.errors import EncodeError
-from loop_core.values import (
-    ChatResponse,
-    Message,
-    OpaquePart,
-    Request,
-    Role,
-    Severity,
-    Stop,
-    TextPart,
-)
+from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Severity, Stop, TextPart
 from loop_core.wire import asking, base
 from loop_core.wire.body import dump, merge, misfits, non_null, pieces, rest, token_count, word
 from loop_core.wire.failures import StopRow, read_error
@@ -107,8 +98,7 @@ class Decoder(base.Decoder):
 # -- `ChatResponse` -> the bytes that Anthropic would send for it ----------------------------------------------------
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The bytes of the body: one element if whole, one for each event if streamed, with `chunk` characters of text in
-    each."""
+    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each."""
     for what, why in _losses(response, stream):
         raise EncodeError(why, api=API, what=what)
     error = None if response.error is None else {

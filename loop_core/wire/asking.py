@@ -98,8 +98,7 @@ def usual_losses(*parts: str) -> dict[str, str]:
 # -- `Request` -> a body ---------------------------------------------------------------------------------------------
 
 def content(part: ToolResultPart, api: str) -> Any:
-    """The JSON values that a result holds in addition to its text. Raises `EncodeError` if what the result holds is not
-    JSON."""
+    """The JSON values that a result holds in addition to its text. Raises `EncodeError` if they are not JSON."""
     return opaque(OpaquePart("result", part.json or ""), api)
 
 

@@ -48,8 +48,7 @@ class Member:
     """The lower limit of a number, or of the number of elements of a list; `most` is the upper limit."""
     most: float | None = None
     only: tuple[Any, ...] | None = None
-    """Values that, like null, ask for nothing. Any other value is refused because a scripted answer cannot give what it
-    asks for."""
+    """Values that, like null, ask for nothing. Others are refused: a scripted answer cannot give what they ask for."""
     hint: str = ""
     """A piece of advice that the error message adds."""
     code: str = ""

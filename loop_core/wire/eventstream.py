@@ -190,8 +190,7 @@ def _read_kind(block: bytes) -> _Kind:
 
 def reseal(data: bytes, before: bytes) -> bytes:
     """Computes new checksums for a stream in which bytes were replaced by the same number of other bytes; `before` is
-    the stream before the replacement. A frame whose checksum was wrong before keeps it, so that the damage stays
-    visible."""
+    the stream before the replacement. A frame whose checksum was wrong before keeps it, so the damage stays visible."""
     if data == before or len(data) != len(before):
         return data
     sealed, at = bytearray(data), 0

@@ -135,8 +135,7 @@ RECORDING_CUT = "recording_cut"
 
 
 def redirect(status: int | None, headers: Iterable[tuple[str, str]]) -> tuple[ProviderError, str] | None:
-    """The error of a response that only redirects, and the name of the header that shows it; None for any other
-    status."""
+    """The error of a response that only redirects, and the header that shows it; None for any other status."""
     if status not in REDIRECTS:
         return None
     location = next((value for name, value in headers if name.lower() == "location"), None)

@@ -85,8 +85,7 @@ class Profile(NamedTuple):
     at_cap: Mapping[str, str] = {}
     """Format -> the end-of-turn word that the server sends over an answer that the output cap cut."""
     context_size: int | None = None
-    """The largest number of tokens of prompt and output together, for the chosen model if one is known; None if
-    unknown."""
+    """The largest number of tokens of prompt and output together, for the chosen model if known; None if unknown."""
     contexts: tuple[tuple[str, int], ...] = ()
     """Patterns of model names, each with the documented context size of these models."""
     lies: tuple[str, ...] = ()
@@ -159,8 +158,7 @@ class Format(NamedTuple):
     loses: Mapping[str, str]
     """Part of a response that the format cannot carry -> why. `encode` refuses such a part or leaves it out."""
     encode_request: Callable[[Request], dict[str, Any]]
-    """Makes the body that the provider expects for a request. It raises `EncodeError` for what the format cannot
-    carry."""
+    """Makes the body that the provider expects for a request. Raises `EncodeError` for what it cannot carry."""
     asking_loses: Mapping[str, str]
     """Part of a request that is lost when the request is encoded -> why."""
     path: Callable[[Request], str]
@@ -182,8 +180,7 @@ class Format(NamedTuple):
     """The ways in which a request can ask to continue a last assistant message. If there are none, an answer always
     begins anew."""
     chained: Callable[[Request], bool] = lambda request: False
-    """Tells whether the server stores the history of such a request, so that the next request can refer to its
-    response."""
+    """Tells whether the server stores the history of such a request, so that the next can refer to its response."""
     body_marks: bool = False
     """Whether servers of this format name the cap, the usage of a stream and a prefill in their own ways
     (`outgoing.body_of`)."""
@@ -199,11 +196,9 @@ class Format(NamedTuple):
     rules: Mapping[str, tuple[str, ...]] = {}
     """Rule of the decoder -> the facts on which the rule is based, as provenance names them."""
     word_paths: tuple[tuple[str | int, ...], ...] = ()
-    """The paths of the stop word in a whole body, for logs that keep such bodies; empty if no path is specific to this
-    format."""
+    """The paths of the stop word in a whole body, for logs that keep such; empty if no path is this format's alone."""
     whole_mark: tuple[str, str] | None = None
-    """The member, and its value, by which a JSON object is a whole answer; None if pieces of a streamed answer may have
-    it too."""
+    """The member, and its value, by which a JSON object is a whole answer; None if pieces of streams may have it."""
     stream_end: bytes = b""
     """The pattern of the end of a whole stream right before the beginning of another one; empty if none is known."""
     joints: Mapping[str, str] = {}

@@ -13,18 +13,16 @@ from typing import Protocol
 from loop_core.json_parser import from_json
 
 # -- Server-sent events ----------------------------------------------------------------------------------------------
-# Bytes in any chunks -> (payload, event name, start, end).
-# It depends on no provider. Lines may end in LF, CR LF or CR, mixed; several `data:` lines join with LF; comment lines
-# and unknown fields are skipped; an event that is pending at the end of the bytes is delivered although its blank line
-# never came (openai-node#2725: the stop reason was lost with it). A bare JSON object between events is delivered like
-# one: servers write errors that way (google-genai 3.4.0 `_iter_response_stream`). The value of a field `error:`
-# (llama.cpp ends a stream so) and the plain text of an event named `error` are delivered as an error object. If joined
-# lines are not JSON but each line is, the server separates events by one line break instead of two, and each line is an
-# event.
+# Bytes in any chunks -> (payload, event name, start, end). It depends on no provider. Lines may end in LF, CR LF or CR,
+# mixed; several `data:` lines join with LF; comment lines and unknown fields are skipped; an event that is pending at
+# the end of the bytes is delivered although its blank line never came (openai-node#2725: the stop reason was lost with
+# it). A bare JSON object between events is delivered like one: servers write errors that way (google-genai 3.4.0
+# `_iter_response_stream`). The value of a field `error:` (llama.cpp ends a stream so) and the plain text of an event
+# named `error` are delivered as an error object. If joined lines are not JSON but each line is, the server separates
+# events by one line break, not two, and each line is an event.
 
 Frame = tuple[bytes, str | None, int, int]
-"""Payload, event name (None if the frame has no name), and the positions of the frame's first byte and of its end in
-the body."""
+"""Payload, event name (None if it has none), and the positions of the frame's first byte and of its end in the body."""
 
 # Two line breaks in a row, of any kind: `\r\n` alone is one break, `\n\r` and `\r\r` are two (HTML standard, 9.2).
 _BLANK = re.compile(rb"\r\n(?:\r\n?|\n)|\n(?:\r\n?|\n)|\r\r\n?")

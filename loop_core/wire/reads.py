@@ -47,8 +47,7 @@ class FactRow(NamedTuple):
     when: str = ""
     """The event type in which the row applies (the event's `type`, or the name of its frame); empty for any event."""
     group: str = ""
-    """The group of the pieces. Pieces of one group follow one another; the same text in another group is a
-    repetition."""
+    """The group of the pieces. Pieces of one group follow one another; the same text in another is a repetition."""
     only: tuple[str, bool] | None = None
     """The JSON pointer of another value in the event, and whether that value must be true or must not be true."""
 

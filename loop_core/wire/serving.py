@@ -82,8 +82,7 @@ class Spelling:
     token: str | None = None
     """A continuation token; None if the server sends none."""
     whole: bool = False
-    """Whether only a whole body can say this: the answer is still being made in the background, and the client fetches
-    it later."""
+    """Whether only a whole body can say this: the answer is made in the background, and the client fetches it later."""
 
 
 def say(raw: str | None, call_form: CutCallForm | None = None, **native: str) -> Spelling:
@@ -98,8 +97,7 @@ def fails(raw: str | None, message: str, type_: str | None = None, code: str | N
 
 
 def budget_words(word: str, full: str | None = None) -> dict[Moment, Spelling]:
-    """The spellings of all cut answers: one word for a spent budget, whether it cut text or a call, and one for a full
-    context."""
+    """The spellings of cut answers: one word for a spent budget, for text and calls, and one for a full context."""
     says = {moment: say(word) for moment in (Moment.CUT, Moment.CUT_CALL, Moment.CUT_AFTER)}
     return says if full is None else {**says, Moment.FULL: say(full)}
 
@@ -144,8 +142,7 @@ class CallFraming(StrEnum):
     """The form of a call in the frames of a stream."""
 
     PIECES = "pieces"
-    """The arguments arrive as pieces of a string, or as an object. Only the end of the answer says that a call is
-    complete."""
+    """Arguments arrive as pieces of a string, or as an object. Only the answer's end says that a call is complete."""
     ITEMS = "items"
     """A call is an item with a status that says whether it is complete."""
     BLOCKS = "blocks"
@@ -310,8 +307,7 @@ class Serving:
     """Ending -> the words and fields for it. An ending without a row cannot be expressed. A cut batch uses the row of a
     cut first call."""
     text: Callable[[str | None, Event], tuple[Event, str]]
-    """Finds the object that holds the text of a delta, and the key of the text. It may raise the errors of a
-    look-up."""
+    """Finds the object that holds a delta's text, and the text's key. It may raise the errors of a look-up."""
     stop_place: StopPlace
     call_form: CutCallForm = CutCallForm.PREFIX
     """The part of a cut call that the server sends."""
@@ -334,13 +330,11 @@ class Serving:
     """Whether a stream that was lost still has its end mark, without a stop word."""
     indexes: Indexes = lambda value: ()
     wrapped: str = ""
-    """The name of the frame that holds an event of a stream as base64 under `bytes`; empty if events are not
-    wrapped."""
+    """The frame that holds an event of a stream as base64 under `bytes`; empty if events are not wrapped."""
     frame_end: bytes = b"\n\n"
     """The bytes that end a server-sent event."""
     array_unless: str = ""
-    """A part of the query. Without it, a stream is sent as the elements of one array. Empty if there is no such
-    part."""
+    """A part of the query. Without it, a stream is sent as the elements of one array. Empty if there is none."""
     stops: tuple[str, ...] = ()
     """The path of the member of a request that holds the stop strings; empty if requests have none."""
     stop_string_word: str = ""
@@ -366,8 +360,7 @@ class Serving:
     # -- requests -----------------------------------------------------------------------------------------------
     demands: Demands = field(default_factory=Demands)
     demands_of: tuple[tuple[re.Pattern[str], Demands], ...] = ()
-    """Pattern of a path -> what the server demands there instead, for models of other makers. The first pattern that
-    fits counts."""
+    """Pattern of a path -> what the server demands there, for models of other makers. The first that fits counts."""
     json_shape: Callable[[Body], JSONShape | None] = lambda value: None
     """Finds, in the other fields of a request (`Request.extra`), the JSON that the answer's text must be; None if any
     text is accepted."""

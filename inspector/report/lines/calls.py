@@ -86,8 +86,7 @@ def stances(exchange: Exchange, judgement: Judgement, verdicts: tuple[Verdict, .
 
 def _stance(policy: Policy, exchange: Exchange, event: ProviderResponse) -> Stance:
     request = exchange.request or Request(exchange.api)
-    # Each policy gets a new turn, because the limits of the recorded turn would affect the decision about this
-    # response.
+    # Each policy gets a new turn, because the recorded turn's limits would affect this decision.
     turn, _ = begin("stance", request, policy=policy, provider=exchange.profile.name)
     turn, _ = step(turn, event)
     turn, effects = step(turn, Tick())

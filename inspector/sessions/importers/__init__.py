@@ -346,10 +346,7 @@ def importer(name: str) -> Importer:
 
 def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
     """The exchanges of a file in the format of this name; an open file, of a format that grows, is read in pieces.
-
-    Raises:
-        UnreadableError: it is not of this format after all, or damaged from the start.
-    """
+    Raises `UnreadableError` if it is not of this format after all, or damaged from the start."""
     if isinstance(data, bytes):
         head = data[:HEAD]
         if not IMPORTERS[name].grows:

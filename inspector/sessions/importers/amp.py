@@ -102,7 +102,7 @@ class _Reader(DialogueReader):
                 self.say(line.number, "", (_result(block),), denied=denied)
         for _, block in blocks:
             if block.get("type") == "text" and isinstance(block.get("text"), str):
-                self.user(line.number, block["text"], own=block.get("hidden") is True)
+                self.say(line.number, block["text"], own=block.get("hidden") is True)
 
     def _answer(self, line: TranscriptLine) -> None:
         value = line.value

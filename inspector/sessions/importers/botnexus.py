@@ -102,10 +102,10 @@ class _Reader(DialogueReader):
             self._close_turn(self.session)
             self.crashes[self.session] = line.number, self.here.answer
         elif value.get("is_compaction_summary") or value.get("is_replay_banner"):
-            self.user(line.number, text, own=True)
+            self.say(line.number, text, own=True)
         elif role == "user":
             self._close_turn(self.session)
-            self.user(line.number, text, own=value.get("message_kind") == "subagent-completion")
+            self.say(line.number, text, own=value.get("message_kind") == "subagent-completion")
         elif role == "system" and text.startswith(FAILED):
             self.errors[self.session] = line
         elif role == "assistant":
@@ -142,10 +142,8 @@ class _Reader(DialogueReader):
         return answer
 
     def _tool(self, line: TranscriptLine, text: str) -> None:
-        """The first row of a call's id is its start, the second its result; a row without arguments is a result.
-
-        Newer releases state the kind of a row (`message_kind`) and write the arguments in both.
-        """
+        """The first row of a call's id is its start, the second its result; a row without arguments is a result. Newer
+        releases state the kind of a row (`message_kind`) and write the arguments in both."""
         value = line.value
         key, name = known_text(value.get("tool_call_id")), known_text(value.get("tool_name"))
         if key is None or self._is_result(value):

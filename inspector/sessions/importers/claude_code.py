@@ -95,11 +95,7 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file.
-
-    Raises:
-        UnreadableError: another API than its own was asked for.
-    """
+    """The reader of one file. Raises `UnreadableError` if another API than its own was asked for."""
     if options.api not in (None, API):
         raise UnreadableError(f"its answers are {API}, not {options.api}: expected `--api {API}`, or none")
     session = _Session(path, options)
@@ -270,8 +266,7 @@ class _Session(TranscriptReader):
         agent, name, request = value.get("agentId"), message.get("id"), value.get("requestId")
         key = (text_or_none(agent), value.get("isSidechain") is True, text_or_none(name), text_or_none(request))
         found = self.groups.get(key)
-        # One answer is several rows with the same message id, each with the same usage (Claude Code writes a row for
-        # each content block).
+        # One answer is several rows with the same message id, each with the same usage (a row for each content block).
         if found is not None and (key[2] is not None or (where.since is None and found is where.answer)):
             return found
         self.groups[key] = answer = self._begin(line, message.get("id"), message.get("model"), where)

@@ -79,11 +79,8 @@ def hook_stop(value: dict[str, Any]) -> str | None:
 
 
 def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At, path: str = "/message") -> None:
-    """Reads the stop word and the usage of the message at `path` of a row.
-
-    The last word is used, but a word for a cut is never replaced. The largest counts are used, because counts only
-    grow.
-    """
+    """Reads the stop word and the usage of the message at `path` of a row. The last word is used, but a word for a cut
+    is never replaced. The largest counts are used, because counts only grow."""
     word = message.get("stop_reason")
     pointer = At(at.part, at.start, at.end, intern(f"{path}/stop_reason"))
     if isinstance(word, str) and word and answer.word not in _LASTING:
@@ -215,8 +212,7 @@ def early_usage(answer: TranscriptAnswer) -> None:
         return
     size = sum(len((part.arguments if type(part) is ToolCall else getattr(part, "text", "")) or "")
                for part in answer.parts)
-    # Claude Code writes a row per block while the answer streams; the count in an early row is the one of
-    # `message_start`.
+    # Claude Code writes a row per block while the answer streams; an early row has the count of `message_start`.
     if size > _CHARS_A_TOKEN * usage.output_tokens:
         message = (f"the count of {usage.output_tokens:,} output tokens was recorded before the answer was whole "
                    f"({size:,} characters): it is left out")

@@ -177,12 +177,8 @@ def _of_export(data: bytes) -> Iterator[tuple[bytes, Blobs]]:
 
 
 def _restore(payload: Any, blobs: Blobs, room: Room) -> dict[str, Any]:
-    """A record with the values put back that were taken out of it.
-
-    Raises:
-        ValueError: it is not a record, or is too large.
-        LookupError: a value that was taken out is not in the file.
-    """
+    """A record with the values put back that were taken out of it. Raises `ValueError` if it is not a record, or is too
+    large, and `LookupError` if a value that was taken out is not in the file."""
     mark = object_of(payload).get(RECORD)
     record = payload.get("record") if isinstance(mark, dict) else payload
     if not isinstance(record, dict):

@@ -80,9 +80,9 @@ class _Reader(ChatTableReader):
                 if kind == "tool_result":
                     self.results(line.number, _result(data))
                 elif kind == "text":
-                    self.user(line.number, str(data.get("text") or ""), data.get("hidden") is True)
+                    self.say(line.number, str(data.get("text") or ""), own=data.get("hidden") is True)
                 elif kind == "shell_command":
-                    self.user(line.number, f"{data.get('command', '')}\n{data.get('output', '')}", own=True)
+                    self.say(line.number, f"{data.get('command', '')}\n{data.get('output', '')}", own=True)
         else:
             lines.count(role, NO_EXCHANGE)
 
@@ -104,7 +104,9 @@ class _Reader(ChatTableReader):
             elif kind == "reasoning":
                 answer.add_thought(data.get("thinking"))
             elif kind == "tool_call":
-                answer.parts.append(_call(data, here))
+                answer.parts.append(ToolCall(
+                    text_or_none(data.get("id")), str(data.get("name") or ""), text_or_none(data.get("input")),
+                    data.get("finished") is not False, at=here))
             elif kind == "tool_result":
                 done.append(_result(data))
             elif kind == "finish" and is_summary and data.get("reason") == "end_turn":
@@ -135,11 +137,6 @@ def _reject(answer: TranscriptAnswer) -> None:
         note = f"Crush says that the arguments of {call.name} were no valid JSON; {{}} stands for them"
         answer.stop = StopReason(Stop.MALFORMED_TOOL_CALL, None, None, (
             *answer.stop.evidence, Evidence(f"{INFERRED}call_rejected", call.at, note)))
-
-
-def _call(data: dict[str, Any], at: At) -> ToolCall:
-    return ToolCall(text_or_none(data.get("id")), str(data.get("name") or ""), text_or_none(data.get("input")),
-                    data.get("finished") is not False, at=at)
 
 
 def _result(data: dict[str, Any]) -> ToolResultPart:

@@ -37,11 +37,8 @@ Schema = Mapping[str, frozenset[str]]
 
 @contextmanager
 def snapshot(path: str) -> Iterator[sqlite3.Connection]:
-    """A copy of the database with its log, open for reading; rows are `sqlite3.Row`.
-
-    Raises:
-        UnreadableError: it cannot be read, is larger than the bound, or is not a database.
-    """
+    """A copy of the database with its log, open for reading; rows are `sqlite3.Row`. Raises `UnreadableError` if it
+    cannot be read, is larger than the bound, or is not a database."""
     # Formats that may also be lines are asked about many a file, and most are no databases: 3 ms of a start.
     import sqlite3
     import tempfile

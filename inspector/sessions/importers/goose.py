@@ -158,7 +158,7 @@ class _Reader(ChatTableReader):
             self.results(line.number, *results)
             for _, block in blocks:
                 if block.get("type") == "text" and isinstance(block.get("text"), str):
-                    self.user(line.number, block["text"], own=hidden)
+                    self.say(line.number, block["text"], own=hidden)
         else:
             lines.count(value.get("role"), frozenset())
 
@@ -199,11 +199,8 @@ class _Reader(ChatTableReader):
 
     def _split(self, blocks: Blocks, started: Any) -> TranscriptAnswer | None:
         """The answer that a row continues; None if it begins one. Goose writes the text of an answer, then each call
-        with its result.
-
-        A call continues the answer if it is directly after the row before, or after results and written in the same
-        second.
-        """
+        with its result. A call continues the answer if it is directly after the row before, or after results and
+        written in the same second."""
         answer, rows = self.here.answer, self.here.rows()
         kinds = {block.get("type") for _, block in blocks}
         if answer is None or CALLS.isdisjoint(kinds) or not all(row.results for row in rows):

@@ -149,7 +149,7 @@ class _Reader(ChatTableReader):
         text = _text(value.get("content"))
         if role == "user":
             # A note that the agent shows in the user's name.
-            self.user(line.number, text, own=bool(value.get("display_kind")))
+            self.say(line.number, text, own=bool(value.get("display_kind")))
         elif role == FAILED:
             self._failure(line, object_of(value.get("error")))
         elif role == "assistant":

@@ -155,7 +155,7 @@ class _Log(DialogueReader):
         if kind == "tool":
             return self._result(line.number, value)
         if kind == "user":
-            return self.user(line.number, text_of(value.get("content")))
+            return self.say(line.number, text_of(value.get("content")))
         if kind == "interrupt":
             user = value.get("source") == "user_cancel"
             note = f"the turn was interrupted ({known_text(value.get('source')) or 'no source'})"

@@ -28,11 +28,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Always raises, because these formats cannot be read.
-
-    Raises:
-        UnreadableError: always; the line names the format.
-    """
+    """Always raises `UnreadableError`, whose line names the format, because these formats cannot be read."""
     raise UnreadableError(f"{name_of(data[:HEAD]) or 'known format'}{NOT_READ}")
 
 

@@ -58,12 +58,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _flows(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where each value of the file begins and ends.
-
-    Raises:
-        _CutError: the file ends inside one.
-        ValueError: there is no value.
-    """
+    """Where each value of the file begins and ends. Raises `_CutError` if the file ends inside one, and `ValueError` if
+    there is no value."""
     at = 0
     while at < len(data):
         stop = _bounds(data, at, len(data))[1] + 1

@@ -201,11 +201,12 @@ class _Reader(DialogueReader):
         value = line.value
         kind = value.get("type")
         if kind == "text" and isinstance(value.get("text"), str):
-            self.user(line.number, value["text"], value.get("synthetic") is True or value.get("ignored") is True)
+            self.say(
+                line.number, value["text"], own=value.get("synthetic") is True or value.get("ignored") is True)
         elif kind == "subtask":
-            self.user(line.number, str(value.get("prompt") or value.get("description") or ""))
+            self.say(line.number, str(value.get("prompt") or value.get("description") or ""))
         elif kind == "file":
-            self.user(line.number, f"[file {value.get('filename') or value.get('mime') or ''}]", own=True)
+            self.say(line.number, f"[file {value.get('filename') or value.get('mime') or ''}]", own=True)
         else:
             self._other(line, lines)
 
@@ -309,9 +310,9 @@ class _Reader(DialogueReader):
         value, number = line.value, line.number
         kind = value.get("type")
         if kind == "user":
-            self.user(number, text_or_none(value.get("text")) or "")
+            self.say(number, text_or_none(value.get("text")) or "")
         elif kind in OWN:
-            self.user(number, str(value.get("text") or value.get("command") or ""), own=True)
+            self.say(number, str(value.get("text") or value.get("command") or ""), own=True)
         elif kind == "assistant":
             self._assistant(line)
         elif kind == "idle":

@@ -108,9 +108,7 @@ MOST = 50_000
 
 def tree(data: bytes, path: str) -> Iterator[bytes]:
     """A session's file with its messages, their parts and the sessions that it started; or a message with its parts.
-
-    The folder of each is named after its owner: `session/PROJECT/ID`, `message/SESSION/ID`, `part/MESSAGE/ID`.
-    """
+    The folder of each is named after its owner: `session/PROJECT/ID`, `message/SESSION/ID`, `part/MESSAGE/ID`."""
     value = object_in(data)
     if "type" in value and not {"messageID", "sessionID"} & value.keys():
         # Only the folder has the id of its message.
@@ -269,11 +267,9 @@ def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) 
 
 
 def _was_lost(block: dict[str, Any], state: dict[str, Any]) -> bool:
-    """Whether a failed call was never parsed: its arguments were cut or no JSON, and `{}` stands for them.
-
-    The second version stores when a parsed call began (`time.ran`). In the first, a call that never began keeps the
-    member `raw` of a pending one, and its beginning is its end (`processor.ts`, `cleanup`).
-    """
+    """Whether a failed call was never parsed: its arguments were cut or no JSON, and `{}` stands for them. The second
+    version stores when a parsed call began (`time.ran`). In the first, a call that never began keeps the member `raw`
+    of a pending one, and its beginning is its end (`processor.ts`, `cleanup`)."""
     if state.get("status") != "error" or state.get("input") != {}:
         return False
     times, of_state = block.get("time"), object_of(state.get("time"))

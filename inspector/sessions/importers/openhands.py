@@ -67,11 +67,8 @@ def _sniff_run(value: dict[str, Any]) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads every answer among the events.
-
-    Raises:
-        UnreadableError: the events of the file belong to a conversation that is read from its state.
-    """
+    """Reads every answer among the events. Raises `UnreadableError` if the events of the file belong to a conversation
+    that is read from its state."""
     reader = _Events(path, options)
     return reader.read_records(_pieces(data, path, reader))
 
@@ -91,8 +88,7 @@ def _pieces(data: bytes, path: str, reader: _Events) -> Iterator[Piece]:
         reader.state(data)
         folder = os.path.join(os.path.dirname(os.path.abspath(path)), "events")
         return _files(path, sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))))
-    # Without a visible list the file is an evaluation whose patch is longer than the head; it keeps events in
-    # `history`.
+    # Without a visible list the file is an evaluation whose patch is longer than the head; its events are in `history`.
     name = next((name for name in events.LISTS if isinstance(first.get(name), list)), events.LISTS[0])
     if lines:
         return reader.several(reader.runs_of(lines, name))
@@ -241,8 +237,7 @@ class _Events(ChatReader):
         name = known_text(response.get("id"))
         found = self.open.get(name) if name is not None else None
         if found is not None:
-            # Each action of an answer with several calls repeats the whole answer, so later ones add nothing but their
-            # row.
+            # Each action of an answer with several calls repeats the whole answer, so later ones add only their row.
             found.take(line)
             return place
         answer = self.answer(line, place, name or "")

@@ -62,11 +62,8 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads every answer of the traces.
-
-    Raises:
-        UnreadableError: it is protobuf, and the extra is missing or the file is damaged from the start.
-    """
+    """Reads every answer of the traces. Raises `UnreadableError` if it is protobuf, and the extra is missing or the
+    file is damaged from the start."""
     reader = _Traces(path, options)
     reading = reader.read_records(reader.order(list(records_in(data, reader.reading.notices))))
     reading.masked += reader.masked

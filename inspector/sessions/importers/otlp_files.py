@@ -89,11 +89,8 @@ def _is_proto(head: bytes) -> bool:
 
 
 def records_in(data: bytes, notices: list[str]) -> Iterator[RecordPiece]:
-    """The spans and the log records of a file, in its order.
-
-    Raises:
-        UnreadableError: it is protobuf, and the extra is missing or the file is damaged from the start.
-    """
+    """The spans and the log records of a file, in its order. Raises `UnreadableError` if it is protobuf, and the extra
+    is missing or the file is damaged from the start."""
     if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
         yield from _of_json(data)
     else:

@@ -156,10 +156,8 @@ def first_of(members: dict[str, Any], names: tuple[str, ...]) -> str:
 
 
 def time_of(value: dict[str, Any], names: tuple[str, ...]) -> int:
-    """A time in nanoseconds, from the first of these members that has a value; 0 if there is none.
-
-    OTLP writes nanoseconds, the console exporter a date, and the JavaScript SDK seconds and nanoseconds.
-    """
+    """A time in nanoseconds, from the first of these members that has a value; 0 if there is none. OTLP writes
+    nanoseconds, the console exporter a date, and the JavaScript SDK seconds and nanoseconds."""
     time = next((value[name] for name in names if value.get(name)), None)
     if isinstance(time, list):
         seconds, nanoseconds = [count(each) for each in time] if len(time) == 2 else (None, None)

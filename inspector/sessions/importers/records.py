@@ -224,11 +224,7 @@ def object_beside(path: str, name: str, *, cut: bool = False) -> dict[str, Any]:
 
 
 def whole_object(data: bytes) -> dict[str, Any]:
-    """The object that a file contains, even if it is cut.
-
-    Raises:
-        UnreadableError: it is not an object.
-    """
+    """The object that a file contains, even if it is cut. Raises `UnreadableError` if it is not an object."""
     value = parse_prefix(data.removeprefix(b"\xef\xbb\xbf"))
     if not isinstance(value, dict):
         raise UnreadableError("not a JSON object: expected one that holds a session")

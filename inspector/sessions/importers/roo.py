@@ -40,7 +40,6 @@ from loop_core.values import (
     TextPart,
     ToolCall,
     ToolResultPart,
-    Usage,
 )
 from loop_core.wire.failures import StopRow
 
@@ -177,7 +176,7 @@ class _Reader(DialogueReader):
         if "condenseParent" in value or "truncationParent" in value:
             self.remarks["were hidden from the model later, by a summary or a shorter history"] += 1
         if value.get("isSummary") is True or value.get("isTruncationMarker") is True:
-            self.user(line.number, _words(value.get("content")), own=True)
+            self.say(line.number, _words(value.get("content")), own=True)
         elif role == "assistant":
             self._answer(line)
         elif role == "user":
@@ -200,7 +199,7 @@ class _Reader(DialogueReader):
         if message:
             own = roo_store.is_own(line.value) or (OWN.match(message) is not None and not TYPED.search(message))
             self.turns += [] if own else [[]]
-            self.user(line.number, message, own=own)
+            self.say(line.number, message, own=own)
 
     def _text_results(self, content: Any) -> Iterator[ToolResultPart]:
         """The results in the form of text, each of the first open call of its tool, or the only call."""
@@ -231,8 +230,8 @@ class _Reader(DialogueReader):
             answer.add_thought(value["reasoning_content"])
         take_blocks(answer, value.get("content"), line, at, "content")
         roo_store.take_unread_calls(answer, value, at)
-        metrics = object_of(value.get("metrics"))
-        answer.usage = _usage(metrics)
+        metrics = object_of(value.get("metrics"))  # of newer releases of Cline's extension
+        answer.usage = usage_in(object_of(metrics.get("tokens")), "prompt", "completion", None, "cached")
         self.turns[-1].append((answer, metrics))
         if request is not None:
             answer.usage = answer.usage or request.usage
@@ -287,11 +286,6 @@ class _Reader(DialogueReader):
         super().settle()
 
 
-def _usage(metrics: dict[str, Any]) -> Usage | None:
-    """The counts that newer releases of Cline's extension write into a message."""
-    return usage_in(object_of(metrics.get("tokens")), "prompt", "completion", None, "cached")
-
-
 def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:
     """Removes the agent's own words from a model's text and takes the end of the answer from them."""
     answer.findings.append(Finding("transcript.own_words", Severity.INFO, f"the agent wrote {note!r} into it", at))
@@ -340,10 +334,8 @@ def _model_at(models: list[tuple[float, str]], at: Any) -> str | None:
 
 
 def _screen_messages(screen: bytes) -> Iterator[bytes]:
-    """The rows of the screen as messages: the model's texts between two requests are one answer.
-
-    A row that is not a message remains as its kind alone, so that it is counted.
-    """
+    """The rows of the screen as messages: the model's texts between two requests are one answer. A row that is not a
+    message remains as its kind alone, so that it is counted."""
     blocks: list[dict[str, str]] = []
     first = True
     requests = {request.ts: request for request in roo_store.requests_of(screen)}

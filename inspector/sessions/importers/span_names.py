@@ -184,10 +184,8 @@ def outputs_of(attributes: Attributes) -> list[SpanMessage]:
 
 def _join_items(attributes: Attributes, found: list[SpanMessage]) -> list[SpanMessage]:
     """The messages, as one if they are items of one answer, as in the spans of OpenTelemetry's own instrumentation of
-    Responses, and in OpenLLMetry's of the Agents SDK.
-
-    Two texts may be two answers that were asked for at once, so they are never joined.
-    """
+    Responses, and in OpenLLMetry's of the Agents SDK. Two texts may be two answers that were asked for at once, so they
+    are never joined."""
     apart = _has_choices(attributes) or any(each.numbered for each in found)
     if len(found) < 2 or apart or sum(bool(each.text) for each in found) > 1:
         return found

@@ -97,10 +97,8 @@ def _headers_and_body(side: dict[str, Any]) -> dict[str, Any]:
 
 
 def parse_documents(text: str) -> tuple[list[Any], int | None]:
-    """The values of the documents up to the first YAML error, and the line of that error, from 1.
-
-    They are built from parser events, because PyYAML's loaders recurse as deep as the file nests its values.
-    """
+    """The values of the documents up to the first YAML error, and the line of that error, from 1. They are built from
+    parser events, because PyYAML's loaders recurse as deep as the file nests its values."""
     import yaml  # the import takes 20 ms
 
     document = _Document()

@@ -164,7 +164,7 @@ class _Reader(DialogueReader):
             self.results(line.number, ToolResultPart(key, None, output if isinstance(output, str) else text, False))
         elif role == "user":
             self.after_results[self.session] = text.startswith(RESULTS)
-            self.user(line.number, text, own=text.startswith(RESULTS))
+            self.say(line.number, text, own=text.startswith(RESULTS))
         else:
             lines.count(role, frozenset({"system"}))
         return self.here

@@ -71,11 +71,7 @@ class Provenance(NamedTuple):
 
 def provenance(api: str, body: bytes, response: ChatResponse | None = None, **options: Any) -> Provenance:
     """Computes which bytes of `body` became which fact of `response`, by default the result of `decode` with `options`.
-
-    Raises:
-        CallerError: there is no such API.
-        DecodeError: the bytes are not a body of it.
-    """
+    Raises `CallerError` if there is no such API, and `DecodeError` if the bytes are not a body of it."""
     if response is not None:
         options.setdefault("http_status", response.http_status)
     read, decoded = frames(api, body, **options)

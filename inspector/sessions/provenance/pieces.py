@@ -229,12 +229,8 @@ def _recording_of(api: str) -> type[_Recording]:
 
 
 def frames(api: str, body: bytes, **options: Any) -> tuple[list[Frame], ChatResponse]:
-    """Every JSON text that the decoder read, with its parsed value.
-
-    Raises:
-        CallerError: there is no such API.
-        DecodeError: the bytes are not a body of it.
-    """
+    """Every JSON text that the decoder read, with its parsed value. Raises `CallerError` if there is no such API, and
+    `DecodeError` if the bytes are not a body of it."""
     recording, body = _recording_of(api)(**options), with_blank_lines(body)  # as the decoder's payloads have them
     recording.feed(body)
     response = recording.close()

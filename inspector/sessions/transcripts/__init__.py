@@ -43,11 +43,9 @@ _WORDS: Mapping[type, str] = {
 
 
 class TranscriptRows:
-    """The records of one file, read once, with notices about them.
-
-    A piece has the number of a record, its JSON, and whether the record may be cut, as the last of a cut file. Records
-    that are not lines have another `unit`, such as the row of a database or the element of a list.
-    """
+    """The records of one file, read once, with notices about them. A piece has the number of a record, its JSON, and
+    whether the record may be cut, as the last of a cut file. Records that are not lines have another `unit`, such as
+    the row of a database or the element of a list."""
 
     unit: str
     """The word for a record, before its number."""

@@ -366,10 +366,8 @@ def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line
 def store_result(
     part: ToolResultPart, line: TranscriptLine, number: int, pick: Callable[[Any, int], str]
 ) -> ToolResultPart:
-    """The result of a row, with its text read again on access; `pick` finds it in block `number`.
-
-    A short result stays in memory, and so does one that reports a refusal or an interruption.
-    """
+    """The result of a row, with its text read again on access; `pick` finds it in block `number`. A short result stays
+    in memory, and so does one that reports a refusal or an interruption."""
     place, text = line.place, part.text
     if place is None or len(text) <= SHORT or refusal(part) is not None or interruption(text) or placeholder(part):
         return part

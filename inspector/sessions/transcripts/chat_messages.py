@@ -183,11 +183,9 @@ class ChatReader(TranscriptReader):
     def failed_request(
         self, line: TranscriptLine, place: TreePlace, why: str, *, after_results: bool, kind: str | None = None
     ) -> TreePlace | None:
-        """Adds an answer that failed with this error, if a request was waiting for one; returns the place after it.
-
-        A message of the user begins a request, and so do the results of calls where `after_results` says so; else the
-        error belongs to no request.
-        """
+        """Adds an answer that failed with this error, if a request was waiting for one; returns the place after it. A
+        message of the user begins a request, and so do the results of calls where `after_results` says so; else the
+        error belongs to no request."""
         if not any(row.is_user_message or (after_results and row.results) for row in place.rows()):
             return None
         answer = self.answer(line, place)

@@ -63,10 +63,6 @@ class DialogueReader(TranscriptReader):
         """Adds tool results after the last record."""
         return self.say(number, "", parts) if parts else self.here
 
-    def user(self, number: int, text: str, own: bool = False) -> TreePlace:
-        """Adds a text of the user, or of the agent itself, after the last record."""
-        return self.say(number, text, own=own)
-
     def answer_of(
         self, line: TranscriptLine, name: str, api: str | None, model: Any, begin: Any = None
     ) -> TranscriptAnswer:

@@ -142,10 +142,8 @@ def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 def call_unfinished(answer: TranscriptAnswer) -> StopReason | None:
     """The stop reason of an answer with a call that the recorder marks as unfinished; None if every call is finished.
-
     If the session went on, the call was never finished (INTERRUPTED). At the end of a session the end is unknown, since
-    the agent may still be writing.
-    """
+    the agent may still be writing."""
     call = next((call for call in answer.calls if not call.closed), None)
     if call is None:
         return None
@@ -179,10 +177,8 @@ def infer(answer: TranscriptAnswer, caps: Caps) -> StopReason:
 
 
 def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, StopRow]) -> StopReason:
-    """The mapped reason of an answer with the provider's own word in its rows, and the place of the word.
-
-    A word for a cut always counts. A word for a finished answer is overruled if the agent's next row reports a cut.
-    """
+    """The mapped reason of an answer with the provider's own word in its rows, and the place of the word. A word for a
+    cut always counts. A word for a finished answer is overruled if the agent's next row reports a cut."""
     if answer.word is None:
         return infer(answer, caps)
     reason = provider_reason(answer.word, answer.word_at, words, answer.api)
@@ -216,10 +212,8 @@ def unanswered_calls(answer: TranscriptAnswer) -> int:
 
 
 def _has_all_results(answer: TranscriptAnswer) -> bool:
-    """Whether every call has a result of its own; a placeholder for an interrupted call does not count.
-
-    Calls without ids are answered by as many results of the same tools.
-    """
+    """Whether every call has a result of its own; a placeholder for an interrupted call does not count. Calls without
+    ids are answered by as many results of the same tools."""
     found = [_result(answer, call.id) for call in answer.calls]
     if len(found) > 1 and not any(call.id for call in answer.calls):
         beside = [part for row in answer.after for part in row.results if part.call_id is None]

@@ -37,6 +37,10 @@ def text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
+number_of = token_count
+"""A whole number as a count."""
+
+
 def objects_of(value: Any) -> list[dict[str, Any]]:
     """The objects in a list; none if the value is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
@@ -45,11 +49,6 @@ def objects_of(value: Any) -> list[dict[str, Any]]:
 def numbered_objects(value: Any) -> list[tuple[int, dict[str, Any]]]:
     """The objects in a list, each with its index there, by which its place is found; none if the value is no list."""
     return [(at, each) for at, each in enumerate(value) if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-def number_of(value: Any) -> int | None:
-    """A whole number as a count."""
-    return token_count(value)
 
 
 def counts_of(holder: dict[str, Any], *names: str | None) -> tuple[int | None, ...]:

@@ -53,10 +53,7 @@ def at_path(value: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str | int) -> bool:
-    """Sets the stop reason by the word in the provider's answer `value`, at `path` of a row.
-
-    False if there is none.
-    """
+    """Sets the stop reason by the word in the provider's answer `value`, at `path` of a row. False if there is none."""
     if isinstance(value, dict) and value.get("object") == "response" and isinstance(value.get("status"), str):
         reason = at_path(value, ("incomplete_details", "reason"))
         word = f"{value['status']}:{reason}" if isinstance(reason, str) and reason else value["status"]

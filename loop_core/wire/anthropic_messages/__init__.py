@@ -13,18 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loop_core.errors import EncodeError
-from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
+from loop_core.values import ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.anthropic_messages import table
 from loop_core.wire.anthropic_messages.decode import Decoder
 from loop_core.wire.anthropic_messages.fallback import handovers
-from loop_core.wire.anthropic_messages.request import ASKING_LOSES, encode_request, read_request
+from loop_core.wire.anthropic_messages.request import ASKING_LOSES, CALL_TYPES, encode_request, read_request
 from loop_core.wire.anthropic_messages.table import API
 from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")
-_CALL_TYPES = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -76,9 +75,9 @@ def _type(part: ResponsePart) -> str:
         if not isinstance(opaque_object(part, API).get("type"), str):
             raise EncodeError("an opaque block without a type", api=API, what="opaque")
         return part.type
-    if part.kind not in _CALL_TYPES:
+    if part.kind not in CALL_TYPES:
         raise EncodeError("only calls with JSON arguments exist here", api=API, what=f"{part.kind} call")
-    return _CALL_TYPES[part.kind]
+    return CALL_TYPES[part.kind]
 
 
 # -- whole -------------------------------------------------------------------------------------------------------

@@ -143,8 +143,7 @@ class Decoder(base.Decoder):
                              evidence=(*stop.evidence, Evidence(f"{API}.{table.UNNAMED}", self.raw_at)))
 
     def _went_on(self) -> bool:
-        """Whether more than white space in a text, or a block that is not for text alone, arrived after the last stop
-        reason."""
+        """Whether more than white space, or a block that is not for text alone, arrived after the last stop reason."""
         sizes = [*self._sizes, *[0] * (len(self._order) - len(self._sizes))]
         late = [(block, "".join(block.chunks[size:])) for block, size in zip(self._order, sizes, strict=True)]
         return (any(text.strip() if block.type in _PROSE else text for block, text in late)

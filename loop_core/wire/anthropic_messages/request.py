@@ -29,8 +29,7 @@ from loop_core.wire.anthropic_messages.table import API, FIELDS, KINDS, PATHS
 from loop_core.wire.body import compact, list_of, mapping_of, merge, non_null, opaque, rest, string, token_count
 
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset", "advisor_")
-"""The beginnings of the types of tools that the provider runs (anthropic 2.12.0 types/tool_union_param.py, and
-beta)."""
+"""The beginnings of the types of server tools (anthropic 2.12.0 types/tool_union_param.py, and beta)."""
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
@@ -125,7 +124,7 @@ ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of blocks, and results travel in a user message",
     **asking.usual_losses(*asking.CALL_FIELDS, "reasoning.item_id", "result.name", *asking.STORED),
 }
-_CALLS = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
+CALL_TYPES = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
 
 
 def encode_request(request: Request) -> dict[str, Any]:
@@ -146,8 +145,7 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 def _join_results(history: Iterable[Message]) -> Iterator[Message]:
-    """Joins tool results and the user's next message into one message, because a result must be in the message after
-    its call."""
+    """Joins tool results and the user's next message, because a result must be in the message after its call."""
     held: Message | None = None
     for message in history:
         if held is not None and held.role is Role.TOOL and message.role in (Role.TOOL, Role.USER):
@@ -196,9 +194,9 @@ def _block(part: MessagePart) -> dict[str, Any]:
         return {"type": "tool_result", "tool_use_id": part.call_id or "", "content": result_content,
                 **non_null(is_error=part.is_error or None)}
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
-    if part.kind not in _CALLS:
+    if part.kind not in CALL_TYPES:
         raise asking.refuse(part, API)
-    return {"type": _CALLS[part.kind], "id": part.id, "name": part.name, "input": asking.arguments(part, API)}
+    return {"type": CALL_TYPES[part.kind], "id": part.id, "name": part.name, "input": asking.arguments(part, API)}
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:

@@ -65,8 +65,7 @@ def completes(stop: StopReason) -> bool:
 
 
 def unwrap(event: Mapping[str, Any]) -> tuple[str | None, Any]:
-    """Name and content of an event written as one object, `{"messageStart": {...}}`; (None, event) for any other
-    value."""
+    """Name and content of an event written as one object, `{"messageStart": {...}}`; (None, event) for any other."""
     if len(event) == 1:  # proxies and logs write the event stream's frames so, without their headers
         ((name, content),) = event.items()
         if isinstance(content, dict) and (name in EVENTS or name.endswith("Exception")):

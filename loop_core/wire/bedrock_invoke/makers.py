@@ -50,8 +50,7 @@ WORDS: Mapping[str, str] = {
 """Stop word of Claude -> stop word of Llama and Mistral."""
 
 Write = Callable[[ChatResponse, bool, int], Iterable[bytes]]
-"""A function that writes a response as one body, or as the events of a stream with this many characters of text in
-each."""
+"""Writes a response as one body, or as the events of a stream with this many characters of text in each."""
 
 
 def encode_claude(response: ChatResponse, stream: bool, chunk: int) -> Iterator[bytes]:

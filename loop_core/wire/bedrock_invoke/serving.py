@@ -1,5 +1,4 @@
-"""How the scripted provider plays InvokeModel: stop words, each maker's checks of a request, Bedrock's frames and
-errors."""
+"""How the scripted provider plays InvokeModel: stop words, each maker's checks, Bedrock's frames and errors."""
 
 from __future__ import annotations
 

@@ -102,8 +102,7 @@ STREAM_READS: tuple[FactRow, ...] = (
     FactRow("call.arguments", f"{_CALL}/function/arguments", _INDEX, "tool-call-delta"),
     FactRow("text", "/text"),
 )
-"""The rows for values that a stream delivers piece by piece. The last row is for version 1, including its whole
-bodies."""
+"""The rows for values that a stream delivers piece by piece. The last is for version 1, including its whole bodies."""
 READS: tuple[FactRow, ...] = (
     FactRow("id", "/id"),
     FactRow("id", "/generation_id"),

@@ -72,8 +72,7 @@ class Decoder(base.Decoder):
         return slice_of(self.text(), *self._holder, *path)
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
-        """Reads one chunk. Nearly all chunks continue a text, a thought or a streamed argument and hold nothing
-        else."""
+        """Reads one chunk. Nearly all only continue a text, a thought or a streamed argument."""
         # No event marks the end: text may follow a finish reason (Gemini 2.5 beside a call, rig), under the same id.
         if self.raw and word(table.get(event, "responseId")) not in (None, self.id):
             self.saw_done = True

@@ -277,8 +277,7 @@ class Parts:
         self.answer: str | None = None  # the id of the answer that the part being read belongs to
         self.before: str | None = None  # that of the chunk before; those that only continue a text do not count
         self.append: Callable[[str], None] | None = None
-        """Takes the next piece of text. None unless the last part is a text, a thought, or a call with an open
-        string."""
+        """Takes the next piece of text. None unless the last part is a text, thought, or call with an open string."""
         self.width = 1
         """The number of fields of a part that continues the last one: a thought has one more, which names it so."""
         self.path: str | None = None

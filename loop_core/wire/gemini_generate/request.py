@@ -26,18 +26,7 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire import asking
-from loop_core.wire.body import (
-    dump,
-    integer,
-    list_of,
-    merge,
-    non_null,
-    opaque_object,
-    rest,
-    string,
-    token_count,
-    word,
-)
+from loop_core.wire.body import dump, integer, list_of, merge, non_null, opaque_object, rest, string, token_count, word
 from loop_core.wire.gemini_generate.table import API, PATHS, REQUEST_WRAPPER, SNAKE, get, problems
 
 _ROLES: Mapping[str, Role] = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.TOOL, "system": Role.SYSTEM}
@@ -127,8 +116,7 @@ def _part(part: Mapping[str, Any]) -> MessagePart:
 
 
 def _result(answer: Mapping[str, Any]) -> ToolResultPart:
-    """The result of a tool. In Gemini it is an object, in which `output` or `result` is the answer and `error` the
-    failure."""
+    """A tool's result: in Gemini an object, in which `output` or `result` is the answer and `error` the failure."""
     response = answer.get("response")
     text, failed = "" if response is None else dump(response), False
     if isinstance(response, dict):
@@ -183,8 +171,7 @@ ASKING_LOSES: Mapping[str, str] = {
 }
 _ROLE_WORDS: Mapping[Role, str] = {Role.USER: "user", Role.ASSISTANT: "model", Role.TOOL: "user", Role.SYSTEM: "user"}
 SCHEMA_FIELDS: Mapping[str, str] = {"json_schema": "parametersJsonSchema", "openapi": "parameters"}
-"""Dialect of a schema -> the field that takes it. A declaration may have only one of them (google-genai 3.4.0
-types.py)."""
+"""Dialect of a schema -> the field that takes it. A declaration may have only one (google-genai 3.4.0 types.py)."""
 
 
 def path(request: Request) -> str:
@@ -210,8 +197,7 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 def _contents(history: Iterable[Message]) -> list[dict[str, Any]]:
-    """One content for each message; the results of one round are joined in one content, because their calls came in
-    one."""
+    """One content for each message; the results of one round are in one content, because their calls came in one."""
     contents: list[dict[str, Any]] = []
     before: Role | None = None
     for message in history:
@@ -256,8 +242,7 @@ def _answer(part: ToolResultPart) -> dict[str, Any]:
 
 
 def _write_tools(tools: Iterable[Tool]) -> list[dict[str, Any]]:
-    """The `tools` of the body: consecutive functions share a list; tools that the provider runs have elements of their
-    own."""
+    """The `tools` of the body: consecutive functions share a list; tools of the provider have elements of their own."""
     elements: list[dict[str, Any]] = []
     for tool in tools:
         if tool.kind is CallKind.SERVER:

@@ -157,8 +157,7 @@ def _head(response: ChatResponse) -> dict[str, Any]:
 
 
 def _metadata(response: ChatResponse) -> dict[str, Any]:
-    """The fields of an interaction besides its status: usage, and the token with which a paused interaction is
-    continued."""
+    """The fields of an interaction besides its status: usage, and the token with which a paused one is continued."""
     counts = None if response.usage is None else _usage(response.usage)
     return non_null(usage=counts, continuation_token=response.continuation_token)
 

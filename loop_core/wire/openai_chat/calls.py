@@ -105,8 +105,7 @@ class CallAssembly:
         self.opened: list[GrowingCall] = []
         self._by_index: dict[Any, GrowingCall] = {}
         self._growing: dict[Any, list[str]] = {}
-        """Index -> the pieces of the call to which a delta that holds only a piece of arguments can be added
-        directly."""
+        """Index -> the pieces of the call to which a delta with only a piece of arguments can be added directly."""
         self._last: GrowingCall | None = None
         self._note = note
         self._sealed = False
@@ -268,8 +267,7 @@ def _word(value: Any) -> str | None:
 
 
 def thought_signature(value: Mapping[str, Any]) -> str | None:
-    """Gemini's thought signature of a call, as its compatible endpoint carries it in answers and asks for it in
-    requests."""
+    """Gemini's thought signature of a call, which its compatible endpoint sends, and asks for in requests."""
     found: Any = value.get("extra_content")
     for key in ("google", "thought_signature"):
         found = found.get(key) if isinstance(found, Mapping) else None

@@ -264,8 +264,7 @@ class Decoder(Base):
             self._failure(choice, None, at._replace(pointer=(at.pointer or "").rpartition("/")[0]))
 
     def _read_metadata(self, event: Any, name: str | None) -> None:
-        """Reads fields beside the choices: an error in the stream, Azure's prompt annotations, and words of the
-        server."""
+        """Reads fields beside the choices: an error in the stream, Azure's prompt annotations, words of the server."""
         at = self.at()
         # vLLM's error is the object itself: {"object": "error", "message": …}.
         if event.get("error") or event.get("object") == "error" or event.get("base_resp") or name == "error":

@@ -94,8 +94,7 @@ EARLIER = "earlier_finish_reason"
 """The name, in `native`, under which a finish reason is kept that a later one replaced."""
 
 REASONING_FIELDS: tuple[str, ...] = ("reasoning_content", "reasoning", "reasoning_text")
-"""Fields in which compatible servers send thinking. Some send the same text in two, so the first non-empty one
-counts."""
+"""Fields in which compatible servers send thinking. Some send the same text in two, so the first non-empty counts."""
 
 MESSAGE_BLOCKS: tuple[str, ...] = ("annotations", "audio", "images", "executed_tools")
 """Fields of a message that are kept verbatim (citations, sound, pictures, Groq's own tools)."""
@@ -230,8 +229,7 @@ _MESSAGE_FIELDS: tuple[tuple[str, str, str], ...] = (
     ("refusal", "/refusal", ""),
     ("refusal", "/content/*/refusal", ""),
 )
-"""Fact, place in a message, and group. The groups are needed because servers send the same thinking in several
-fields."""
+"""Fact, place in a message, and group. Groups are needed because servers send the same thinking in several fields."""
 _DETAILS: tuple[str, ...] = ("text", "summary")
 """The fields of a block of `reasoning_details` that hold its text."""
 _CALL_FIELDS: tuple[tuple[str, str], ...] = (

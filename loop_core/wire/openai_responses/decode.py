@@ -10,16 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from loop_core.values import (
-    At,
-    ChatResponse,
-    Evidence,
-    ProviderError,
-    Stop,
-    StopReason,
-    TextPart,
-    Usage,
-)
+from loop_core.values import At, ChatResponse, Evidence, ProviderError, Stop, StopReason, TextPart, Usage
 from loop_core.wire.base import Decoder as BaseDecoder
 from loop_core.wire.body import mapping_of, string, token_count
 from loop_core.wire.failures import read_error

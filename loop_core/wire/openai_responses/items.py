@@ -56,8 +56,7 @@ class GrowingItem:
         self.pieces: dict[tuple[str, int], list[str]] = {}
         self.finals: dict[tuple[str, int], str] = {}
         self.begins: dict[tuple[str, bool], int] = {}
-        """Field, and whether it is repeated whole -> the byte at which its first piece or its first repetition
-        begins."""
+        """Field, and whether it is repeated whole -> the byte at which its first piece or first repetition begins."""
 
     def replace(self, value: Mapping[str, Any], frame: bytes, path: tuple[str | int, ...], at: At) -> None:
         """Replaces what came of the item by the whole item."""

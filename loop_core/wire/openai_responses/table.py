@@ -104,8 +104,7 @@ DONES: Mapping[str, tuple[str, str, str]] = {
     kind.replace(".delta", ".done"): (field, index, "text" if field in ("summary", "reasoning") else field)
     for kind, (field, index) in DELTAS.items()
 }
-"""Event that repeats a whole field -> the field, the member with the index of the part, and the member that holds the
-value."""
+"""Event that repeats a whole field -> the field, and the members with the index of the part and with the value."""
 
 ITEM_OF_FIELD: Mapping[str, str] = {
     "text": "message", "refusal": "message", "arguments": "function_call", "input": "custom_tool_call",
@@ -132,8 +131,7 @@ def is_chained(request: Request) -> bool:
 
 
 def runs_itself(item: Mapping[str, Any], result_ids: frozenset[str]) -> bool:
-    """Whether the provider ran an item of a type that the client can run too; `result_ids` are the call ids with an
-    output."""
+    """Whether the provider ran an item that the client could run too; `result_ids` are the call ids with an output."""
     call_id = item.get("call_id")
     if call_id and isinstance(call_id, str) and call_id in result_ids:
         return True
@@ -195,8 +193,7 @@ _ITEM: tuple[tuple[str, str], ...] = (
 
 
 def _index(field: str, name: str) -> tuple[str, ...]:
-    """The index that separates texts: each part of a message is a text of its own; all parts of a thought are one
-    text."""
+    """The index that separates texts: each part of a message is a text of its own; all parts of a thought are one."""
     return ("/output_index", f"/{name}") if field in ("text", "refusal") else ("/output_index",)
 
 
