@@ -177,7 +177,7 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     responses = used_responses(view, turn)
     subject_view, subject = view, turn
     if any(facts.live for facts in responses):
-        # A limit that ended a live turn is reported as such; for a recording of the same answers the provider's cut is.
+        # A limit that ended a live turn is reported as such; a recording of the same answers is cut by the provider.
         subject_view = reread([facts.exchange for facts in responses], settings)
         subject = subject_view.worst or turn
     rule, shows = symptom(subject_view, subject)

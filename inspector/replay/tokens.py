@@ -195,7 +195,7 @@ def _ends_of_texts(
 
 def agrees(pieces: int, tokens: int, calls: int, spare: int = 0) -> bool:
     """Whether a text in so many pieces can have so many tokens; end mark, frames and `spare` ones have no piece."""
-    # Fewer tokens than chunks never agree: then a chunk is no token: servers send words or lines as one.
+    # Fewer tokens than chunks never agree: such servers send words or lines, not tokens, as chunks.
     return 0 <= tokens - pieces <= max(SLACK, pieces // SLACK_SHARE) + _frames(pieces, calls) + spare
 
 

@@ -269,7 +269,7 @@ def read_rows(
         done, total = len(paths) - len(left), len(paths)
         if index is not None:
             yield ReadRows(list(indexed_rows.items()), done, total, index.note)
-        # Taken before reading: rows that are added meanwhile then change the state: the file is read again next time.
+        # Taken before reading: rows added meanwhile change the state, and the file is read again.
         states = {path: state_of(path) for path in left} if index is not None else {}
         for group in open_each(left, api=api, profile=profile, compare=not indexed) if left else ():
             found = rows_of(view(replay(open_case(group.recording), settings)), group.paths)

@@ -262,7 +262,7 @@ def tune(
     stop = cancelled or (lambda: False)
     case = case_as_profile(case, grid.base.profile)
     records = case.recording.turns
-    # Simulated cells with another max_tokens share no run, so each group is a part of the work; else a whole turn is.
+    # Simulated cells with another max_tokens share no run, so each group is one part of the work.
     each = [(group,) for group in grid.groups] if grid.base.simulate else [grid.groups]
     parts = len(records) * len(each)
     findings = recorded_findings(case)
