@@ -793,7 +793,7 @@ def test_the_verdict_on_a_paused_turn_that_ended_well_is_about_its_last_answer()
 
 # -- the last answer asks for a tool ----------------------------------------------------------------------------------
 
-ASKING = "; the answer is whole and asks for write_file, and no later answer of this turn is recorded"
+ASKING = "; the answer is whole and asks for write_file, and no later answer of this turn is in its file"
 
 
 def test_a_recording_that_ends_with_a_whole_call_says_what_it_does_not_hold():
@@ -899,7 +899,7 @@ def test_a_simulated_answer_that_fits_its_cap_is_known_to_be_whole() -> None:
 def test_a_call_that_was_held_and_came_whole_is_repaired_also_where_the_recording_ends_with_it() -> None:
     word, severity, sentence, _ = verdict(*repaired_call()[:2])
     assert (word, severity) == ("CALL REPAIRED", Severity.INFO)
-    assert sentence.endswith("asks for write_file, and no later answer of this turn is recorded")
+    assert sentence.endswith("asks for write_file, and no later answer of this turn is in its file")
 
 
 def test_a_text_that_was_cut_and_continued_up_to_a_call_is_completed() -> None:
