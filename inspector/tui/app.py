@@ -243,7 +243,7 @@ class LoopInspector(KeysInOrderApp):
 
     @on(TurnsRead)
     def _turns_read(self, message: TurnsRead) -> None:
-        from inspector.report.turn_rows import SAME
+        from inspector.report.verdict import SAME
 
         self.errors = tuple([f"{row.file}: {row.why}" for row in message.unread
                              if row.file in self._paths and row.unread != SAME])

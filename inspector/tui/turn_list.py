@@ -26,6 +26,7 @@ from inspector.report.lines.spans import (
     width_of,
     wrap_line,
 )
+from inspector.report.row_counts import count_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.report.turn_table import GAP, TurnColumn
 from inspector.sessions import without_collector
@@ -174,10 +175,11 @@ class TurnList(RowList):
         self.relist()
         if self.filter is None:
             return "all turns"
-        total = sum(row.verdict is not None for row in self.rows)
+        counts, total = count_rows(self.passed), sum(row.verdict is not None for row in self.rows)
         needs_note = self.filter.searched or self.filter.values
         searched = filters.search_note(self.filter, self.values()) if needs_note else ""
-        return " · ".join(filter(None, (f"{len(self.passed):,} of {count_of(total, 'turn')}", searched)))
+        passed = f"{counts.turns + counts.simulated:,} of {count_of(total, 'turn')}{counts.unread_words}"
+        return f"{passed} · {searched}" if searched else passed
 
     def values(self) -> Mapping[tuple[str, str], None]:
         """The terms and the values that occur in the rows; gathered once for the keys of a filter."""
@@ -248,7 +250,7 @@ class TurnList(RowList):
             at = (self.cursor + (far + again) * by) % len(self.shown)
             row = self.shown[at]
             turns = sessions.get(row.session, [row]) if isinstance(row, TurnRow) else []
-            found = next((turn for turn in turns if turn_rows.holds(turn, wanted)), None)
+            found = next((turn for turn in turns if wanted in turn.text or wanted in turn.names), None)
             if found is not None:
                 self.cursor = at
                 return found

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.worker import get_current_worker
 
 from inspector.report.lines.spans import count_of, one_line
-from inspector.report.turn_rows import TurnRow, name_of
+from inspector.report.turn_rows import TurnRow, unread_row
 from inspector.sessions import intake
 from inspector.sessions.copies import stored_keys
 from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
@@ -154,7 +154,7 @@ def _read_files(
                 waiting, sent = [], time.monotonic()
             intake.note_read(0)  # the next file begins at 0
     except LoopError as why:  # an API or a profile that does not exist: nothing is read
-        waiting = [(path, [TurnRow((path,), path, name_of(path), why=str(why))], {}) for path in paths]
+        waiting = [(path, [unread_row((path,), path, str(why))], {}) for path in paths]
     call(table.take, waiting, done, total)
     call(table.finish)
     call(_open_waiting, table)

@@ -111,9 +111,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
             (self.listed.relist if begun else self._sort_first)()
         for path in () if self.named else [path for section in sections for path in section.paths]:
             large = (turns_reading.size_of(path) or 0) > LARGEST_READ
-            name = turn_rows.name_of(path)
             self._large += [path] if large else []
-            self.listed.set_rows(path, [TurnRow((path,), path, name, why=LARGE if large else PENDING)])
+            self.listed.set_rows(path, [turn_rows.unread_row((path,), path, LARGE if large else PENDING)])
         if not self.named:
             self.listed.relist()
 

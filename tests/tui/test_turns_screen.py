@@ -14,6 +14,7 @@ import pytest
 from textual.events import MouseDown, MouseUp
 from textual.widgets import Input
 
+from inspector.report import turn_rows
 from inspector.report.lines.spans import Span, text_of
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
@@ -963,6 +964,16 @@ async def test_rows_keep_their_places_also_under_a_column_until_all_files_are_re
     assert [row.name for row in listed_rows(listed)] == ["a", "b", "c"]
     listed.relist()
     assert [row.name for row in listed_rows(listed)] == ["b", "c", "a"]
+
+
+async def test_a_filter_finds_the_rows_of_files_that_were_not_read_and_counts_them_apart(folder: Path) -> None:
+    listed = TurnList([Section("", (str(folder),))], by_file=False, id=None)
+    listed.set_rows("a", rows_of_session(load([str(folder / "a.jsonl")], ReadingOptions())))
+    listed.set_rows("z", [turn_rows.unread_row(("z",), "z.har", "broken at byte 7")])
+    for typed, said, names in (("verdict:not_read", "0 of 1 turn + 1 not read", ["z"]),
+                               ("complete", "1 of 1 turn", ["a"]), ("!held", "1 of 1 turn + 1 not read", ["a", "z"])):
+        assert listed.narrow(typed) == said
+        assert [row.name for row in listed_rows(listed)] == names
 
 
 async def test_a_row_that_is_read_takes_the_place_of_its_file(folder: Path) -> None:
