@@ -8,8 +8,9 @@ import pytest
 
 from inspector.commands import open_view
 from inspector.config.settings import Settings, settings_of
+from inspector.replay import replay
 from inspector.report import filters
-from inspector.report.facts import TurnFacts, View
+from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines import calls, header
 from inspector.report.lines.merged import merged_sheet
 from inspector.report.lines.spans import Tone, text_of
@@ -750,6 +751,20 @@ def test_an_empty_rest_of_a_whole_text_is_no_empty_answer(said, word, terminal):
                       exchange(rest, message([], "end_turn", 1), url=MESSAGES)))
     assert (seen.verdict.word, seen.final_turn.terminal) == (word, terminal)
     assert seen.verdict.complete is (terminal == "completed")
+    (note,) = [note.finding for note in seen.findings if note.finding.rule == "ending.empty_answer"]
+    assert note.severity is (Severity.INFO if terminal == "completed" else Severity.ERROR), "as the verdict says"
+
+
+def test_an_empty_answer_is_an_error_until_silence_is_allowed():
+    answered = asked(ASKS, chat(""), max_tokens=50)
+    before = shown(answered)
+    allowed = Settings(allow_silence=True)
+    after = view(replay(before.replay.case, allowed), before)
+    again = view(replay(before.replay.case, Settings()), after)
+    for seen, severity in ((before, Severity.ERROR), (after, Severity.INFO), (again, Severity.ERROR),
+                           (shown(answered, settings=allowed), Severity.INFO)):
+        assert [note.finding.severity for note in seen.findings] == [severity]
+        assert seen.turns[0].verdict.severity is severity
 
 
 def test_a_commentary_alone_has_its_own_word():
