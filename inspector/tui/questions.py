@@ -98,6 +98,10 @@ class Prompt(ModalScreen[str | None]):
 # The matching steps are shown while the expression is typed, or its mistake with the column.
 
 
+WRONG = "column "
+"""The beginning of the message about an invalid filter."""
+
+
 class FilterPrompt(Prompt):
     """Asks for a filter expression; returns None if the operator leaves."""
 
@@ -123,9 +127,13 @@ class FilterPrompt(Prompt):
 
     def _look(self, text: str) -> bool:
         says = self._narrow(text)
-        wrong = says.startswith("column ")
-        self.query_one("#filter-note", Note).line = (safe(says, Tone.ERROR if wrong else Tone.DIM),)
-        return not wrong
+        self.tell(says)
+        return not says.startswith(WRONG)
+
+    def tell(self, says: str) -> None:
+        """Shows how many steps match, or the error."""
+        role = Tone.ERROR if says.startswith(WRONG) else Tone.DIM
+        self.query_one("#filter-note", Note).line = (safe(says, role),)
 
     def accepts(self, text: str) -> bool:
         """Refuses an invalid expression."""
