@@ -34,8 +34,9 @@ def view_command(
     config, settings = commands.configure(policy)
     if paths and not commands.has_terminal():
         raise click.UsageError("the app needs a terminal; `inspector explain` gives the same as text")
-    from inspector.tui.launch import run
+    from inspector.tui.launch import check_config, run
 
+    check_config(config)
     sys.exit(run(list(paths), api=api, profile=profile, ascii=plain or config.ascii, settings=settings,
                  theme=theme or config.theme, keys=config.keys, follow=follow))
 
@@ -176,8 +177,10 @@ def search(words: Sequence[str], as_json: bool) -> None:
 def config(as_json: bool) -> None:
     """Shows every configured value and where it comes from."""
     from inspector.config import every, load
+    from inspector.tui.launch import check_config
 
-    rows = every(load())
+    check_config(configuration := load())
+    rows = every(configuration)
     if as_json:
         commands.write_json({name: {"value": each.value, "origin": each.origin} for name, each in rows})
         return

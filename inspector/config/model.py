@@ -95,7 +95,9 @@ def _bytes(path: str) -> bytes:
 
 
 def _first(why: ValidationError) -> str:
-    error = why.errors(include_url=False, include_input=False)[0]
+    errors = why.errors(include_url=False, include_input=False)
+    # First a misspelt name, since its right one may be reported as missing.
+    error = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
     place = ".".join(str(part) for part in error["loc"])
     if error["type"] != "extra_forbidden":
         return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}"

@@ -218,7 +218,7 @@ def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
     named_limits = {FULL_NAMES.get(name, name): value for name, value in named_limits.items()}
     for name in named_limits:
         if name not in LIMITS:
-            raise CallerError(f"unknown setting {name!r}{_nearest(name, (*CHOICES, *LIMITS))}")
+            raise CallerError(f"unknown setting {name!r}{nearest(name, (*CHOICES, *LIMITS))}")
     others = {name: CHOICES[name].parse(value) for name, value in assignments.items() if name in CHOICES}
     others = _with_simulation(others, base)
     limits = base.limits.with_values(named_limits)
@@ -227,7 +227,7 @@ def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
     return replace(base, limits=limits, explicit=explicit, edits=tuple(every.values()), **others)
 
 
-def _nearest(word: str, words: Sequence[str]) -> str:
+def nearest(word: str, words: Sequence[str]) -> str:
     """The word that may be meant, as the end of a message; all words if none is near."""
     from difflib import get_close_matches
 

@@ -13,7 +13,16 @@ from inspector.config.settings import NO_PRICES, PriceTable
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import ReportedFinding
 from inspector.report.run_answers import answers_of
-from inspector.report.times_and_costs import CostSum, response_cost, session_cost, times_of, turn_cost, turn_times
+from inspector.report.times_and_costs import (
+    CostSum,
+    input_tokens,
+    response_cost,
+    session_cost,
+    times_of,
+    turn_cost,
+    turn_times,
+    written_tokens,
+)
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.recording import Exchange
 from loop_core.judge.gate import Verdict
@@ -69,7 +78,7 @@ def _simulated_answer(facts: ResponseFacts) -> dict[str, Any]:
 
 def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]:
     exchange, response, stop = facts.exchange, facts.exchange.response, facts.judgement.stop
-    usage = response.usage
+    usage, tokens = response.usage, input_tokens(exchange)
     return {
         "path": exchange.path,
         "entry": exchange.entry,
@@ -92,6 +101,9 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
             "input_tokens": usage.input_tokens if usage else None,
             "output_tokens": usage.output_tokens if usage else None,
             "reasoning_tokens": usage.reasoning_tokens if usage else None,
+            "cached_tokens": usage.cached_tokens if usage else None,
+            "cache_write_tokens": written_tokens(exchange) if usage else None,
+            "uncached_tokens": tokens.fresh if tokens else None,
         },
         "turn": facts.turn,
         "segment": facts.segment,

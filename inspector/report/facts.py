@@ -17,9 +17,8 @@ from inspector.replay import Replay, TurnRun, begin_replay, join_runs
 from inspector.replay.case import ASKED_LIVE, Case
 from inspector.replay.recorded_calls import REFUSED
 from inspector.report.findings import (
-    ANOTHER_WAY,
     ReportedFinding,
-    another_way,
+    as_decided,
     collect,
     recorded_findings,
     touched_since,
@@ -259,7 +258,7 @@ def view_of_case(case: Case, settings: Settings) -> View:
     parents, spends = parents_in(replay.case.recording.turns), dict[Spend, Spend]()
     turns, responses = list[TurnFacts](), dict[int, ResponseFacts]()
     for run, findings in zip(runs, recorded_findings(replay.case), strict=True):
-        turns.append(_turn(replay, run, (*findings, *another_way(replay, run)), spends))
+        turns.append(_turn(replay, run, as_decided(replay, run, findings), spends))
         responses |= _responses(replay, run, parents)
     return _view(join_runs(replay.case, settings, replay.turns), responses, turns)
 
@@ -314,7 +313,7 @@ def _beside(replay: Replay, other: View) -> View:
                 facts = responses[index]
                 responses[index] = replace(facts, step=facts.step + run.first - old.run.first)
             continue
-        findings = (*(each for each in old.findings if each.finding.rule != ANOTHER_WAY), *another_way(replay, run))
+        findings = as_decided(replay, run, old.findings)
         turns.append(_turn(replay, run, findings, {}))
         responses |= _responses(replay, run, parents)
     return _view(replay, responses, turns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -9,10 +10,11 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS, RAN
 from inspector.report.run_answers import answer_at, answering_step
-from inspector.report.times_and_costs import length_ms
+from inspector.report.times_and_costs import length_ms, moment, turn_times
 from inspector.report.verdict import identifier
 from inspector.sessions.reasons import recorder_word
 from loop_core.judge.gate import Admission
+from loop_core.turn.state import Send
 from loop_core.turn.trace import Step, limit_usage
 
 
@@ -152,12 +154,28 @@ def _has(admission: Admission) -> Callable[[View, ResponseFacts], bool]:
 
 
 @lru_cache(maxsize=4)
-def _rules(view: View) -> Mapping[int | None, set[str]]:
-    """Response -> the rules of its findings, collected once for a view."""
-    found: dict[int | None, set[str]] = {}
+def _findings(view: View) -> Mapping[int | str | None, set[str]]:
+    """Response, or the turn of a finding about no response -> the rules of its findings, collected once for a view."""
+    found: dict[int | str | None, set[str]] = {}
     for note in view.findings:
-        found.setdefault(note.response, set()).add(note.finding.rule)
+        found.setdefault(note.turn if note.response is None else note.response, set()).add(note.finding.rule)
     return found
+
+
+def _rules(view: View, facts: ResponseFacts) -> set[str]:
+    """The rules of the findings about a response and about its turn."""
+    return {*_findings(view).get(facts.index, ()), *_findings(view).get(facts.turn, ())}
+
+
+@lru_cache(maxsize=4)
+def _begun(view: View) -> Sequence[int | None]:
+    """The start of each turn in nanoseconds since the epoch; None if it was not recorded."""
+    return [moment(times.started) if (times := turn_times(view, turn)) else None for turn in view.turns]
+
+
+def _age(look: StepContext) -> float | None:
+    started = _begun(look.view)[look.view.replay.turn_at(look.index)]
+    return None if started is None else time.time() * 1_000 - started / 1e6
 
 
 def searched_text(
@@ -204,8 +222,10 @@ WORDS: Mapping[str, Word] = {
                    lambda view, facts: _present(facts.judgement.stop.detail)),
     "ending": Word("how an answer ended that only looks finished: ending:empty_answer",
                    lambda view, facts: _present(facts.judgement.ending.value if facts.judgement.ending else None)),
-    "rule": Word("a rule that read the reason: rule:judge.*",
-                 lambda view, facts: (evidence.rule for evidence in facts.judgement.stop.evidence)),
+    "rule": Word("a rule that read the reason, decided a call or found something: rule:judge.*",
+                 lambda view, facts: (
+                     *(each.rule for each in (*facts.exchange.profile_evidence, *facts.judgement.stop.evidence)),
+                     *(each.rule for each in facts.verdicts), *_rules(view, facts))),
     "tool": Word("the name of a call: tool:write_file",
                  lambda view, facts: _present(*(verdict.call.name for verdict in facts.verdicts))),
     "provider": Word("who answered: the profile's name",
@@ -216,7 +236,7 @@ WORDS: Mapping[str, Word] = {
     "agent": Word("who asked: the agent whose transcript it is, or what the request called itself",
                   lambda view, facts: _present(facts.agent)),
     "finding": Word("a finding about the response: finding:agent.*",
-                    lambda view, facts: _rules(view).get(facts.index, ())),
+                    _rules),
     "next": Word("what the recorded agent did next", lambda view, facts: (facts.recorded_next,)),
     "session": Word("what its session is called",
                     lambda view, facts: _present(facts.exchange.session, *_titles(view, facts.exchange.path))),
@@ -227,6 +247,8 @@ WORDS: Mapping[str, Word] = {
                    lambda look: _present(look.step.signal.value if look.step.signal else None)),
     "event": Word("an event of the step: event:continuation_attempt", None,
                   lambda look: (str(record["event"]) for record in look.step.records)),
+    "method": Word("how the step asks for more of an answer: method:anchor", None, lambda look: (
+        effect.method.value for effect in look.step.effects if isinstance(effect, Send))),
     "end": Word("the terminal reason of the turn: end:retry_limit", None, lambda look: _present(look.turn.terminal)),
     "verdict": Word("the verdict on the turn, a word of it, or its id: verdict:call_held", None,
                     lambda look: verdict_words(look.turn.verdict.word)),
@@ -242,7 +264,7 @@ FLAGS: Mapping[str, Flag] = {
     "corrected": Flag("the effective reason is another than the provider's word means",
                       lambda view, facts: facts.judgement.stop.normalized is not facts.judgement.mapped.normalized),
     "ran": Flag("the recorded agent ran a held call",
-                lambda view, facts: not _rules(view).get(facts.index, set()).isdisjoint(RAN)),
+                lambda view, facts: not _rules(view, facts).isdisjoint(RAN)),
     "unverified": Flag("nothing shows that a segment continues the text before it", None,
                        lambda look: bool(look.step.turn.doubtful_seams)),
     "attention": Flag("the verdict on the turn is an error or a warning", None,
@@ -286,11 +308,11 @@ def _cap(look: StepContext) -> float | None:
     return None if request is None else request.max_tokens
 
 
-UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "y": 365 * 86_400_000}
 """Unit of a time, as rows print it -> its milliseconds."""
 NUMBERS: Mapping[str, Number] = {
     "attempt": _limit_number("attempts", "continuations of the turn"),
-    "tokens": Number("output tokens of the turn so far", lambda look: look.step.turn.spend.output_tokens),
+    "turn_tokens": Number("output tokens of the turn so far", lambda look: look.step.turn.spend.output_tokens),
     "chars": Number("visible characters of the turn so far", lambda look: look.step.turn.spend.output_chars),
     "cont_tokens": _limit_number("cont_tokens", "output tokens of cut responses and their continuations"),
     "cont_chars": _limit_number("cont_chars", "visible characters of cut responses and their continuations"),
@@ -306,6 +328,10 @@ NUMBERS: Mapping[str, Number] = {
                    lambda look: look.response.exchange.size if look.response else None),
     "took": Number("milliseconds that the response took, where that was recorded; also took>3s, took>2m",
                    lambda look: length_ms(look.response.exchange) if look.response else None, units=UNITS),
+    "age": Number("milliseconds since the turn began, where that was recorded; also age<3h, age>2d",
+                  _age, units=UNITS),
+    "status": Number("the HTTP status of the response",
+                     lambda look: look.response.exchange.response.http_status if look.response else None),
 }
 
 

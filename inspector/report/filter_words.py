@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from functools import cache, lru_cache
 
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, verdict_words
-from inspector.report.verdict import ROWS, identifier
+from inspector.report.verdict import ROWS, UNREAD, identifier
+from inspector.sessions.reasons import INFERRED
 from loop_core.formats import FORMATS
 from loop_core.judge.endings import Ending
 from loop_core.turn.state import State
@@ -16,9 +17,9 @@ from loop_core.turn.trace import Fidelity
 from loop_core.values import Stop
 from loop_core.wire import wire
 
-ALIASES: Mapping[str, str] = {"absent": "!raw:*", "run": "ran"}
+ALIASES: Mapping[str, str] = {"absent": "!raw:*", "run": "ran", "inferred": f"rule:{INFERRED}*"}
 """Word that rows print and that is no value of a term -> the term that finds it."""
-COLUMNS: Mapping[str, str] = {"reason": "stop", "duration_ms": "took"}
+COLUMNS: Mapping[str, str] = {"reason": "stop", "duration_ms": "took", "tokens": "out", "started": "age"}
 """Name of a column of the table of turns, in JSON and CSV, that no term has -> the term for its values."""
 CONNECTIVES: Mapping[str, str] = {"and": "&", "or": "|", "not": "!"}
 
@@ -31,6 +32,7 @@ def names() -> tuple[str, ...]:
 def closed_values() -> Iterator[tuple[str, str]]:
     """The terms whose values are known before anything is read, each with its values as rows print them."""
     yield from (("verdict", word) for row in ROWS for word in verdict_words(row.word))
+    yield from (("verdict", word) for unread in UNREAD for word in (unread, identifier(unread)))
     closed = (("mapped", Stop), ("stop", Stop), ("ending", Ending), ("state", State), ("fidelity", Fidelity))
     for name, values in closed:
         yield from ((name, each.value) for each in values)
@@ -40,14 +42,15 @@ def closed_values() -> Iterator[tuple[str, str]]:
 NEAR = 0.75
 """The similarity (`difflib`) from which a word counts as a misspelt term: `helt` as `held`, not `readme` as `ready`."""
 SHORTEST = 3
-"""The least length of a word that counts as misspelt; `pi`, the name of an agent, is near to `api`."""
+"""The least length of a word that counts as misspelt, and less than that of the term: `pi`, the name of an agent, is
+near to `api`, and `page` is near to `age`."""
 
 
 def term_of(name: str) -> str:
     """The term for a word that rows print, such as `verdict:TRUNCATED` for `truncated`; empty if there is none."""
     word = name.lower()
     term = _terms_by_word().get(word, "")
-    whole = any(word in (row.word.lower(), identifier(row.word)) for row in ROWS)
+    whole = any(word in (each.lower(), identifier(each)) for each in (*(row.word for row in ROWS), *UNREAD))
     return term if whole or not term.startswith("verdict:") else ""
 
 
@@ -58,7 +61,7 @@ def is_misspelt(name: str) -> bool:
     if word in CONNECTIVES:
         return True
     begins = any(each.startswith(word) for each in _terms_by_word())
-    return not begins and bool(nearest_term(name)) and not is_provider_word(name)
+    return not begins and len(nearest_term(name)) > SHORTEST and not is_provider_word(name)
 
 
 def is_provider_word(word: str) -> bool:

@@ -31,6 +31,7 @@ from inspector.report.filter_words import (
     value_message,
 )
 from loop_core.errors import CallerError
+from loop_core.turn.continuation import Method
 
 QUOTED_TEXT = 'in "quotes" it is searched as text'
 """The advice on how to search for a text that looks like a term."""
@@ -97,14 +98,12 @@ class _Token(NamedTuple):
 
 def parse(text: str) -> Filter:
     """Parses an expression. Raises `FilterError` if the expression is invalid; the column says where."""
-    if not text.strip():
+    words = text.split()
+    if not words:
         raise FilterError(1, "empty; expected a term such as stop:max_tokens or held")
-    try:
-        return _parse(text)
-    except FilterError as why:
-        # A verdict of several words, typed as the row prints it: END NOT RECORDED.
-        offer = term_of(" ".join(text.split()))
-        raise FilterError(1, f"did you mean {offer}?") if offer.startswith("verdict:") else why from None
+    # A verdict of several words, typed as the row prints it: END NOT RECORDED.
+    verdict = term_of(" ".join(words)) if len(words) > 1 else ""
+    return _parse(verdict or text)._replace(text=text.strip())
 
 
 def _parse(text: str) -> Filter:
@@ -346,7 +345,9 @@ def values_of(view: View) -> Iterator[tuple[str, str]]:
     for name, row in WORDS.items():
         if row.of_response is not None:
             yield from ((name, value) for facts in view.responses for value in row.of_response(view, facts))
-    yield from (("end", turn.terminal) for turn in view.turns)
+    yield from ((name, value) for turn in view.turns for name, value in (
+        ("end", turn.terminal), ("conversation", turn.conversation)))
+    yield from (("method", method.value) for method in Method)
 
 
 # -- Looks through a session with a filter ---------------------------------------------------------------------------

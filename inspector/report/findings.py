@@ -17,8 +17,10 @@ from inspector.sessions.thread import response_number
 from inspector.sessions.wordings import cut_result, known_hint, refusal
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
 from loop_core.judge.classify import Judgement
+from loop_core.judge.endings import SILENT, Ending
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.turn.state import State
+from loop_core.turn.costs import is_text_whole
+from loop_core.turn.state import State, Turn
 from loop_core.values import At, ExchangePart, Finding, Role, Severity, Stop, StopReason, ToolResultPart, TransportEnd
 from loop_core.wire.failures import RECORDING_CUT
 
@@ -65,7 +67,7 @@ def collect(replay: Replay, findings: Sequence[Sequence[ReportedFinding]]) -> li
     `findings` are those of the first turns, from an earlier reading; only the others are returned."""
     recorded = recorded_findings(replay.case, findings)
     turns = replay.turns[len(findings) :]
-    return [(*of_turn, *another_way(replay, turn)) for turn, of_turn in zip(turns, recorded, strict=True)]
+    return [as_decided(replay, turn, of_turn) for turn, of_turn in zip(turns, recorded, strict=True)]
 
 
 def recorded_findings(
@@ -290,8 +292,43 @@ def _asks_again(case: Case, child: Link) -> bool:
     return known_hint(message_text) is not None or re.search(_ASKS_FOR_REST, message_text) is not None
 
 
+# -- What depends on the engine's decisions, not on the recording alone ----------------------------------------------
+
+
+def as_decided(replay: Replay, turn: TurnRun, notes: Iterable[ReportedFinding]) -> tuple[ReportedFinding, ...]:
+    """The findings of a turn in this run: an empty answer that the engine takes for a good end is no error."""
+    kept = [note for note in notes if note.finding.rule != ANOTHER_WAY]
+    return (*(_weighed(replay.case, turn, note) for note in kept), *another_way(replay, turn))
+
+
+def _weighed(case: Case, turn: TurnRun, note: ReportedFinding) -> ReportedFinding:
+    if note.response is None or note.finding.rule not in _SILENCE:
+        return note
+    judgement = case.judgements[note.response]
+    severity = next(each.severity for each in judgement.findings if each.rule == note.finding.rule)
+    if ending_that_counts(judgement, turn.final_turn) is None:
+        severity = Severity.INFO
+    return note._replace(finding=note.finding._replace(severity=severity))
+
+
+_SILENCE = frozenset(f"ending.{each.value}" for each in SILENT)
+
+
+def ending_that_counts(judgement: Judgement, turn: Turn) -> Ending | None:
+    """The ending of an answer; None for an empty one that was wanted, or that adds nothing to a text that was whole."""
+    # With `allow_silence` an empty answer is what the prompt asked for, such as an agent that may have nothing to say.
+    silent = judgement.ending in SILENT and (turn.policy.allow_silence or _adds_nothing(judgement, turn))
+    return None if silent else judgement.ending
+
+
+def _adds_nothing(judgement: Judgement, turn: Turn) -> bool:
+    """Whether the empty answer that ended a turn is the rest of a text that was whole, as the machine decides too."""
+    last = turn.evaluation is not None and turn.evaluation.judgement is judgement
+    return last and turn.terminal == "completed" and judgement.ending_sure and is_text_whole(turn)
+
+
 ANOTHER_WAY = "agent.went_another_way"
-"""The only rule whose findings depend on the engine's decisions, not on the recording alone."""
+"""The rule of what the recorded agent did differently from the engine."""
 
 
 def another_way(replay: Replay, turn: TurnRun) -> Iterable[ReportedFinding]:

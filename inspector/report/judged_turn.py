@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import AMBIGUITY, TURN_PLACES, Case, has_unrecorded_answer, stops_at_edit
-from inspector.report.findings import RAN_CUT, ReportedFinding, held_calls
+from inspector.report.findings import RAN_CUT, ReportedFinding, ending_that_counts, held_calls
 from inspector.sessions.reasons import STOPPED, inference_of, is_unrecorded
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
 from loop_core.judge.classify import Judgement
-from loop_core.judge.endings import SILENT, Ending, maybe_cut_at_cap
+from loop_core.judge.endings import Ending, maybe_cut_at_cap
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.turn.costs import is_text_whole
 from loop_core.turn.limits import GUARDS, TOTAL
 from loop_core.turn.loop import NO_RECORDED_ANSWER
 from loop_core.turn.moves import GUARD_PLACES, stopping_guard
@@ -188,7 +187,7 @@ class JudgedTurn(NamedTuple):
     @property
     def ending(self) -> Ending | None:
         """How the deciding response ended if it only looks finished; an intended silence does not count."""
-        return _ending(self.judgement, self.final_turn)
+        return ending_that_counts(self.judgement, self.final_turn)
 
     @property
     def cut(self) -> bool:
@@ -322,21 +321,9 @@ def _answers_of_run(case: Case, record: TurnRecord, steps: Sequence[Step]) -> It
                              event.recut is not None)
 
 
-def _ending(judgement: Judgement, turn: Turn) -> Ending | None:
-    # With `allow_silence` an empty answer is what the prompt asked for, such as an agent that may have nothing to say.
-    silent = judgement.ending in SILENT and (turn.policy.allow_silence or _adds_nothing(judgement, turn))
-    return None if silent else judgement.ending
-
-
-def _adds_nothing(judgement: Judgement, turn: Turn) -> bool:
-    """Whether the empty answer that ended a turn is the rest of a text that was whole, as the machine decides too."""
-    last = turn.evaluation is not None and turn.evaluation.judgement is judgement
-    return last and turn.terminal == "completed" and judgement.ending_sure and is_text_whole(turn)
-
-
 def _clean(judgement: Judgement, turn: Turn) -> bool:
     """Whether an answer ended well."""
-    return judgement.stop.normalized in FINISHED and _ending(judgement, turn) is None
+    return judgement.stop.normalized in FINISHED and ending_that_counts(judgement, turn) is None
 
 
 def _deciding(answers: Sequence[TurnAnswer], turn: Turn) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from inspector.report.lines.spans import count_of
-from inspector.report.turn_rows import SKIPPED, TurnRow
-from inspector.report.verdict import TurnVerdict
+from inspector.report.turn_rows import TurnRow
+from inspector.report.verdict import SKIPPED, TurnVerdict
 
 
 class RowCounts(NamedTuple):

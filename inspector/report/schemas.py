@@ -85,6 +85,11 @@ class UsageModel(_Model):
     input_tokens: int | None
     output_tokens: int | None
     reasoning_tokens: int | None
+    cached_tokens: int | None = Field(description="Input tokens that were read from the provider's cache.")
+    cache_write_tokens: int | None = Field(description="Input tokens that were written to the provider's cache.")
+    uncached_tokens: int | None = Field(
+        description="The other input tokens. Some formats count cached tokens in `input_tokens`, others beside it; a "
+        "cost is computed from these three counts and the output. Null if unknown or contradictory.")
 
 
 _CLOCK = ("The clock of the times: `wire`, that of the client which recorded the bytes; `recorder`, that of the agent "

@@ -97,7 +97,7 @@ def tools_note(look: JudgedTurn) -> str:
     calls = look.answers[-1].exchange.response.tool_calls
     names = list(dict.fromkeys(short(call.name or "a tool without a name") for call in calls))
     tools = " and ".join(names) if len(names) <= TOOLS_NAMED else f"{len(calls)} tool calls"
-    after = "no later answer of this turn is recorded"
+    after = "no later answer of this turn is in its file"
     if look.may_follow:
         number = response_number(look.may_follow[0])
         after = f"whether response {number} comes next is not known: its request fits several answers"

@@ -216,9 +216,10 @@ def _length(ms: float | None) -> float | None:
 
 BYTES_A_TOKEN = 4
 """The bytes per token, roughly (https://help.openai.com/en/articles/4936856): more in English, fewer in code."""
-_WRITTEN = (rb'"(?:cache_creation_input_tokens|cache(?:Creation|Write)InputTokens)"\s*:\s*([0-9]{1,15})'
-            rb'(?=\s*[,}\]])')
-"""Matches the count of tokens written to the cache, never in an answer's text, whose quotes are escaped."""
+_WRITTEN = (rb'"(?:cache_(?:creation_input|write)_tokens|cache(?:Creation|Write)InputTokens|cacheWrite(?:Tokens)?'
+            rb'|input_tokens_cache_write|input_?[cC]ache_?[cC]reation)"\s*:\s*([0-9]{1,15})(?=\s*[,}\]])')
+"""Matches the count of tokens written to the cache, in the names of wire formats and of recorders; never in an answer's
+text, whose quotes are escaped."""
 
 
 class InputTokens(NamedTuple):
@@ -235,6 +236,13 @@ class InputTokens(NamedTuple):
         return self.fresh + self.cached + self.written
 
 
+def written_tokens(exchange: Exchange) -> int | None:
+    """The input tokens that were written to the cache, as the provider counted them; None if it did not."""
+    # The last count: a stream repeats the usage, and the later figures are running totals.
+    counts = re.findall(_WRITTEN, exchange.body)
+    return int(counts[-1]) if counts else None
+
+
 def input_tokens(exchange: Exchange) -> InputTokens | None:
     """The input tokens that the provider reported; None if it reported none, or contradicts itself."""
     usage = exchange.response.usage
@@ -244,12 +252,9 @@ def input_tokens(exchange: Exchange) -> InputTokens | None:
     # Anthropic's `input_tokens` leaves out cached tokens
     # (https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching); OpenAI's `prompt_tokens` includes them
     # (https://platform.openai.com/docs/guides/prompt-caching).
-    if wire(exchange.api).cached_apart:
-        # The last count: a stream repeats the usage, and the later figures are running totals.
-        counts = re.findall(_WRITTEN, exchange.body)
-        found = InputTokens(input_count, cached, int(counts[-1]) if counts else 0)
-    else:
-        found = InputTokens(input_count - cached, cached)
+    written = written_tokens(exchange) or 0
+    beside = wire(exchange.api).cached_apart
+    found = InputTokens(input_count if beside else input_count - cached - written, cached, written)
     # More cached than input tokens contradicts the format's way of counting; a guess would give a wrong cost.
     return found if min(found) >= 0 else None
 

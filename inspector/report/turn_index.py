@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -33,7 +34,7 @@ from inspector.sessions.open import open_each
 from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
-SCHEMA = 10
+SCHEMA = 11
 """The version of the tables; a database of another one, or of another program version, is made again."""
 WAIT = 0.2
 """The number of seconds to wait for another process that writes."""
@@ -41,6 +42,13 @@ _TABLES = """
 CREATE TABLE file (path TEXT, reading TEXT, state TEXT, hash TEXT, rows TEXT, PRIMARY KEY (path, reading));
 CREATE VIRTUAL TABLE words USING fts5 (path UNINDEXED, reading UNINDEXED, number UNINDEXED, text);
 """
+_GAP = "\x1f"
+"""The character that separates others in the stored texts: FTS5 takes it for a blank, and it is one byte long."""
+# Radicals, kana, Han and Hangul; their compatibility forms; kana of half width; Han in the further planes. Compiled
+# when it is used, which takes 7 ms.
+_CJK = "[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff]"
+"""Matches a Chinese, Japanese or Korean character. Words of these stand without blanks between them, and FTS5 takes a
+run of letters for one word (https://sqlite.org/fts5.html, section 4.3.1)."""
 FileState = list[list[Any]]
 """The name, size and time in nanoseconds of every file that was read; 0 for a missing one."""
 
@@ -101,21 +109,22 @@ class TurnIndex:
         self._answer("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", *key, json.dumps(state), _hash(state), text)
         for row in rows:
             if row.verdict is not None:
-                words = redact.text(f"{row.text}\n{row.names}").encode("utf-8", "replace").decode()
+                words = _set_apart(redact.text(f"{row.text}\n{row.names}").encode("utf-8", "replace").decode())
                 self._answer("INSERT INTO words VALUES (?, ?, ?, ?)", *key, row.number, words)
 
     def search(self, words: str, paths: Iterable[str]) -> list[IndexHit]:
         """The turns of these files that contain every word, best first; punctuation between words is ignored."""
         # In quotes a word is a string, never an operator such as NOT; the star finds words that begin with it
         # (https://sqlite.org/fts5.html, section 3).
-        query = " ".join(f'"{word}"*' for word in searched_words(words))
+        query = " ".join(f'"{_set_apart(word)}"*' for word in searched_words(words))
         if not query:
             return []
         found = self._answer(
             "SELECT path, number, snippet(words, 3, '', '', '…', 16) FROM words "
             "WHERE words MATCH ? AND reading = ? ORDER BY rank", query, self.reading)
         within = set(paths)
-        return [IndexHit(*each) for each in found if each[0] in within]
+        return [IndexHit(path, number, excerpt.replace(_GAP, ""))
+                for path, number, excerpt in found if path in within]
 
     def _answer(self, query: str, *values: Any) -> list[Any]:
         """The rows that a query finds; none if the database cannot be used, with the reason in `note`."""
@@ -131,6 +140,11 @@ def searched_words(text: str) -> list[str]:
     """The words of a typed text that a search looks for, without any operator of the query language."""
     # A mark above a letter (of `İ` in lower case, of a text in pieces as macOS types it) does not end a word.
     return "".join(sign if sign.isalnum() or combining(sign) else " " for sign in text.casefold()).split()
+
+
+def _set_apart(text: str) -> str:
+    """The text with each such character as a word of its own, so that a word inside a run is found as a phrase."""
+    return text if text.isascii() else re.sub(_CJK, rf"{_GAP}\g<0>{_GAP}", text)
 
 
 def _open(path: Path) -> sqlite3.Connection:

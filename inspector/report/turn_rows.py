@@ -7,6 +7,7 @@ of its turns is opened. A file that could not be read, or an entry that was skip
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
@@ -18,7 +19,7 @@ from inspector.report.filters import Filter, FilterError, parse
 from inspector.report.findings import RAN
 from inspector.report.lines.spans import one_line
 from inspector.report.times_and_costs import ClockSource, TurnTimes, moment, turn_times
-from inspector.report.verdict import ROWS, TurnVerdict
+from inspector.report.verdict import IN_PART, NOT_READ, ROWS, SAME, SKIPPED, TurnVerdict, identifier
 from inspector.sessions import NO_ANSWER
 from inspector.sessions.copies import may_copy, stored_keys
 from inspector.sessions.reasons import recorder_word
@@ -34,8 +35,6 @@ NAME_CHARS = 60
 """The largest length of a session's name that is taken from its first message."""
 TITLE_CHARS = 400
 """The number of characters of a turn's first message that its row stores."""
-NOT_READ, IN_PART, SKIPPED, SAME = "NOT READ", "READ IN PART", "ENTRY SKIPPED", "SAME FILE"
-"""The kinds of rows without a verdict: unread, damaged and read in part, skipped, the same bytes as another."""
 
 SessionKey = tuple[tuple[str, ...], str]
 Shared = TypeVar("Shared", bound=Hashable)
@@ -59,7 +58,7 @@ class AnswerRecord(NamedTuple):
     (at the answer's last step) or `PATTERNS`."""
 
     shared: SharedValues
-    tokens: float | None
+    turn_tokens: float | None
     chars: float | None
     step: float | None
     out: float | None
@@ -151,23 +150,34 @@ def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
     """The unread parts of a file: the whole file, or its skipped entries, one row for each reason."""
     if source.same_as:
         why = source.notices[0].removeprefix(f"{source.path}: ")
-        yield TurnRow(paths, source.path, name_of(source.path), why=why, unread=SAME)
+        yield unread_row(paths, source.path, why, SAME)
     elif source.error is not None:
-        yield TurnRow(paths, source.path, name_of(source.path), why=source.error.removeprefix(f"{source.path}: "),
-                      unread=IN_PART if source.responses else NOT_READ)
+        yield unread_row(paths, source.path, source.error.removeprefix(f"{source.path}: "),
+                         IN_PART if source.responses else NOT_READ)
     elif not source.responses and source.format != "folder" and not source.skipped:
         # The reason comes first. The other notices say what the file is instead, or how much of it was read.
         notices = (each.removeprefix(f"{source.path}: ") for each in source.notices)
         why = " · ".join(dict.fromkeys((NO_ANSWER, *notices)))
-        yield TurnRow(paths, source.path, name_of(source.path), why=why)
+        yield unread_row(paths, source.path, why)
     for why, count in Counter(entry.why for entry in source.skipped).items():
         name, _, reason = why.partition(": ")
         # A folder's entries are its files, also those that do not exist, such as links into nowhere.
         if (source.format == "folder" and name.startswith(source.path)) or os.path.exists(name):
-            yield TurnRow(paths, name, name_of(name), why=reason)
+            yield unread_row(paths, name, reason)
         else:
-            yield TurnRow(paths, source.path, name_of(source.path),
-                          why=f"{count:,} {entry_word(source.format, count > 1)} skipped: {why}", unread=SKIPPED)
+            skipped = f"{count:,} {entry_word(source.format, count > 1)} skipped: {why}"
+            yield unread_row(paths, source.path, skipped, SKIPPED)
+
+
+def unread_row(paths: tuple[str, ...], file: str, why: str, unread: str = NOT_READ) -> TurnRow:
+    """The row of a file, or of a part of it, without a verdict; a filter finds it by what it prints."""
+    words = {"verdict": (unread, identifier(unread)), "file": (file,)}
+    shared = SharedValues(tuple(words.get(name, ()) for name in WORDS), frozenset(), (None,) * len(_NUMBER_AT),
+                          (None,) * len(SHARES))
+    record = AnswerRecord._make((shared, *(None,) * len(_OWN_NUMBERS), *("",) * len(TEXTS)))
+    name = name_of(file)
+    return TurnRow(paths, file, name, why=why, unread=unread, text=why.casefold(),
+                   names=f"{name}\n{file}\n{unread}".casefold(), answers=(record,))
 
 
 class _File(NamedTuple):
@@ -270,7 +280,10 @@ def short_file(path: str) -> str:
 
 # -- Testing a row with a filter -------------------------------------------------------------------------------------
 
-NUMBERS_OF_ROW: Mapping[str, Callable[[TurnRow], float]] = {"turn": lambda row: row.number}
+NUMBERS_OF_ROW: Mapping[str, Callable[[TurnRow], float | None]] = {
+    "turn": lambda row: row.number or None,
+    "age": lambda row: None if row.started is None else 1_000 * (time.time() - row.started),
+}
 _NUMBER_AT = {name: at for at, name in enumerate(
     name for name in NUMBERS if name not in NUMBERS_OF_ROW and name not in AnswerRecord._fields)}
 SHARES = tuple(name for name, row in NUMBERS.items() if row.share not in (None, row.value))
@@ -330,7 +343,8 @@ class RowAnswer(NamedTuple):
     def words(self, name: str) -> Iterable[str]:
         """The values of a row of `WORDS`."""
         own = OF_ROW.get(name)
-        return self.row.answers[self.answer].shared.words[_WORD_AT[name]] if own is None else (own(self.row),)
+        return self.row.answers[self.answer].shared.words[_WORD_AT[name]] if own is None else (
+            (own(self.row),) if own(self.row) else ())
 
     def flag(self, name: str) -> bool:
         """Whether a flag of `FLAGS` holds."""
@@ -357,7 +371,7 @@ class RowAnswer(NamedTuple):
 
 
 def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:
-    """Whether any answer of a row passes a filter; an unread file never does."""
+    """Whether any answer of a row passes a filter, or an unread row itself."""
     return any(map(test, map(partial(RowAnswer, row), range(len(row.answers)))))  # a generator doubles the time
 
 
@@ -381,9 +395,3 @@ def row_filter(text: str) -> Filter:
         if term not in TEXTS:
             raise FilterError(1, f"~{term} looks into what the table does not keep: open a session, and filter there")
     return found
-
-
-def holds(row: TurnRow, needle: str) -> bool:
-    """Whether a row contains a text, given in lower case."""
-    unread = f"{row.unread}\n{row.name}\n{row.file}\n{row.why}".casefold() if row.verdict is None else ""
-    return any(needle in text for text in (row.text, row.names, unread))

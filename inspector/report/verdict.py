@@ -29,6 +29,9 @@ from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 from loop_core.values import FINISHED, ChatResponse, Severity, Stop, TransportEnd, shared
 
+NOT_READ, IN_PART, SKIPPED, SAME = UNREAD = ("NOT READ", "READ IN PART", "ENTRY SKIPPED", "SAME FILE")
+"""The words of rows without a verdict: unread, damaged and read in part, skipped, the same bytes as another."""
+
 
 class VerdictRow(NamedTuple):
     """One verdict: its word, its glyphs (also in ASCII), its rank (0 is worst), and its condition."""

@@ -33,7 +33,7 @@ from inspector.tui.messages import (
     TurnsRead,
     TurnWanted,
 )
-from inspector.tui.paint import DARK, LIGHT, THEMES, Paint, own_colours
+from inspector.tui.paint import DARK, LIGHT, THEMES, Paint, check_theme, own_colours
 from inspector.tui.panels import note
 from inspector.tui.session_files import (
     OpenSession,
@@ -46,7 +46,7 @@ from inspector.tui.session_files import (
     remember,
     session_of,
 )
-from loop_core.errors import CallerError, LoopError
+from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
     from inspector.live.headless import LiveStart
@@ -129,9 +129,8 @@ class LoopInspector(KeysInOrderApp):
             self.register_theme(own)
         if keys:
             self.set_keymap(dict(keys))
-        if theme is not None and theme not in self.available_themes:
-            theme_names = ", ".join(sorted(self.available_themes))
-            raise CallerError(f"unknown theme {theme!r}; expected one of {theme_names}")
+        if theme is not None:
+            check_theme(theme)
         if theme is not None or "TEXTUAL_THEME" not in os.environ:
             # Set without its watcher, which would compute all styles a second time before the first frame.
             self.set_reactive(App.theme, theme or self._theme_of_old())
@@ -243,7 +242,7 @@ class LoopInspector(KeysInOrderApp):
 
     @on(TurnsRead)
     def _turns_read(self, message: TurnsRead) -> None:
-        from inspector.report.turn_rows import SAME
+        from inspector.report.verdict import SAME
 
         self.errors = tuple([f"{row.file}: {row.why}" for row in message.unread
                              if row.file in self._paths and row.unread != SAME])

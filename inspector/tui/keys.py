@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar
 
 from textual import on
@@ -12,6 +12,7 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.containers import Vertical
 from textual.events import Click
+from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Input
@@ -72,17 +73,36 @@ def check_keys(keys: Mapping[str, str]) -> None:
     exist; the text names it."""
     if not keys:
         return
-    from difflib import get_close_matches
-
     ids = every_id()
     for name, key_names in keys.items():
         if name not in ids:
-            near = get_close_matches(name, ids, 1)
-            raise CallerError(f"keys.{name}: there is no such binding" + (f"; did you mean {near[0]}?" if near else ""))
+            raise CallerError(f"keys.{name}: there is no such binding{_near(name, ids)}")
         if not all(part.strip() for part in key_names.split(",")):
             raise CallerError(f"keys.{name}: {key_names!r} names no key; expected keys such as space,right")
+        for part in key_names.split(","):
+            _check_key(name, part.strip())
 
 
+KEY_NAMES = frozenset({*(each.value for each in Keys), *KEY_NAME_REPLACEMENTS.values()})
+MODIFIERS = frozenset({"ctrl", "shift", "alt", "meta", "super", "hyper"})
+
+
+def _check_key(binding: str, key: str) -> None:
+    *modifiers, plain = key.split("+") if len(key) > 1 else [key]
+    known = len(plain) == 1 or plain in KEY_NAMES or key_to_character(plain) is not None
+    if not known or not MODIFIERS.issuperset(modifiers):
+        raise CallerError(f"keys.{binding}: there is no key {key!r}{_near(key, KEY_NAMES)}")
+
+
+def _near(word: str, words: Iterable[str]) -> str:
+    """The word that may be meant, as the end of a message; empty if none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, sorted(words), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+@cache
 def every_id() -> Mapping[str, Binding]:
     """All bindings of the app, its screens and its widgets, by id: those that a configuration may remap."""
     return {each.id: each for owner in owners() for each in declared_bindings(owner) if each.id}

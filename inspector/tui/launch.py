@@ -8,13 +8,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from inspector.config import KEYS
 from inspector.config.settings import Settings
 from inspector.report.lines.spans import one_line
 from inspector.sessions.intake import heavy
 from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.keys import check_keys
 from inspector.tui.leaving import READ_EXIT
+from inspector.tui.paint import check_theme
 from inspector.tui.session_files import STDIN, OpenSession, ReadingOptions, load, place_from
+from loop_core.errors import CallerError
 
 if TYPE_CHECKING:
     from inspector.config import Config
@@ -51,7 +54,6 @@ def run(
 def _run(
     paths: Sequence[str], reading: ReadingOptions, plain: bool, theme: str | None, keys: Mapping[str, str] | None,
 ) -> int:
-    check_keys(keys or {})
     if not _shows_screens():
         return _print_report(paths, reading)
     begins = place_from(os.environ)
@@ -76,11 +78,24 @@ def _run(
 def run_live(start: LiveStart, config: Config) -> int:
     """Opens the app on a live turn whose first request waits for a key; returns the exit code for how the turn ended.
     Raises `LoopError` for a theme or key binding that does not exist."""
-    check_keys(config.keys)
+    check_config(config)
     app = LoopInspector(live=start, reading=ReadingOptions(settings=start.settings), plain=config.ascii,
                         theme=config.theme, keys=config.keys)
     app.run()
     return app.return_code or 0
+
+
+def check_config(config: Config) -> None:
+    """Checks the configured theme and keys, which only the app knows. Raises `CallerError` if one of them does
+    not exist; the text says where it is configured."""
+    for name, each in config.values.items():
+        try:
+            if name == "theme":
+                check_theme(str(each.value))
+            elif name.startswith(f"{KEYS}."):
+                check_keys({name.removeprefix(f"{KEYS}."): str(each.value)})
+        except CallerError as why:
+            raise CallerError(f"{each.origin}: {why}") from None
 
 
 def _shows_screens() -> bool:

@@ -19,8 +19,10 @@ from textual.strip import Strip
 from textual.theme import BUILTIN_THEMES, Theme
 from textual.widget import Widget
 
+from inspector.config.settings import nearest
 from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import Line, Measure, Tone, clip, one_line
+from loop_core.errors import CallerError
 
 Look = tuple[str, str]
 """The name of a colour of the theme (empty for the widget's own colour), and the text attributes, such as bold."""
@@ -187,6 +189,13 @@ THEMES = (
                    **_bars("ansi_default", "ansi_bright_black", "ansi_default", "ansi_cyan")},
     ),
 )
+
+
+def check_theme(name: str) -> None:
+    """Raises `CallerError` if there is no theme of this name."""
+    names = sorted({*(each.name for each in THEMES), *BUILTIN_THEMES})
+    if name not in names:
+        raise CallerError(f"theme: there is no theme {name!r}{nearest(name, names)}")
 
 
 def own_colours(theme: Theme) -> dict[str, str]:

@@ -98,6 +98,10 @@ class Prompt(ModalScreen[str | None]):
 # The matching steps are shown while the expression is typed, or its mistake with the column.
 
 
+WRONG = "column "
+"""The beginning of the message about an invalid filter."""
+
+
 class FilterPrompt(Prompt):
     """Asks for a filter expression; returns None if the operator leaves."""
 
@@ -124,9 +128,13 @@ class FilterPrompt(Prompt):
     def accepts(self, text: str) -> bool:
         """Shows how many steps match, or refuses an invalid expression."""
         says = self._narrow(text)
-        wrong = says.startswith("column ")
-        self.query_one("#filter-note", Note).line = (safe(says, Tone.ERROR if wrong else Tone.DIM),)
-        return not wrong
+        self.tell(says)
+        return not says.startswith(WRONG)
+
+    def tell(self, says: str) -> None:
+        """Shows how many steps match, or the error."""
+        role = Tone.ERROR if says.startswith(WRONG) else Tone.DIM
+        self.query_one("#filter-note", Note).line = (safe(says, role),)
 
 
 # -- The line in which the axes of a grid are typed ------------------------------------------------------------------

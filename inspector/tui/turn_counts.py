@@ -51,8 +51,8 @@ def count_groups(
     if groups and not listed.count and listed.filter is None:
         return groups, ()  # nothing to count yet
     if listed.filter is not None:
-        passed = counts.turns + counts.simulated
-        groups.append((safe(f"filter {listed.filter.text}: {passed:,} of {count_of(turns, 'turn')}", Tone.MARK),))
+        passed = f"{counts.turns + counts.simulated:,} of {count_of(turns, 'turn')}{counts.unread_words}"
+        groups.append((safe(f"filter {listed.filter.text}: {passed}", Tone.MARK),))
     else:
         groups.append(_sum_of_rows(counts, listed.count - len(listed.headings), listed.by_file))
     other = counts.turns - counts.attention - counts.complete

@@ -26,6 +26,7 @@ from inspector.report.lines.spans import (
     width_of,
     wrap_line,
 )
+from inspector.report.row_counts import RowCounts, count_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.report.turn_table import GAP, TurnColumn
 from inspector.sessions import without_collector
@@ -70,6 +71,23 @@ def rows_of_session(session: OpenSession) -> list[TurnRow]:
 # -- The rows --------------------------------------------------------------------------------------------------------
 
 
+class Listing(NamedTuple):
+    """What the table shows under a filter."""
+
+    of: tuple[object, ...]
+    """The rows and the order that it was made from."""
+    filter: filters.Filter | None
+    passed: list[TurnRow]
+    counts: RowCounts | None
+    """The counts of the rows that pass; None without a filter."""
+    note: str
+    """The number of rows that pass, and which words are searched as text."""
+    shared: frozenset[str]
+    """Names that sessions in several files share; for these, rows show the file too."""
+    shown: list[TurnRow | str]
+    """The listed rows and the titles of sections."""
+
+
 class TurnList(RowList):
     """Lists turns, or sessions by their worst turn: sorted by a column, or as read under headings."""
 
@@ -91,18 +109,14 @@ class TurnList(RowList):
         self.reverse = False
         self.chosen = False
         """Whether the operator has chosen a row; the cursor then stays on it."""
-        self.filter: filters.Filter | None = None
+        self.listing = Listing((), None, [], None, "", frozenset(), [])
         self.shown: list[TurnRow | str] = []
         """The listed rows and the titles of sections."""
         self._rows: Sequence[TurnRow] | None = None
         """The rows of all files, until a further file is read."""
-        self.passed: list[TurnRow] = []
-        """The rows that pass the filter."""
         self._values: Mapping[tuple[str, str], None] | None = None
         """The terms and values of all rows, once they were asked for."""
         self._widest: dict[str, int] = {}
-        self._shared: frozenset[str] = frozenset()
-        """Names that sessions in several files share; for these, rows show the file too."""
 
     @property
     def rows(self) -> Sequence[TurnRow]:
@@ -124,10 +138,19 @@ class TurnList(RowList):
 
     def relist(self, growing: bool = False) -> None:
         """Lists the rows again; the cursor stays on its row. With `growing` all listed rows stay in place too."""
-        here = self.current_row
-        self._shared = turn_table.shared_names(self.rows)
-        self.passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]
-        listed = turn_table.worst_of_sessions(self.passed) if self.by_file else self.passed
+        self.show_listing(self.list_rows(self.filter, growing))
+
+    @property
+    def filter(self) -> filters.Filter | None:
+        """The filter in force."""
+        return self.listing.filter
+
+    def list_rows(self, wanted: filters.Filter | None, growing: bool = False) -> Listing:
+        """The rows that pass a filter, in the present order; it changes nothing on the screen, and may run in a
+        thread."""
+        of = (self.rows, self.sort, self.reverse, self.by_file)
+        passed = [row for row in self.rows if wanted is None or turn_rows.matches(wanted.matches, row)]
+        listed = turn_table.worst_of_sessions(passed) if self.by_file else passed
         column = next((each for each in self.columns_now if each.name == self.sort), None)
         if column is not None:
             listed = [listed[at] for at in turn_table.sorted_rows(listed, column, self.reverse)]
@@ -137,8 +160,20 @@ class TurnList(RowList):
         if growing:
             listed = self._in_place(listed)
         titled = column is None and any(section.title for section in self.sections)
-        self.shown = list(self._with_titles(listed)) if titled else list(listed)
-        self.headings = [at for at, row in enumerate(self.shown) if isinstance(row, str)] if titled else []
+        shown = list(self._with_titles(listed) if titled else listed)
+        counts = None if wanted is None else count_rows(passed)
+        shared = turn_table.shared_names(self.rows)
+        return Listing(of, wanted, passed, counts, self._note(wanted, counts), shared, shown)
+
+    def is_current(self, listing: Listing) -> bool:
+        """Whether a listing was made from the present rows and in the present order."""
+        return listing.of[0] is self.rows and listing.of[1:] == (self.sort, self.reverse, self.by_file)
+
+    def show_listing(self, listing: Listing) -> None:
+        """Shows other rows; the cursor stays on its row."""
+        here = self.current_row
+        self.listing, self.shown = listing, listing.shown
+        self.headings = [at for at, row in enumerate(self.shown) if isinstance(row, str)]
         self.set_reactive(RowList.cursor, self._place_of(here))
         if self.is_mounted:
             self.fit_rows()
@@ -165,19 +200,21 @@ class TurnList(RowList):
         self.chosen = True
         super().action_open()
 
-    def narrow(self, text: str) -> str:
-        """Lists the rows that match an expression, or all; returns their number as text, or the error."""
+    def parse_filter(self, text: str) -> filters.Filter | None:
+        """The filter of an expression; None for an empty one. Raises `FilterError` if the expression is
+        invalid; the nearest value of the rows is suggested."""
         try:
-            self.filter = turn_rows.row_filter(text) if text.strip() else None
+            return turn_rows.row_filter(text) if text.strip() else None
         except filters.FilterError as why:
-            return str(filters.explain_error(why, self.values()))
-        self.relist()
-        if self.filter is None:
+            raise filters.explain_error(why, self.values()) from None
+
+    def _note(self, wanted: filters.Filter | None, counts: RowCounts | None) -> str:
+        if wanted is None or counts is None:
             return "all turns"
         total = sum(row.verdict is not None for row in self.rows)
-        needs_note = self.filter.searched or self.filter.values
-        searched = filters.search_note(self.filter, self.values()) if needs_note else ""
-        return " · ".join(filter(None, (f"{len(self.passed):,} of {count_of(total, 'turn')}", searched)))
+        searched = filters.search_note(wanted, self.values()) if wanted.searched or wanted.values else ""
+        passed = f"{counts.turns + counts.simulated:,} of {count_of(total, 'turn')}{counts.unread_words}"
+        return f"{passed} · {searched}" if searched else passed
 
     def values(self) -> Mapping[tuple[str, str], None]:
         """The terms and the values that occur in the rows; gathered once for the keys of a filter."""
@@ -236,7 +273,7 @@ class TurnList(RowList):
         if isinstance(row, str):
             return (Span(f" {row}", Tone.TITLE),)
         mark = Span("▶ " if index == self.cursor else "  ", Tone.HERE)
-        if row.name in self._shared and not row.depth:
+        if row.name in self.listing.shared and not row.depth:
             row = turn_table.with_file(row)
         return (mark, *turn_table.cells_of(row, self.layout_now, paint_of(self.app).measure))
 
@@ -248,7 +285,7 @@ class TurnList(RowList):
             at = (self.cursor + (far + again) * by) % len(self.shown)
             row = self.shown[at]
             turns = sessions.get(row.session, [row]) if isinstance(row, TurnRow) else []
-            found = next((turn for turn in turns if turn_rows.holds(turn, wanted)), None)
+            found = next((turn for turn in turns if wanted in turn.text or wanted in turn.names), None)
             if found is not None:
                 self.cursor = at
                 return found

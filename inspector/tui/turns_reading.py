@@ -7,17 +7,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
+from inspector.report.filters import Filter, FilterError
 from inspector.report.lines.spans import count_of, one_line
-from inspector.report.turn_rows import TurnRow, name_of
+from inspector.report.turn_rows import TurnRow, unread_row
 from inspector.sessions import intake
 from inspector.sessions.copies import stored_keys
 from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
-from inspector.tui.turn_list import Section, TurnList, rows_of_session
+from inspector.tui.turn_list import Listing, Section, TurnList, rows_of_session
 from loop_core.errors import LoopError
 
 BATCH = 0.1
@@ -79,6 +81,10 @@ class ReadingScreen(Screen[None]):
         """Sorts and counts the rows after everything is read."""
         raise NotImplementedError
 
+    def say_counts(self) -> None:
+        """Shows the counts of turns and verdicts, and the progress of reading."""
+        raise NotImplementedError
+
 
 PATH_CHARS = 32
 """The largest length of a path in the progress; of a longer one the end is shown."""
@@ -100,6 +106,58 @@ def progress_over(table: ReadingScreen) -> str:
 def read_files(table: ReadingScreen, paths: Sequence[str], unread: Sequence[str] = ()) -> None:
     """Reads files one by one and passes their rows to the table; those of `unread` only from the index."""
     _run_in_thread(table, partial(_read_files, table, paths, unread, reading_of(table.app)))
+
+
+MANY_ROWS = 20_000
+"""The number of rows from which the table is filtered and exported in a thread: keys would wait for 30 ms or more."""
+Made = TypeVar("Made")
+
+
+def work_behind(table: ReadingScreen, work: Callable[[], Made], then: Callable[[Made], None], name: str) -> None:
+    """Calls `then` with what `work` makes: at once, or of many rows after a thread has made it. A later call with the
+    same name gives up an earlier one."""
+    if len(table.listed.rows) < MANY_ROWS:
+        then(work())
+        return
+
+    def run() -> None:
+        made, worker = work(), get_current_worker()
+        if not worker.is_cancelled:
+            table.app.call_from_thread(then, made)
+
+    table.run_worker(run, group=name, thread=True, exclusive=True)
+
+
+FILTERING = "filtering…"
+"""The note while a thread looks for the rows that pass a filter."""
+
+
+def narrow(table: ReadingScreen, text: str) -> str:
+    """Lists the rows that match an expression; returns how many do, that they are looked for, or the error."""
+    try:
+        wanted = table.listed.parse_filter(text)
+    except FilterError as why:
+        return str(why)
+    _list_filtered(table, wanted)
+    return table.listed.listing.note if table.listed.filter is wanted else FILTERING
+
+
+def _list_filtered(table: ReadingScreen, wanted: Filter | None) -> None:
+    work_behind(table, partial(table.listed.list_rows, wanted), partial(_show_listing, table), "filter")
+
+
+def _show_listing(table: ReadingScreen, listing: Listing) -> None:
+    from inspector.tui.questions import FilterPrompt
+
+    if not table.listed.is_current(listing):  # rows came, or the order changed, while a thread was at work
+        _list_filtered(table, listing.filter)
+        return
+    table.listed.show_listing(listing)
+    table.say_counts()
+    table.note = table.note.replace(FILTERING, listing.note)
+    for prompt in table.app.screen_stack:
+        if isinstance(prompt, FilterPrompt) and prompt.is_mounted:
+            prompt.tell(listing.note)
 
 
 def command_of(table: ReadingScreen) -> str:
@@ -154,7 +212,7 @@ def _read_files(
                 waiting, sent = [], time.monotonic()
             intake.note_read(0)  # the next file begins at 0
     except LoopError as why:  # an API or a profile that does not exist: nothing is read
-        waiting = [(path, [TurnRow((path,), path, name_of(path), why=str(why))], {}) for path in paths]
+        waiting = [(path, [unread_row((path,), path, str(why))], {}) for path in paths]
     call(table.take, waiting, done, total)
     call(table.finish)
     call(_open_waiting, table)

@@ -11,6 +11,7 @@ import gc
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -111,9 +112,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
             (self.listed.relist if begun else self._sort_first)()
         for path in () if self.named else [path for section in sections for path in section.paths]:
             large = (turns_reading.size_of(path) or 0) > LARGEST_READ
-            name = turn_rows.name_of(path)
             self._large += [path] if large else []
-            self.listed.set_rows(path, [TurnRow((path,), path, name, why=LARGE if large else PENDING)])
+            self.listed.set_rows(path, [turn_rows.unread_row((path,), path, LARGE if large else PENDING)])
         if not self.named:
             self.listed.relist()
 
@@ -160,7 +160,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         elif self.is_attached:
             self._list_more()
             if self.begun or self._searching:
-                self._say_counts()
+                self.say_counts()
 
     def take(self, batch: Sequence[turns_reading.MeasuredRows], count: int, total: int) -> None:
         """Adds rows; lists them as often as possible without delaying keys."""
@@ -212,9 +212,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def _count(self) -> None:
         """Counts the rows again, and shows the counts."""
         self.counts = count_rows(row for row in self.listed.rows if row.why not in (PENDING, LARGE))
-        self._say_counts()
+        self.say_counts()
 
-    def _say_counts(self) -> None:
+    def say_counts(self) -> None:
         """Shows the counts of turns and verdicts, the progress of reading, and the current row."""
         progress = None
         if self.begun and self.opened is not None:
@@ -222,7 +222,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         elif self.reading:
             within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
             progress = f"{turns_reading.progress_over(self)}…{within}"
-        counts = self.counts if self.listed.filter is None else count_rows(self.listed.passed)
+        counts = self.listed.listing.counts or self.counts
         self.query_one(TurnCounts).groups = count_groups(
             counts, progress, self.counts.turns + self.counts.simulated, self.listed)
         self.query_one(TurnHeading).redraw_changes()
@@ -233,7 +233,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.listed.reverse = name == self.listed.sort and not self.listed.reverse
         self.listed.sort = name
         self.listed.relist()
-        self._say_counts()
+        self.say_counts()
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
@@ -266,7 +266,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def action_by_file(self) -> None:
         """Switches between one row per session and one per turn."""
         self.listed.regroup()
-        self._say_counts()
+        self.say_counts()
         self.note = "one row a session, by its worst turn" if self.listed.by_file else "one row a turn"
 
     def action_attention(self) -> None:
@@ -293,11 +293,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
         text = before.text if before is not None else self._last
 
         def done(text: str | None) -> None:
-            message = self._narrow((before.text if before is not None else "") if text is None else text)
-            if text and not self.listed.passed:
+            message = turns_reading.narrow(self, (before.text if before is not None else "") if text is None else text)
+            if text and (message == turns_reading.FILTERING or not self.listed.listing.passed):
                 self.note = message
 
-        self.app.push_screen(FilterPrompt(text, self._narrow, "an empty filter shows all turns"), done)
+        self.app.push_screen(
+            FilterPrompt(text, partial(turns_reading.narrow, self), "an empty filter shows all turns"), done)
 
     def close_open(self) -> bool:
         """Gives up a view over all files, else removes the filter; returns whether there was either."""
@@ -306,14 +307,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if self.listed.filter is None:
             return False
         self._last = self.listed.filter.text
-        self.note = f"{self._narrow('')} · f offers the filter again"
+        self.note = f"{turns_reading.narrow(self, '')} · f offers the filter again"
         return True
-
-    def _narrow(self, text: str) -> str:
-        """Lists the rows that match an expression; returns their number as text, or the error."""
-        message = self.listed.narrow(text)
-        self._say_counts()
-        return message
 
     def action_search(self) -> None:
         """Asks for a search text."""
@@ -335,7 +330,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         turns_reading.read_files(self, self._large)
         self._clock.resume()
         self.note += f" · {count_of(self.total, 'large file')} to search, c stops"
-        self._say_counts()
+        self.say_counts()
 
     def action_again(self, by: int) -> None:
         """Goes to the next or previous match."""
@@ -389,4 +384,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def action_export(self) -> None:
         """Exports the listed rows."""
         rows = [row for row in self.listed.shown if isinstance(row, TurnRow)]
-        deliver(self, lambda: {"turns.csv": turn_table.table(time.time()).csv(rows)}, "turns.csv")
+
+        def hand_over(text: str) -> None:
+            self.note = ""
+            deliver(self, lambda: {"turns.csv": text}, "turns.csv")
+
+        self.note = "making turns.csv…"
+        turns_reading.work_behind(self, lambda: turn_table.table(time.time()).csv(rows), hand_over, "export")

@@ -104,6 +104,32 @@ def test_every_value_has_its_effect(at_home):
 
 
 @pytest.mark.parametrize(("text", "says"), [
+    ('theme = "inspector-drak"', "theme: there is no theme 'inspector-drak'; did you mean inspector-dark?"),
+    ('theme = "zzzz"', "theme: there is no theme 'zzzz'; expected one of "),
+    ('[keys]\n"step.forwrad" = "space"', "keys.step.forwrad: there is no such binding; did you mean step.forward?"),
+    ('[keys]\n"step.forward" = "space,spcae"', "keys.step.forward: there is no key 'spcae'; did you mean space?"),
+    ('[keys]\n"step.forward" = "control+x"', "keys.step.forward: there is no key 'control+x'"),
+    ('[keys]\n"step.forward" = ""', "keys.step.forward: '' names no key"),
+    ('[keys]\n"step.forward" = 5', "keys.step.forward: input should be a valid string"),
+    ('thme = "nord"', "thme: there is no such value; did you mean theme?"),
+    ('[prices.m]\ninput = 1\noutputt = 2', "prices.m.outputt: there is no such value; did you mean output?"),
+])
+def test_what_the_app_would_not_take_is_refused_with_the_nearest_name(at_home, inspector, text, says):
+    user(at_home, text)
+    said = inspector("config")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(f"inspector: {at_home / 'config.toml'}: {says}")
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("keys", ["space,right", "ctrl+shift+p", "f12", "[", "left_square_bracket", "+", "plus", "?",
+                                  "alt+x", "meta+x", "super+x", "hyper+x", "shift+f1"])
+def test_a_key_that_exists_is_taken(at_home, inspector, keys):
+    user(at_home, f'[keys]\n"step.forward" = "{keys}"')
+    assert f"keys.step.forward = {keys}" in inspector("config").out
+
+
+@pytest.mark.parametrize(("text", "says"), [
     ("[agent]\ncontinuation_max_attempts = 'x'\n", "agent.continuation_max_attempts: input should be a valid integer"),
     ("[agent]\ncontinuation_max_attempts = 5000\n", "agent.continuation_max_attempts: input should be less than"),
     ("[agent]\ncontinuation_max_atempts = 5\n", "did you mean continuation_max_attempts?"),

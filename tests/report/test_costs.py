@@ -73,6 +73,8 @@ def test_what_is_written_to_a_cache_has_a_price_of_its_own() -> None:
     one = asked([user("hi")], {**message([], "end_turn"), "usage": usage}, url=MESSAGES, max_tokens=9)
     prices = {**MINI, "cached_input": 0.1}
     assert cost_of(one, {"claude-*": prices}) == (None, "its model has no price for cache write")
+    view = priced(one)
+    assert "cached 10,000 · written to the cache 2,000" in plain(response(view, view.responses[0]).lines)
     amount, why = cost_of(one, {"claude-*": {**prices, "cache_write": 1.25}})
     assert (amount, why) == (pytest.approx((1_000 + 1_000 + 2_500 + 1_000) / 1e6), "")
 

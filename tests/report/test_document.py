@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from inspector.config.settings import Price, PriceTable, Settings
 from inspector.report.explain_document import document
 from tests.scenes.recordings import (
     ASKS,
@@ -64,6 +65,11 @@ def explained(*exchanges, **options):
     return made
 
 
+def counts(response):
+    """Input, output, reasoning, read from a cache, written to it, and other input."""
+    return tuple(response["usage"].values())
+
+
 def test_the_shape_of_the_whole():
     made = explained(*ran_cut_call())
     assert set(made) == {"schema", "inputs", "responses", "turns", "verdict", "findings"}
@@ -78,7 +84,8 @@ def test_the_shape_of_the_whole():
         for each in response["tool_calls"]
     )
     assert all(
-        set(each["usage"]) == {"input_tokens", "output_tokens", "reasoning_tokens"} for each in made["responses"]
+        set(each["usage"]) == {"input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens",
+                               "cache_write_tokens", "uncached_tokens"} for each in made["responses"]
     )
     assert made["findings"]
     for at in [seen["at"] for each in made["responses"] for seen in each["evidence"]]:
@@ -95,7 +102,7 @@ def test_a_cut_call_field_by_field():
         "max_tokens",
     )
     assert (first["text"], first["reasoning"], first["streaming"]) == (None, None, False)
-    assert first["usage"] == {"input_tokens": 9, "output_tokens": 40, "reasoning_tokens": None}
+    assert counts(first) == (9, 40, None, None, None, 9)
     (held,) = first["tool_calls"]
     assert (held["id"], held["name"], held["arguments_raw"], held["verdict"]) == (
         "call_a1b2c3d4e5",
@@ -120,7 +127,7 @@ def test_the_offsets_are_bytes_of_the_body():
 def test_what_is_absent_is_null():
     made = explained(asked(ASKS, cut_stream("The first")))["responses"][0]
     assert made["raw_stop_reason"] is None
-    assert made["usage"] == {"input_tokens": None, "output_tokens": None, "reasoning_tokens": None}
+    assert counts(made) == (None,) * 6
     assert made["streaming"] is True
     assert made["stop_reason"] == "interrupted"
 
@@ -244,7 +251,31 @@ def test_thinking_stands_apart_from_the_answer():
     body["choices"][0]["message"]["reasoning_content"] = "Let me think."
     made = explained(asked(ASKS, body, url="https://api.deepseek.com/chat/completions"))["responses"][0]
     assert (made["text"], made["reasoning"]) == ("Yes.", "Let me think.")
-    assert made["usage"] == {"input_tokens": 9, "output_tokens": 50, "reasoning_tokens": 45}
+    assert counts(made) == (9, 50, 45, None, None, 9)
+
+
+@pytest.mark.parametrize(("body", "url", "expected"), [
+    # Anthropic and Converse count cached tokens beside the input, the others among it.
+    ({**message([], "end_turn"), "usage": {"input_tokens": 10, "output_tokens": 1, "cache_read_input_tokens": 100,
+                                           "cache_creation_input_tokens": 40}}, MESSAGES, (10, 100, 40, 10)),
+    ({"output": {"message": {"role": "assistant", "content": [{"text": "Yes."}]}}, "stopReason": "end_turn",
+      "usage": {"inputTokens": 10, "outputTokens": 1, "totalTokens": 151, "cacheReadInputTokens": 100,
+                "cacheWriteInputTokens": 40}},
+     "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse", (10, 100, 40, 10)),
+    (chat("Yes.", usage={"prompt_tokens": 150, "completion_tokens": 1, "prompt_tokens_details": {
+        "cached_tokens": 100, "cache_write_tokens": 40}}), CHAT, (150, 100, 40, 10)),
+    (chat("Yes.", usage={"prompt_tokens": 150, "completion_tokens": 1}), CHAT, (150, None, None, 150)),
+    (chat("Yes.", usage={"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 10}}),
+     CHAT, (9, 10, None, None)),
+])
+def test_what_was_read_from_a_cache_and_written_to_it_is_told(body, url, expected):
+    """A cost can be computed again from the counts of the document."""
+    prices = PriceTable((("*", Price(1.0, 2.0, 0.1, 1.25)),))
+    made = explained(asked(ASKS, body, url=url), settings=Settings(prices=prices))["responses"][0]
+    given, output, _, cached, written, other = counts(made)
+    assert (given, cached, written, other) == expected
+    assert made.get("cost") == (None if other is None else {"amount": pytest.approx(
+        (other * 1.0 + (cached or 0) * 0.1 + (written or 0) * 1.25 + output * 2.0) / 1e6)})
 
 
 def test_a_body_that_was_not_recorded_says_so():

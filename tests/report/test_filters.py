@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from inspector.replay.case import open_case
 from inspector.report import filter_terms, filters
 from inspector.report.facts import view
 from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS
+from inspector.report.verdict import ROWS
 from inspector.sessions import open_paths
-from loop_core.turn.state import State
+from loop_core.turn.state import Send, State
 from loop_core.turn.trace import Step
+from tests.scenes import transcripts as agents
 from tests.scenes.recordings import (
     CUT,
     PARTS,
@@ -143,10 +146,10 @@ def test_tokens_and_chars_count_every_response():
     said = {"role": "assistant", "content": None, "tool_calls": [made]}
     whole = shown(asked(asks, chat(None, "tool_calls", made, tokens=12)),
                   asked([*asks, said, result()], chat("It is written.", tokens=5)))
-    for text in ("tokens=17", "chars=14", "cont_tokens=0", "cont_chars=0"):
+    for text in ("turn_tokens=17", "chars=14", "cont_tokens=0", "cont_chars=0"):
         assert states(whole, f"state:Complete {text}") == ["Complete"], text
     with pytest.raises(filters.FilterError):
-        filters.parse("tokens>=80%")
+        filters.parse("turn_tokens>=80%")
 
 
 def test_patterns_search_texts(cut, ran):
@@ -240,8 +243,9 @@ def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     ("duration_ms>1", 1, "did you mean took?"),
     ("held and cut", 6, "did you mean &?"),
     ("held OR cut", 6, "did you mean |?"),
-    ("END  not recorded", 1, 'did you mean verdict:"END NOT RECORDED"?'),
-    ("NO STOP REASON", 1, 'did you mean verdict:"NO STOP REASON"?'),
+    ("!END not recorded", 1, "end needs a value"),
+    ("tokens>50", 1, "did you mean out?"),
+    ("started>50", 1, "did you mean age?"),
     ("not held", 1, "did you mean !?"),
     ('held ""', 6, "nothing to search for"),
     ("held *", 6, "nothing to search for"),
@@ -253,7 +257,7 @@ def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     ("stop!=lenth*", 7, "expected one of end_turn, tool_call"),
     ("verdict:limit_reachd", 9, "column 9: did you mean verdict:limit_reached? verdict is never 'limit_reachd'"),
     ("stop:length", 6, "column 6: did you mean raw:length? stop is never 'length'"),
-    ("took>3d", 6, "'3d' is not a number; expected took>1, also with ms, s, m, h"),
+    ("took>3w", 6, "'3w' is not a number; expected took>1, also with ms, s, m, h, d, y"),
     ("out>3s", 5, "'3s' is not a number; expected out>1"),
     ("state:Abrt", 7, "did you mean state:Abort?"),
     ("api:openai", 5, "did you mean api:openai_chat?"),
@@ -335,6 +339,53 @@ def test_the_same_string_headless(tmp_path, capsys):
     assert said.err == 'inspector: --filter: "nonsense" as text\n'
 
 
+def test_every_rule_that_a_screen_prints_is_found(ran):
+    """The rule that read the reason, the one that decided the call, and the one of what the agent did with it."""
+    (verdict,) = ran.responses[0].verdicts
+    printed = {*(each.rule for each in ran.responses[0].evidence), verdict.rule, *(
+        each.finding.rule for each in ran.findings if each.response == 0)}
+    assert {verdict.rule.partition(".")[0], "agent.ran_held_call"} <= {"gate", *printed}
+    for rule in printed:
+        assert 0 in filters.responses(filters.parse(f"rule:{rule}"), ran), rule
+    assert filters.responses(filters.parse("rule:agent.ran_held_call"), ran) == [0]
+    assert filters.responses(filters.parse(f"rule:{verdict.rule}"), ran) == [0]
+
+
+def test_a_finding_about_a_turn_and_no_response_is_found(ran):
+    note, *_ = ran.findings
+    whole = replace(ran, findings=(note._replace(response=None, turn=ran.turns[0].id),))
+    assert filters.responses(filters.parse(f"finding:{note.finding.rule}"), whole) == [0, 1]
+
+
+def test_a_verdict_of_several_words_is_the_term_that_finds_it(cut, ran):
+    """As the row prints it, also where each of its words is a term: CALL and HELD."""
+    for row in ROWS:
+        for seen in (cut, ran):
+            typed = filters.steps(filters.parse(row.word.lower()), seen)
+            if " " in row.word:
+                assert typed == filters.steps(filters.parse(f'verdict:"{row.word}"'), seen), row.word
+    assert filters.steps(filters.parse("cut  call RUN"), ran) == list(range(len(ran.steps)))
+
+
+def test_what_a_step_prints_is_found(cut):
+    """The method of a request, the status of an answer, and the conversation."""
+    anchored = [at for at, step in enumerate(cut.steps) if any(
+        isinstance(effect, Send) and effect.method.value == "anchor" for effect in step.effects)]
+    assert filters.steps(filters.parse("method:anchor"), cut) == anchored != []
+    assert filters.steps(filters.parse("method:first"), cut) == filters.steps(filters.parse("state:Request"), cut)
+    assert filters.responses(filters.parse("status=200"), cut) == [*range(5)]
+    assert filters.responses(filters.parse("status>=400"), cut) == []
+    assert filters.search_note(filters.parse("anchor c1"), filters.values_of(cut)) == (
+        '"anchor" as text (method:anchor for that value alone), "c1" as text (conversation:c1 for that value alone)')
+
+
+def test_inferred_finds_an_end_that_other_rows_show(tmp_path):
+    rows = [agents.prompt("hi"), agents.block(agents.text("Hello.")), agents.prompt("again"),
+            agents.block(agents.text("Hello."), "msg_02", stop="end_turn")]
+    seen = agents.shown(agents.claude(*rows), tmp_path)
+    assert filters.responses(filters.parse("inferred"), seen) == [0]
+
+
 @pytest.mark.parametrize("text", [
     "one", "ONE.2", '"one.2 two"', "o*.2", "*e.2", "wr*.py", '"say \\"it\\""', "größe", "src/a-b.py", "404", "it's",
     "100%", "one.2 404", "one.2|zebra", "!zebra", '(one.2)!"zebra"',
@@ -353,7 +404,8 @@ def test_a_word_that_no_text_has_finds_nothing(text):
 
 
 @pytest.mark.parametrize(("text", "searched"), [
-    ("readme", ("readme",)), ('held "held" rep*', ("held", "rep*")), ("cat ran", ("cat",)),
+    ("readme", ("readme",)), ("page image usage", ("page", "image", "usage")),
+    ('held "held" rep*', ("held", "rep*")), ("cat ran", ("cat",)),
     ("stop:end_turn ~t word", ()), ("pi", ("pi",)), ("tool_calls", ("tool_calls",)),
     ("MALFORMED_FUNCTION_CALL", ("MALFORMED_FUNCTION_CALL",)),
     ("incomplete:max_output_tokens", ("incomplete:max_output_tokens",)),

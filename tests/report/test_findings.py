@@ -357,7 +357,7 @@ def test_a_turn_that_a_later_request_may_go_on_from_does_not_say_that_nothing_fo
         assert found.responses[turn.responses[-1]].recorded_next == "whether response 3 goes on from it is not known"
     assert third.verdict.word == "COMPLETE"
     alone = shown(asked(opening, called))
-    assert alone.turns[0].verdict.sentence.endswith("no later answer of this turn is recorded")
+    assert alone.turns[0].verdict.sentence.endswith("no later answer of this turn is in its file")
 
 
 def test_the_findings_of_judging_reach_the_report_with_their_place():

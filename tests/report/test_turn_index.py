@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from inspector import __version__
 from inspector.config.settings import Settings
 from inspector.report.turn_index import TurnIndex, read_rows
 from tests.scenes.transcripts import block, claude, prompt, text
@@ -97,6 +98,28 @@ def test_a_mark_above_a_letter_ends_no_word(place, written, typed):
     assert len(index.search(typed, [str(place)])) == 1
     assert index.search(f"{typed}x", [str(place)]) == []
     index.close()
+
+
+@pytest.mark.parametrize("typed", [
+    "東京", "京", "私", "に住んで", "東京に zebra", "ﾄｳ", "한민", "서울", "𠮷", "か\u3099", "tokyo東", "ab東c",
+])
+def test_a_word_inside_a_run_of_characters_is_found(place, typed):
+    said = "zebra 私は東京に住んでいます。ﾄｳｷｮｳ 대한민국 서울에서 𠮷野家 か\u3099き Tokyo東京 ab東cd"
+    place.write_text(ENDED.replace("zebra", said))
+    look(place)
+    index = TurnIndex(None, None, Settings())
+    (hit,) = index.search(typed, [str(place)])
+    assert "\x1f" not in hit.excerpt
+    assert "東京に住んで" in index.search("東京", [str(place)])[0].excerpt
+    assert index.search("京東", [str(place)]) == index.search("東住", [str(place)]) == []
+    index.close()
+
+
+def test_an_index_of_an_earlier_version_is_made_again(place, tmp_path):
+    look(place)
+    with closing(sqlite3.connect(tmp_path / "cache" / "turns.db")) as base, base:
+        base.execute("UPDATE made SET version = ?", (f"10 {__version__}",))  # which kept runs of characters whole
+    assert (look(place)[1], look(place)[1]) == (2, 1)
 
 
 def test_a_search_without_a_letter_does_not_say_that_nothing_was_found(place, inspector):

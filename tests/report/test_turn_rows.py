@@ -24,7 +24,6 @@ from inspector.report.turn_rows import (
     SHARES,
     AnswerRecord,
     TurnRow,
-    holds,
     matches,
     name_of,
     row_filter,
@@ -90,7 +89,7 @@ def test_a_filter_finds_the_turns_of_a_row_that_it_finds_in_the_session(path: st
     asks = [f"stop:{row.effective}" for row in turns] + [f"verdict:{row.verdict.word.split()[0].strip(',')}"
                                                         for row in turns]
     asks += ["held", "cut", "!cut", "ran", "attention", "complete", "stop:max_tokens held", "raw:length | raw:stop",
-             "!raw:*", "out>40", "cap<100", "attempt>1", "tokens>=64", "turn=2", "~t the", "~a path", "agent:*",
+             "!raw:*", "out>40", "cap<100", "attempt>1", "turn_tokens>=64", "turn=2", "~t the", "~a path", "agent:*",
              "state:ContinuePending", "event:continuation_attempt", "model:*5*", "corrected", "end:retry_limit"]
     for ask in asks:
         found = filters.parse(ask)
@@ -118,11 +117,11 @@ def test_every_row_of_the_filter_tables_is_kept():
 
 @pytest.mark.parametrize("ask", [
     *(f"{name}>=0" for name in (
-        "attempt", "tokens", "chars", "cont_tokens", "cont_chars", "repairs", "budget", "step", "turn", "segment",
-        "cap", "out", "size", "took")),
+        "attempt", "turn_tokens", "chars", "cont_tokens", "cont_chars", "repairs", "budget", "step", "turn", "segment",
+        "cap", "out", "size", "took", "age", "status")),
     *(f"{name}:*" for name in (
         "stop", "mapped", "raw", "recorder", "detail", "ending", "rule", "tool", "provider", "api", "model", "agent",
-        "finding", "next", "file", "state", "signal", "event", "end", "verdict", "fidelity", "conversation")),
+        "finding", "next", "file", "state", "signal", "event", "method", "end", "verdict", "fidelity", "conversation")),
     "~t written", "~r thinking", "~a one",
 ])
 def test_a_row_has_what_each_term_of_a_filter_asks_for(ask):
@@ -191,6 +190,18 @@ def test_the_words_of_a_row_in_csv_find_it() -> None:
         for column in ("verdict", "reason", "agent", "raw"):
             typed = values[column] or "absent"
             assert matches(filters.parse(typed).matches, row) or typed == "absent", (column, typed)
+
+
+def test_the_age_of_a_turn_is_what_its_row_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = load((SAMPLES[18],), ReadingOptions()).original.view
+    row = rows_of(view)[0]
+    assert row.started is not None
+    monkeypatch.setattr("time.time", lambda: row.started + 3 * 86_400 + 7)
+    age = next(column for column in columns(row.started + 3 * 86_400 + 7) if column.name == "age")
+    assert text_of(age.column.cell(row)) == "3d"
+    for typed, finds in (("age>=3d", True), ("age<4d", True), ("age>3.1d", False), ("age<72h", False)):
+        assert matches(row_filter(typed).matches, row) is finds, typed
+        assert bool(filters.steps(filters.parse(f"turn=1 {typed}"), view)) is finds, typed
 
 
 def test_a_recorders_word_is_searched_as_the_row_prints_it() -> None:
@@ -264,7 +275,7 @@ def test_a_row_is_found_by_the_words_of_its_text() -> None:
     assert not matches(filters.parse("zebra").matches, row)
 
 
-@pytest.mark.parametrize(("typed", "offer"), [("not read", "!"), ("held OR cut", "|"), ("held and cut", "&")])
+@pytest.mark.parametrize(("typed", "offer"), [("not held", "!"), ("held OR cut", "|"), ("held and cut", "&")])
 def test_a_connective_in_words_is_no_value_of_the_recording(typed: str, offer: str) -> None:
     values = [("verdict", "NOT"), ("model", "or-large"), ("session", "and")]
     with pytest.raises(filters.FilterError) as why:
@@ -333,7 +344,11 @@ def test_a_file_that_was_read_but_for_an_entry_is_not_called_unread(
     assert text_of(columns(0)[0].column.cell(last)) == f"∅ {said[-1]}"
     assert text_of(about(last)[0]).startswith(said[-1])
     assert table(0).values(last)["verdict"] == said[-1].lower().replace(" ", "_")
-    assert holds(last, said[-1].lower()), "it is found by the word that stands there"
+    for typed in (said[-1], said[-1].lower().replace(" ", "_"), f'verdict:"{said[-1]}"', f"file:*{name}",
+                  f"session:{name[0]}", f'"{last.why[:20]}"', "!complete"):
+        assert matches(row_filter(typed).matches, last), typed
+    for typed in ("held", "turn>=0", "out<1", "stop:*", "model:*", "conversation:*", "attention", "~t .", "age>=0"):
+        assert not matches(row_filter(typed).matches, last), typed
     assert count_rows(rows).unread == {said[-1]: 1}
     assert said[-1] in "\n".join(overview(rows, False))
 

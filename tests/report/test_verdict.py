@@ -8,8 +8,9 @@ import pytest
 
 from inspector.commands import open_view
 from inspector.config.settings import Settings, settings_of
+from inspector.replay import replay
 from inspector.report import filters
-from inspector.report.facts import TurnFacts, View
+from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines import calls, header
 from inspector.report.lines.merged import merged_sheet
 from inspector.report.lines.spans import Tone, text_of
@@ -750,6 +751,20 @@ def test_an_empty_rest_of_a_whole_text_is_no_empty_answer(said, word, terminal):
                       exchange(rest, message([], "end_turn", 1), url=MESSAGES)))
     assert (seen.verdict.word, seen.final_turn.terminal) == (word, terminal)
     assert seen.verdict.complete is (terminal == "completed")
+    (note,) = [note.finding for note in seen.findings if note.finding.rule == "ending.empty_answer"]
+    assert note.severity is (Severity.INFO if terminal == "completed" else Severity.ERROR), "as the verdict says"
+
+
+def test_an_empty_answer_is_an_error_until_silence_is_allowed():
+    answered = asked(ASKS, chat(""), max_tokens=50)
+    before = shown(answered)
+    allowed = Settings(allow_silence=True)
+    after = view(replay(before.replay.case, allowed), before)
+    again = view(replay(before.replay.case, Settings()), after)
+    for seen, severity in ((before, Severity.ERROR), (after, Severity.INFO), (again, Severity.ERROR),
+                           (shown(answered, settings=allowed), Severity.INFO)):
+        assert [note.finding.severity for note in seen.findings] == [severity]
+        assert seen.turns[0].verdict.severity is severity
 
 
 def test_a_commentary_alone_has_its_own_word():
@@ -793,7 +808,7 @@ def test_the_verdict_on_a_paused_turn_that_ended_well_is_about_its_last_answer()
 
 # -- the last answer asks for a tool ----------------------------------------------------------------------------------
 
-ASKING = "; the answer is whole and asks for write_file, and no later answer of this turn is recorded"
+ASKING = "; the answer is whole and asks for write_file, and no later answer of this turn is in its file"
 
 
 def test_a_recording_that_ends_with_a_whole_call_says_what_it_does_not_hold():
@@ -899,7 +914,7 @@ def test_a_simulated_answer_that_fits_its_cap_is_known_to_be_whole() -> None:
 def test_a_call_that_was_held_and_came_whole_is_repaired_also_where_the_recording_ends_with_it() -> None:
     word, severity, sentence, _ = verdict(*repaired_call()[:2])
     assert (word, severity) == ("CALL REPAIRED", Severity.INFO)
-    assert sentence.endswith("asks for write_file, and no later answer of this turn is recorded")
+    assert sentence.endswith("asks for write_file, and no later answer of this turn is in its file")
 
 
 def test_a_text_that_was_cut_and_continued_up_to_a_call_is_completed() -> None:

@@ -13,7 +13,20 @@ from inspector.report.facts import view
 from inspector.report.lines.body_slices import events_of
 from inspector.sessions import open_paths
 from loop_core.values import ExchangePart, Stop, TransportEnd
-from tests.scenes.bodies import CHAT, GEMINI, MESSAGES, RESPONSES, chat_body, chat_stream, entry, har, user
+from tests.scenes.bodies import (
+    CHAT,
+    GEMINI,
+    MESSAGES,
+    RESPONSES,
+    assistant,
+    call,
+    chat_body,
+    chat_stream,
+    entry,
+    har,
+    result,
+    user,
+)
 
 HELLO = [user("hello")]
 
@@ -442,3 +455,13 @@ def test_arguments_with_half_a_character_are_read_and_held(opened):
                {"role": "tool", "tool_call_id": "call_1", "content": "seen"}]
     loaded = opened(har(entry(HELLO, body), entry(history, chat_body("done"))), "half.har")
     assert [len(turn.links) for turn in loaded.turns] == [2]
+
+
+def test_a_turn_that_goes_on_in_another_file_says_only_that_its_own_file_has_no_later_answer(tmp_path):
+    """Files are not joined by their histories, which may be alike: the later answer is a turn of its own."""
+    (tmp_path / "1.har").write_text(har(entry(HELLO, chat_body(None, "tool_calls", call()))))
+    (tmp_path / "2.har").write_text(har(entry([*HELLO, assistant(None, call()), result("done")], chat_body("Done."))))
+    first, second = view(replay(open_case(open_paths([str(tmp_path / "1.har"), str(tmp_path / "2.har")])),
+                                Settings())).turns
+    assert first.verdict.sentence.endswith("asks for look, and no later answer of this turn is in its file")
+    assert second.verdict.word == "COMPLETE"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inspector.config.settings import Settings
+from inspector.report.times_and_costs import InputTokens, input_tokens
 from inspector.sessions import open_paths
 from loop_core.turn.limits import Limits
 from tests.scenes.transcripts import (
@@ -73,6 +74,7 @@ def test_what_pi_counts_beside_the_input_is_input_where_the_format_has_it_so(tmp
     seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), api=api, message={"usage": counts})), tmp_path)
     usage = seen.responses[0].exchange.response.usage
     assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (given, 7, 5)
+    assert input_tokens(seen.responses[0].exchange) == InputTokens(12, 5, 3)
 
 
 def test_a_call_cut_by_length_that_ran_is_told(tmp_path):

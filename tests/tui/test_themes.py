@@ -114,7 +114,7 @@ async def test_the_palette_offers_every_theme(app_on: AppOn) -> None:
 
 def test_a_theme_that_does_not_exist_is_refused_with_those_that_do(app_on: AppOn) -> None:
     with pytest.raises(CallerError, match="inspector-contrast"):
-        app_on(theme="nobody")
+        app_on(theme="zzzz")
 
 
 @pytest.mark.parametrize(("flags", "theme"), [((), LIGHT), (("--theme", CONTRAST), CONTRAST)])

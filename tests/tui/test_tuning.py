@@ -943,7 +943,7 @@ async def test_views_over_all_turns_say_that_the_filter_of_the_table_does_not_ap
         assert isinstance(table, TurnsScreen)
         await until(pilot, lambda: not table.reading)
         for narrowed, says in (("verdict:truncated", True), ("", False)):
-            table._narrow(narrowed)
+            turns_reading.narrow(table, narrowed)
             for key, kind in (("u", TuneScreen), ("p", PoliciesScreen)):
                 await pilot.press(key)
                 await until(pilot, lambda kind=kind: isinstance(app.screen, kind))

@@ -14,6 +14,7 @@ import pytest
 from textual.events import MouseDown, MouseUp
 from textual.widgets import Input
 
+from inspector.report import turn_rows, turn_table
 from inspector.report.lines.spans import Span, text_of
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
@@ -22,7 +23,9 @@ from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.attention import VerdictSheet
 from inspector.tui.live_run import AskLive
+from inspector.tui.panels import Note
 from inspector.tui.policies_screen import PoliciesScreen
+from inspector.tui.questions import Prompt
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tabs import TABS, SheetTab
@@ -963,6 +966,62 @@ async def test_rows_keep_their_places_also_under_a_column_until_all_files_are_re
     assert [row.name for row in listed_rows(listed)] == ["a", "b", "c"]
     listed.relist()
     assert [row.name for row in listed_rows(listed)] == ["b", "c", "a"]
+
+
+async def test_a_filter_finds_the_rows_of_files_that_were_not_read_and_counts_them_apart(folder: Path) -> None:
+    listed = TurnList([Section("", (str(folder),))], by_file=False, id=None)
+    listed.set_rows("a", rows_of_session(load([str(folder / "a.jsonl")], ReadingOptions())))
+    listed.set_rows("z", [turn_rows.unread_row(("z",), "z.har", "broken at byte 7")])
+    for typed, said, names in (("verdict:not_read", "0 of 1 turn + 1 not read", ["z"]),
+                               ("complete", "1 of 1 turn", ["a"]), ("!held", "1 of 1 turn + 1 not read", ["a", "z"])):
+        listed.show_listing(listed.list_rows(listed.parse_filter(typed)))
+        assert listed.listing.note == said
+        assert [row.name for row in listed_rows(listed)] == names
+
+
+async def test_many_rows_are_filtered_in_a_thread_and_a_note_stands_meanwhile(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, now = threading.Event(), TurnList.list_rows
+
+    def slowly(listed, wanted, growing=False):
+        go.wait(60 if wanted is not None else 0)
+        return now(listed, wanted, growing)
+
+    monkeypatch.setattr(TurnList, "list_rows", slowly)
+    monkeypatch.setattr(turns_reading, "MANY_ROWS", 0)
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(100, 24)) as pilot:
+        table = app.screen
+        await until(pilot, lambda: not table.reading and len(table.listed.shown) == 4)
+
+        def says() -> str:
+            return text_of(app.screen.query_one("#filter-note", Note).line)
+
+        await pilot.press("f", *"complete")
+        await until(pilot, lambda: says() == "filtering…")
+        await pilot.press("x", "backspace")
+        assert app.screen.query_one(Input).value == "complete", "keys work meanwhile"
+        assert len(table.listed.shown) == 4
+        table.listed.sort = "session"  # the order changes while the thread is at work
+        go.set()
+        await until(pilot, lambda: says() == "1 of 3 turns")
+        assert (len(table.listed.shown), table.listed.listing.of[1]) == (1, "session")
+        go.clear()
+        await pilot.press("backspace", "enter")  # `complet` is searched as text
+        await until(pilot, lambda: table.note == "filtering…")
+        go.set()
+        await until(pilot, lambda: table.note.startswith("1 of 3 turns · "))
+        made, shown_notes = turn_table.Table.csv, []
+
+        def slow_csv(self, rows):
+            shown_notes.append(table.note)
+            return made(self, rows)
+
+        monkeypatch.setattr(turn_table.Table, "csv", slow_csv)
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, Prompt))  # asks for the folder once the table is made
+        assert (shown_notes, table.note) == (["making turns.csv…"], "")
 
 
 async def test_a_row_that_is_read_takes_the_place_of_its_file(folder: Path) -> None:

@@ -29,7 +29,14 @@ from inspector.report.lines.spans import (
 from inspector.report.lines.steps import SEVERITY, send_of
 from inspector.report.lines.wire import place
 from inspector.report.sentences import only_reasoning_above
-from inspector.report.times_and_costs import cost_text, response_cost, session_cost, time_phrases, turn_cost
+from inspector.report.times_and_costs import (
+    cost_text,
+    response_cost,
+    session_cost,
+    time_phrases,
+    turn_cost,
+    written_tokens,
+)
 from inspector.sessions.reasons import inference_of, recorder_word
 from inspector.sessions.thread import entry_name
 from loop_core.judge.gate import Admission
@@ -186,7 +193,7 @@ def _usage(facts: ResponseFacts) -> list[Line]:
     usage = facts.exchange.response.usage
     if usage is None:
         return [field("usage", Span("not reported", Tone.DIM))]
-    return [field("usage", *words(*_counts(usage, facts.exchange.cap)))]
+    return [field("usage", *words(*_counts(usage, facts.exchange.cap, written_tokens(facts.exchange))))]
 
 
 def _cost(view: View, facts: ResponseFacts) -> list[Line]:
@@ -203,7 +210,7 @@ def _cost(view: View, facts: ResponseFacts) -> list[Line]:
     return [field("cost", *join_groups([(cost_span,), *rest]))]
 
 
-def _counts(usage: Usage, cap: int | None) -> list[str]:
+def _counts(usage: Usage, cap: int | None, written: int | None) -> list[str]:
     def number(value: int | None) -> str:
         return "–" if value is None else f"{value:,}"
 
@@ -218,6 +225,8 @@ def _counts(usage: Usage, cap: int | None) -> list[str]:
         found.append(f"the answer {number(usage.visible_tokens)}{limit if apart else ''}")
     if usage.cached_tokens is not None:
         found.append(f"cached {usage.cached_tokens:,}")
+    if written:
+        found.append(f"written to the cache {written:,}")
     return found
 
 
