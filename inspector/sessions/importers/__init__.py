@@ -160,6 +160,12 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'lines with "type": "tool_use" and "tool_id", or "init" with "model"', Keeps(Words.HINT, usage=True),
         (b'"tool_id"', b'"init"', b'"stats"'), grows=True,
     ),
+    "antigravity": FileFormat(
+        f"{_HERE}.antigravity", "Antigravity transcript", 'lines with "step_index", "source" and "type"',
+        Keeps(Words.HINT), (b'"step_index"',), tuple(
+            AgentFolder("Antigravity", "", ".gemini", (home, "brain", "*", ".system_generated", "logs"),
+                        ("transcript_full.jsonl",)) for home in ("antigravity", "antigravity-cli")), grows=True,
+    ),
     "swe-agent": FileFormat(
         f"{_HERE}.swe_agent", "SWE-agent trajectory", 'an object with "trajectory" or "history"',
         Keeps(Words.NONE), (b'"trajectory"', b'"history"', b'"attempts"', b".traj"),
