@@ -330,8 +330,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "known": FileFormat(f"{_HERE}.known_formats", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
-        f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,
-        lines=True,
+        f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response", or of nock',
+        _ANY_BYTES, lines=True,
     ),
     "body": FileFormat(
         f"{_HERE}.body", "response body", "a response of an API that is read, or its event stream",
