@@ -236,6 +236,7 @@ NAMES_A_FORMAT: dict[str, str] = {
         "importers/kimi", "importers/amp", "importers/pi", "importers/litellm",
         "importers/opencode", "transcripts/ending_rules", "importers/qwen",
         "importers/claude_code", "importers/claude_rows", "importers/gemini_cli", "importers/gemini_stream",
+        "importers/antigravity",
         "importers/har", "importers/otlp")},
 }
 """Module -> why it may name a wire format; every other fact of a format stands in its package."""

@@ -169,7 +169,8 @@ def reason_finding(stop: StopReason, remark: str = "") -> Finding | None:
     after the answer about the turn's end, such as an interruption by the user."""
     first = stop.evidence[0]
     if stop.evidence[-1].rule == NO_ROW:
-        message = f"the stop reason is {stop.raw or first.note!r}, and {stop.evidence[-1].note}"
+        word = stop.raw or first.note
+        message = f"the stop reason {f'is {word!r}' if word else 'was not recorded'}, and {stop.evidence[-1].note}"
         return Finding("transcript.not_recorded", Severity.INFO, message, first.at)
     if first.rule == RECORDER and len(first.note) <= _WORD:
         message = f"the recorder says {first.note!r} in words of its own; the provider's stop reason was not recorded"

@@ -146,6 +146,8 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("unparsed_arguments", r"(?:failed to parse function arguments\b|tool call arguments were malformed json\b|"
            r"tool call failed: arguments were not valid json\b)", "the agent could not parse its arguments",
            "Codex CLI; opencode 2 runner/publish-llm-event.ts; Crush agent.go"),
+    NotRun("call_not_parsed", r"there was a problem parsing the tool call\b", "the agent refused its arguments",
+           "Antigravity"),
     NotRun("args_not_valid", r"error validating args\b", "the agent refused its arguments",
            "OpenHands SDK agent/agent.py: the event `AgentErrorEvent`, which also tells of a tool that failed"),
     NotRun("command_rejected", r"(?:exec command |patch )?rejected by user\b", "the user refused it", "Codex CLI"),

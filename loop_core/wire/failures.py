@@ -70,12 +70,14 @@ MARKS: tuple[ErrorMark, ...] = (
               Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI error code; llama.cpp exceed_context_size_error"),
     ErrorMark("error.context_maximum", r"maximum context length|"
               r"context (window|length|size) (is |was )?(exceeded|full)|context (window|length|size) is only \d|"
-              r"exceeds? (the )?(model'?s? )?(available |maximum )?context (window|length|size|limit)|"
+              r"exceed(s|ed)? (the )?(model'?s? )?(available |max(imum)? )?context (window|length|size|limit)|"
               r"longer than the model'?s context",
-              Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI, vLLM, LM Studio and Anthropic messages"),
+              Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI, vLLM, LM Studio, Ollama and Anthropic messages"),
     ErrorMark("error.prompt_too_long", r"(prompt|input|request) is too long|input token count .{0,40}exceeds|"
-              r"exceeds? the maximum number of tokens|too many (input )?tokens in (the )?(prompt|request)",
-              Stop.CONTEXT_WINDOW_EXCEEDED, "input", "Anthropic, Bedrock and Gemini messages"),
+              r"exceeds? the maximum number of tokens|too many (input )?tokens in (the )?(prompt|request)|"
+              r"number of input tokens exceeds|too many tokens: size limit|too_many_prompt_tokens",
+              Stop.CONTEXT_WINDOW_EXCEEDED, "input",
+              "Anthropic, Bedrock, Gemini and Cohere messages; Perplexity's type of an error"),
 )
 
 # What the SDKs of OpenAI and Anthropic send again (408, 409, 429 and 5xx), but of 5xx only what passes; 425 is Too

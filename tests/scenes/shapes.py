@@ -585,6 +585,16 @@ SHAPES: tuple[Shape, ...] = (
         {"type": "error", "severity": "warning", "message": "Loop detected"},
         {"type": "result", "status": "error", "error": {"type": "x", "message": "down"}, "stats": {"input_tokens": 5}},
     ], rows=True),
+    Shape("antigravity", "antigravity.jsonl", [
+        {"step_index": 0, "source": "USER_EXPLICIT", "type": "USER_INPUT", "status": "DONE", "content": "go"},
+        {"step_index": 1, "source": "MODEL", "type": "PLANNER_RESPONSE", "status": "DONE", "content": "Look.",
+         "thinking": "hm", "created_at": "2026-06-01T10:00:00Z", "truncated_fields": ["tool_calls"],
+         "tool_calls": [{"name": "ls", "args": {"path": "\"a\""}}]},
+        {"step_index": 2, "source": "MODEL", "type": "LIST_DIRECTORY", "status": "ERROR", "content": "no"},
+        {"step_index": 3, "source": "SYSTEM", "type": "SYSTEM_MESSAGE", "status": "DONE", "content": "wake"},
+        {"step_index": 4, "source": "SYSTEM", "type": "CHECKPOINT", "status": "DONE", "content": "so far"},
+        {"step_index": 5, "source": "SYSTEM", "type": "ERROR_MESSAGE", "status": "DONE", "error": "down"},
+    ], rows=True),
     Shape("droid", "droid.jsonl", list(DROID), rows=True),
     Shape("cursor", "cursor.jsonl", list(CURSOR), rows=True),
     Shape("cursor", "stream.jsonl", [

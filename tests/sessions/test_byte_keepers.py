@@ -343,3 +343,47 @@ def test_a_request_that_claude_trace_saw_interrupted_has_no_answer(opened):
     assert (one.api, one.request.max_tokens) == ("anthropic_messages", 9)
     assert one.response.stop_reason.raw is None
     assert one.response.stop_reason.normalized.value not in ("end_turn", "tool_call")
+
+
+# -- nock --------------------------------------------------------------------------------------------------------------
+
+
+def of_nock(response: Any, **more: Any) -> dict[str, Any]:
+    return {"scope": "https://api.openai.com:443", "method": "POST", "path": "/v1/chat/completions",
+            "body": json.loads(ASKED), "status": 200, "response": response,
+            "rawHeaders": ["Content-Type", "application/json"], "responseIsBinary": False, **more}
+
+
+PACKED = gzip.compress(SAID.encode()).hex()
+
+
+@pytest.mark.parametrize("value", [
+    of_nock(json.loads(SAID)), of_nock(SAID), of_nock(SAID.encode().hex(), responseIsBinary=True),
+    of_nock([PACKED[:20], PACKED[20:]], rawHeaders=["Content-Encoding", "gzip"]),
+    of_nock([PACKED], rawHeaders={"content-encoding": "gzip"}),
+])
+def test_an_exchange_that_nock_recorded(opened, value):
+    seen = opened(json.dumps([value, value], indent=1), "nock.json")
+    assert (seen.inputs[0].format, words(seen)) == ("pairs", ["length", "length"])
+    (one, _) = seen.exchanges
+    assert (one.api, one.request.max_tokens, one.response.http_status) == ("openai_chat", 9, 200)
+    assert one.response.text == "hi"
+
+
+def test_a_body_of_nock_that_is_no_hexadecimal_is_named(opened):
+    (one,) = opened(json.dumps([of_nock(["zz"])]), "nock.json").exchanges
+    assert one.response.stop_reason.normalized.value == "unknown"
+    assert one.response.stop_reason.evidence[-1].note == "its body is not valid hexadecimal"
+
+
+def test_a_request_of_nock_that_is_longer_than_the_head_is_read(opened):
+    value = of_nock(json.loads(SAID))
+    value["body"]["messages"][0]["content"] = "x" * 70_000
+    assert words(opened(json.dumps([value]), "nock.json")) == ["length"]
+
+
+@pytest.mark.parametrize("member", ["scope", "method", "path", "body"])
+def test_what_lacks_a_member_of_nock_is_not_of_nock(opened, member):
+    value = of_nock(json.loads(SAID))
+    del value[member]
+    assert opened(json.dumps([value]), "nock.json").inputs[0].format != "pairs"

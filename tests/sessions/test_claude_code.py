@@ -293,6 +293,17 @@ def test_records_that_carry_nothing_are_passed_through_and_counted(tmp_path):
     assert seen.turns[0].run.record.user_text == "hi"
 
 
+def test_the_calls_of_a_subagent_in_rows_of_progress_are_named(tmp_path):
+    called = {"type": "assistant", "message": {"role": "assistant", "content": [use("toolu_02")]}}
+    seen = shown(claude(
+        prompt("hi"), {"type": "progress", "data": {"type": "agent_progress", "agentId": "a0", "message": called}},
+        {"type": "progress", "data": {"type": "hook_progress"}}, block(text("Hello."), stop="end_turn"),
+    ), tmp_path)
+    assert "hold calls of a subagent and their results; its answers are in its own file: 1" in notices(seen)
+    assert "records that hold no exchange: progress (1)" in notices(seen)
+    assert (len(seen.responses), words(seen)) == (1, ["COMPLETE"])
+
+
 def test_a_compacted_history_goes_on_and_its_summary_is_no_turn(tmp_path):
     seen = shown(claude(
         prompt("first"), block(text("one"), "msg_01", "end_turn", uuid="a1"),

@@ -156,6 +156,14 @@ def test_a_turn_without_a_last_message_is_no_clean_end(tmp_path):
     assert any(noted.finding.rule == "transcript.no_last_message" for noted in seen.findings)
 
 
+def test_a_turn_that_ended_after_results_without_an_answer_does_not_go_on_in_the_next(tmp_path):
+    ended_so = event("task_complete", turn_id="t1", last_agent_message=None)
+    seen = shown(rollout(user("one"), call(), count(), result(), ended_so, user("two"), said("Done."), count(5, 111),
+                         event("task_complete", last_agent_message="Done.")), tmp_path)
+    assert [len(turn.run.record.responses) for turn in seen.turns] == [2, 1]
+    assert words(seen) == ["END NOT RECORDED", "END INFERRED"]
+
+
 def test_a_turn_that_ended_without_an_answer_is_shown_as_one_of_which_nothing_came(tmp_path):
     seen = shown(rollout(user("one"), said("Done."), event("task_complete", last_agent_message="Done."),
                          user("two"), event("task_complete", turn_id="t2", last_agent_message=None)), tmp_path)

@@ -37,6 +37,12 @@ def test_a_payload_is_an_answer(opened, text):
     assert one.started == "2023-11-14T22:13:20.500+00:00"
 
 
+def test_an_answer_that_is_json_is_its_text(opened):
+    given = payload("stop")
+    given["response"]["choices"][0]["message"]["content"] = '{"city": "Rome"}'
+    assert opened(json.dumps(given), "a.json").exchanges[0].response.text == '{"city": "Rome"}'
+
+
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
 def test_the_parameters_state_the_cap(opened, name):
     seen = opened(json.dumps(payload(model_parameters={name: 7})), "a.json")

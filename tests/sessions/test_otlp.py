@@ -11,7 +11,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers import otlp, otlp_files
-from inspector.sessions.importers.span_names import FACTS, inputs_of
+from inspector.sessions.importers.span_names import FACTS, inputs_of, outputs_of
 from tests.scenes.transcripts import places, rules, shown, stops, words
 
 Row = dict[str, Any]
@@ -198,6 +198,46 @@ def test_openinference_is_flattened_and_a_cut_call_is_seen(name, tmp_path):
     assert (exchange.request.max_tokens, exchange.response.text) == (64, "Look.")
     assert exchange.response.tool_calls[0].arguments == '{"path": "'
     assert seen.turns[0].run.record.user_text == "go"
+
+
+@pytest.mark.parametrize("answer", [
+    '{"city": "Rome", "days": [1, 2]}', '[{"city": "Rome"}]', '["Rome", "Oslo"]', '{"text": "Rome", "score": 1}',
+    '[{"text": "Rome", "label": "city"}]', '{"content": "Rome", "title": "t"}', '{"type": "city", "content": "Rome"}',
+    '{"parts": ["wheel"]}', "{}",
+])
+def test_an_answer_that_is_json_is_its_text(answer, tmp_path):
+    held = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "m",
+            "gen_ai.response.finish_reasons": ["stop"]}
+    for names in ({"llm.output_messages.0.message.content": answer}, {"gen_ai.completion.0.content": answer},
+                  {"gen_ai.output.messages": json.dumps([{"role": "assistant", "content": answer}])},
+                  {"ai.response.object": answer}):
+        seen = shown(traces(span(1, {**held, **names})), tmp_path)
+        assert (seen.responses[0].exchange.response.text, words(seen)) == (answer, ["COMPLETE"]), names
+
+
+@pytest.mark.parametrize("answer", ['{"city": "Rome"}', '[{"city": "Rome"}]'])
+def test_an_answer_that_is_json_in_one_attribute(answer):
+    assert [each.text for each in outputs_of({"gen_ai.completion": answer})] == [answer]
+
+
+@pytest.mark.parametrize("member", ["role", "content", "contents", "message", "parts", "tool_calls", "type",
+                                    "toolName"])
+def test_json_with_a_member_of_a_message_is_a_message(member):
+    assert [each.text for each in outputs_of({"gen_ai.completion": json.dumps({member: []})})] == [""]
+
+
+@pytest.mark.parametrize("part", [
+    {"type": "input_text"}, {"type": "output_text"}, {"type": "image"}, {"type": "image_url"}, {"type": "input_image"},
+    {"type": "reasoning"}, {"type": "thinking"}, {"type": "redacted_thinking"}, {"type": "tool_call"},
+    {"type": "tool_use"}, {"type": "function_call"}, {"type": "function"}, {"type": "tool_call_response"},
+    {"type": "tool_result"}, {"type": "tool_response"}, {"thought": True}, {"thoughtSignature": "x"},
+    {"thought_signature": "x"}, {"functionCall": {"name": "ls"}}, {"function_call": {"name": "ls"}},
+    {"functionResponse": {"name": "ls"}}, {"function_response": {"name": "ls"}}, {"text": ""},
+])
+def test_parts_that_a_recorder_wrote_as_json_into_a_text_are_parts(part):
+    content = json.dumps([part, {"type": "text", "text": "Hi."}])
+    (message,) = outputs_of({"gen_ai.completion.0.content": content})
+    assert message.text == "Hi."
 
 
 def test_older_names_prompts_by_number_and_values(tmp_path):

@@ -169,6 +169,13 @@ FILTER, CONTEXT = Stop.SAFETY_BLOCKED, Stop.CONTEXT_WINDOW_EXCEEDED
     ({"message": "Input is too long for requested model."}, CONTEXT, "input", "error.prompt_too_long"),
     (wrapped("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."), CONTEXT,
      "input", "error.prompt_too_long"),
+    ({"message": "Input Tokens Exceeded: Number of input tokens exceeds maximum length."}, CONTEXT, "input",
+     "error.prompt_too_long"),
+    ({"error_type": "TOO_MANY_TOKENS", "message": "too many tokens: size limit exceeded by 9 tokens."}, CONTEXT,
+     "input", "error.prompt_too_long"),
+    (wrapped("All messages together are too long.", "too_many_prompt_tokens", 400), CONTEXT, "input",
+     "error.prompt_too_long"),
+    (wrapped("prompt too long; exceeded max context length by 9 tokens"), CONTEXT, "input", "error.context_maximum"),
 ])
 def test_an_error_that_names_a_filter_or_the_context_is_that(body: Any, stop: Stop, detail: str, rule: str) -> None:
     found = read_error(body, 400)
@@ -180,6 +187,9 @@ def test_any_other_error_is_an_error() -> None:
     found = read_error(wrapped("The content of your filter function is invalid.", "invalid_request_error"), 400)
     assert found is not None
     assert classify(found) == (Stop.ERROR, "fatal", "error.reported")
+    throttled = read_error({"message": "Too many tokens, please wait before trying again."}, 429)
+    assert throttled is not None
+    assert classify(throttled) == (Stop.ERROR, "retryable", "error.reported")
 
 
 # -- what may be tried again -----------------------------------------------------------------------------------------

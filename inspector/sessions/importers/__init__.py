@@ -160,6 +160,12 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'lines with "type": "tool_use" and "tool_id", or "init" with "model"', Keeps(Words.HINT, usage=True),
         (b'"tool_id"', b'"init"', b'"stats"'), grows=True,
     ),
+    "antigravity": FileFormat(
+        f"{_HERE}.antigravity", "Antigravity transcript", 'lines with "step_index", "source" and "type"',
+        Keeps(Words.HINT), (b'"step_index"',), tuple(
+            AgentFolder("Antigravity", "", ".gemini", (home, "brain", "*", ".system_generated", "logs"),
+                        ("transcript_full.jsonl",)) for home in ("antigravity", "antigravity-cli")), grows=True,
+    ),
     "swe-agent": FileFormat(
         f"{_HERE}.swe_agent", "SWE-agent trajectory", 'an object with "trajectory" or "history"',
         Keeps(Words.NONE), (b'"trajectory"', b'"history"', b'"attempts"', b".traj"),
@@ -324,8 +330,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "known": FileFormat(f"{_HERE}.known_formats", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
-        f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response"', _ANY_BYTES,
-        lines=True,
+        f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response", or of nock',
+        _ANY_BYTES, lines=True,
     ),
     "body": FileFormat(
         f"{_HERE}.body", "response body", "a response of an API that is read, or its event stream",

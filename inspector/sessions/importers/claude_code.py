@@ -158,6 +158,9 @@ class _Session(TranscriptReader):
             return self._user(line, place)
         if kind == "assistant":
             return self._assistant(line, place)
+        if object_of(line.value.get("data")).get("type") == "agent_progress":  # of 2.1.7 to 2.1.42, without any text
+            self.remarks["hold calls of a subagent and their results; its answers are in its own file"] += 1
+            return place
         lines.count(kind, NO_EXCHANGE)
         if kind == "result":
             self.over = True

@@ -295,7 +295,9 @@ class _Rollout(ChatReader):
         """Reads the end of a turn: a failure, or the mark that Codex regards the turn as complete."""
         place = self._add_awaited(place)
         error, last_message, last = payload.get("error"), payload.get("last_agent_message"), place.answer
-        lost = not isinstance(error, dict) and any(row.is_user_message for row in place.rows())
+        silent = payload.get("last_agent_message", "") is None
+        lost = not isinstance(error, dict) and any(
+            row.is_user_message or (silent and row.results) for row in place.rows())
         if lost and isinstance(last_message, str) and last_message:
             place, lost = self._add_event_text(line, last_message, place), False
         elif lost:
@@ -305,7 +307,7 @@ class _Rollout(ChatReader):
         if isinstance(error, dict):
             failed = last is not None and last.error is not None and place.since is None
             place = place if failed else self._failure(line, error, place)
-        elif place.answer is not None and (lost or payload.get("last_agent_message", "") is None):
+        elif place.answer is not None and (lost or silent):
             why = "no answer of the model stands in it" if lost else "it names no last message of the model"
             place.answer.findings.append(Finding(
                 "transcript.no_last_message", Severity.INFO, f"line {line.number}: Codex ended the turn, and {why}"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import binascii
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from inspector.sessions import redact, traffic
@@ -46,6 +46,8 @@ LISTS = (
 STARTED = ("started", "startedDateTime", "timestamp", "time", "ts", "recorded_at", "created_at")
 STATUS = ("status", "status_code", "statusCode")
 DURATIONS = ("duration_ms", "elapsed_ms", "latency_ms", "time_ms")
+NOCK = frozenset({"scope", "method", "path", "body"})
+"""The first members of an exchange that nock (JavaScript) recorded; `body` is its request."""
 
 Path = tuple[str | int, ...]
 
@@ -176,6 +178,8 @@ def _note_broken(reading: FileReading, entry: int, where: str, unfinished: RawEx
 def _score(value: Any) -> int:
     if not isinstance(value, dict) or value.get("object") == "response":
         return 0  # an answer of Responses has an `output` of its own, and beside it the input (Llama Stack)
+    if value.keys() >= NOCK:
+        return 90
     answer = pick(value, RESPONSES)
     if answer is None and pick(value, REQUESTS) and "logged_at" in value and "response" in value:
         return 90  # claude-trace: the first request may have been interrupted
@@ -226,7 +230,8 @@ def _elements(text: str, opening: int) -> Iterator[tuple[str, str]]:
 def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileReading) -> RawExchange | str:
     if not isinstance(value, dict):
         return "not a request/response pair: expected an object"
-    request_key, answered = pick(value, REQUESTS), pick(value, RESPONSES)
+    nock = value.keys() >= NOCK
+    request_key, answered = pick(value, ("body",) if nock else REQUESTS), pick(value, RESPONSES)
     if answered is None:
         if request_key is not None and "logged_at" in value and "response" in value:  # claude-trace: it was interrupted
             raw = RawExchange(entry, end=TransportEnd.ABORTED)
@@ -241,7 +246,23 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
     _about(raw, value)
     if request_key is not None:
         _request(raw, value[request_key], piece, (request_key,))
+    if nock:
+        return _of_nock(raw, value, piece, options, reading)
     return _response(raw, value[answered], piece, (answered,), options, reading)
+
+
+def _of_nock(
+    raw: RawExchange, value: dict[str, Any], piece: str, options: Options, reading: FileReading
+) -> RawExchange | str:
+    """The answer of an exchange of nock: JSON, a text, or the hexadecimal digits of a packed or binary body."""
+    body, names = value["response"], value.get("rawHeaders")
+    raw.url, raw.status = f"{value['scope']}{value['path']}", status_of(value)
+    raw.headers = traffic.headers(list(zip(names[::2], names[1::2], strict=False)) if type(names) is list else names)
+    if isinstance(body, list) and all(isinstance(each, str) for each in body):
+        return _string_body(raw, "".join(body), options, bytes.fromhex)
+    if isinstance(body, str) and value.get("responseIsBinary") is True:
+        return _string_body(raw, body, options, bytes.fromhex)
+    return _response(raw, body, piece, ("response",), options, reading)
 
 
 def _about(raw: RawExchange, value: dict[str, Any]) -> None:
@@ -306,7 +327,9 @@ def _batch_line(value: Any, path: Path) -> tuple[Any, Path]:
     return value, path
 
 
-def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExchange | str:
+def _string_body(
+    raw: RawExchange, value: str, packed: Options | None, decode: Callable[[str], bytes] = binascii.a2b_base64
+) -> RawExchange | str:
     if not value:
         raw.recorded = traffic.says_enough(raw.status)
         return raw
@@ -314,9 +337,10 @@ def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExc
         raw.body = value.encode("utf-8", "replace")
         return raw
     try:
-        unpacked = unpack(binascii.a2b_base64(value), traffic.header(raw.headers, "content-encoding"), packed.room)
+        unpacked = unpack(decode(value), traffic.header(raw.headers, "content-encoding"), packed.room)
     except (binascii.Error, ValueError):
-        return raw.without_body("its body is not valid base64")
+        return raw.without_body(
+            f"its body is not valid {'base64' if decode is binascii.a2b_base64 else 'hexadecimal'}")
     if isinstance(unpacked, str):
         return raw.after_failed_unpack(unpacked)
     raw.body = unpacked

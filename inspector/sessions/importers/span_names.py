@@ -55,6 +55,21 @@ FLAT_OUTPUTS = ("llm.output_messages", "gen_ai.completion")
 """The beginnings of flattened names of output messages, before the number of the message."""
 
 
+PART_KINDS = frozenset({
+    "text", "input_text", "output_text", "image", "image_url", "input_image", "reasoning", "thinking",
+    "redacted_thinking", "tool_call", "tool_use", "function_call", "function", "tool_call_response", "tool_result",
+    "tool_response",
+})
+"""The types of the parts that recorders write as JSON into the text of a message."""
+GEMINI_PARTS = frozenset({
+    "text", "thought", "thoughtSignature", "thought_signature", "functionCall", "function_call", "functionResponse",
+    "function_response",
+})
+"""The members of Gemini's parts, which have no type."""
+MESSAGE_MEMBERS = frozenset({"role", "content", "contents", "message", "parts", "tool_calls", "type", "toolName"})
+"""The members of which a message has one at least."""
+
+
 _CUT_MESSAGES = re.compile(r'\s*\[?\s*\{\s*"(?:role|parts|message|content|finish_reason|index)"\s*:')
 """Matches the beginning of messages as JSON. A text that begins so but is not JSON was cut."""
 
@@ -202,6 +217,8 @@ def _messages(attributes: Attributes, names: tuple[str, ...], flat: tuple[str, .
         if isinstance(content, str) and _CUT_MESSAGES.match(content):
             return  # the exporter's limit on attributes cut the JSON, so its messages cannot be read
         messages = content if isinstance(content, list) else [] if content is None else [content]
+        if all(isinstance(each, dict) and not each.keys() & MESSAGE_MEMBERS for each in messages):
+            messages = messages and [attributes[name]]  # the text of an answer that is JSON
         if messages:
             yield from (message_of(each) for each in messages)
             return
@@ -236,6 +253,14 @@ def _several(value: Any) -> list[dict[str, Any]]:
     return objects_of(value)
 
 
+def _are_parts(value: Any) -> bool:
+    """Whether the JSON of a text is parts of a message, and not an answer that is JSON itself."""
+    listed = value.get("parts", [value]) if isinstance(value, dict) else value
+    return isinstance(listed, list) and all(
+        isinstance(each, dict) and (known_text(each.get("type")) in PART_KINDS
+                                    or (each is not value and each.keys() <= GEMINI_PARTS)) for each in listed)
+
+
 def message_of(value: Any) -> SpanMessage:
     """A message of any convention, in one form."""
     if not isinstance(value, dict):
@@ -252,14 +277,15 @@ def message_of(value: Any) -> SpanMessage:
     if message.get("type") == "function_call_output":
         results.append(ToolResultPart(known_text(message.get("call_id")), None, _text(message.get("output", ""))))
     parts = _several(message.get("parts")) or _several(message.get("contents"))
-    content = load_json(message.get("content"))
+    content = message.get("content")
+    content = held if _are_parts(held := load_json(content)) else content
     if not parts and isinstance(content, dict):  # a message of Gemini's within its own answer, or one part
         parts = _several(content["parts"]) if "parts" in content else [content]
     elif not parts and isinstance(content, list):
         parts = objects_of(content)
         texts += [each for each in content if isinstance(each, str)]
     elif not parts and content is not None:
-        texts.append(message["content"] if isinstance(message["content"], str) else json.dumps(content))
+        texts.append(content if isinstance(content, str) else json.dumps(content))
     for each in parts:
         part = object_of(each.get("message_content")) or each
         kind, part_text = part.get("type"), known_text(part.get("content")) or known_text(part.get("text"))

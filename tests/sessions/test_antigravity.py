@@ -1,0 +1,133 @@
+"""Transcripts of Antigravity: steps without ids, results in the order of the calls, and what the file shortens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.sessions import open_paths
+from tests.scenes.transcripts import rules, shown, stops, words
+
+Row = dict[str, Any]
+FULL = "transcript_full.jsonl has them"
+
+
+def step(kind: str, source: str = "MODEL", **more: Any) -> Row:
+    return {"source": source, "type": kind, "status": "DONE", "created_at": "2026-06-01T10:00:00Z", **more}
+
+
+def asked(text: str) -> Row:
+    return step("USER_INPUT", "USER_EXPLICIT", content=text)
+
+
+def said(text: str | None = None, *calls: str, **more: Any) -> Row:
+    listed = [{"name": name, "args": {"Path": f'"{number}"'}} for number, name in enumerate(calls)]
+    held = {"content": text, "tool_calls": listed}
+    return step("PLANNER_RESPONSE", **{name: value for name, value in held.items() if value}, **more)
+
+
+def failed(why: str, **more: Any) -> Row:
+    return step("ERROR_MESSAGE", "SYSTEM", error=why, **more)
+
+
+def lines(*rows: Row) -> str:
+    return "".join(json.dumps({"step_index": number, **row}) + "\n" for number, row in enumerate(rows))
+
+
+def read(tmp_path: Path, *rows: Row):
+    return shown(lines(*rows), tmp_path)
+
+
+def test_answers_calls_and_results_in_their_order(tmp_path):
+    seen = read(
+        tmp_path, asked("<USER_REQUEST>\ngo\n</USER_REQUEST>\n<ADDITIONAL_METADATA>now</ADDITIONAL_METADATA>"),
+        said("Look.", "list_dir", "view_file", thinking="hm"), step("LIST_DIRECTORY", content="a.md"),
+        step("VIEW_FILE", content="no such file", status="ERROR"), said("Done."), asked("more"), said("Yes."),
+    )
+    assert seen.inputs[0].format == "antigravity"
+    first, last, _ = (facts.exchange for facts in seen.responses)
+    assert (first.response.text, first.response.reasoning_content, first.api) == ("Look.", "hm", "gemini_generate")
+    assert (first.started, seen.turns[0].run.record.user_text) == ("2026-06-01T10:00:00Z", "go")
+    assert [(each.name, each.arguments) for each in first.response.tool_calls] == [
+        ("list_dir", '{"Path": "\\"0\\""}'), ("view_file", '{"Path": "\\"1\\""}')]
+    results = [part for message in last.request.messages for part in message.results]
+    assert [(part.name, part.text, part.is_error) for part in results] == [
+        ("list_dir", "a.md", False), ("view_file", "no such file", True)]
+    assert stops(seen) == ["tool_call", "end_turn", "unknown"]
+    assert words(seen) == ["END INFERRED", "END NOT RECORDED"]
+
+
+def test_the_model_that_the_user_chose(tmp_path):
+    chosen = "The user changed setting `Model Selection` from None to Gemini 3.5 Flash (High). No need to comment."
+    seen = read(tmp_path, asked("go"), said("Hi."), asked(f"<USER_REQUEST>on</USER_REQUEST>{chosen}"), said("Ho."))
+    assert [facts.exchange.response.model for facts in seen.responses] == [None, "Gemini 3.5 Flash (High)"]
+
+
+def test_a_call_that_the_file_shortens_is_not_ready(tmp_path):
+    whole, part = said("Look.", "ls"), said("Look.", "ls", truncated_fields=["tool_calls"])
+    result = step("LIST_DIRECTORY", content="a.md")
+    seen = read(tmp_path, asked("go"), whole, result, said("Done."), asked("more"), said("x" * 9))
+    assert seen.responses[0].verdicts[0].admission.value == "ready"
+    seen = read(tmp_path, asked("go"), part, result, said("Done."), asked("more"), said("x" * 9))
+    assert (seen.responses[0].verdicts[0].admission.value, stops(seen)[0]) == ("held", "unknown")
+    messages = [each.finding.message for each in seen.findings if each.response == 0]
+    assert any(FULL in each for each in messages)
+    assert any(each.startswith("the stop reason was not recorded, and only parts of the arg") for each in messages)
+    text = read(tmp_path, asked("go"), {**whole, "truncated_fields": ["content"]}, result, said("Done."))
+    assert text.responses[0].verdicts[0].admission.value == "ready"
+
+
+def test_an_error_is_the_result_of_a_call_or_of_a_request(tmp_path):
+    why = "There was a problem parsing the tool call. It does not exist."
+    seen = read(tmp_path, asked("go"), said(None, "view_file"), failed(why), said("Sorry."))
+    (result,) = seen.responses[1].exchange.request.messages[0].results
+    assert (result.name, result.text, result.is_error) == ("view_file", why, True)
+    assert [each.why for each in seen.inputs[0].skipped] == []
+    seen = read(tmp_path, asked("go"), failed("", content="The quota is used up."))
+    assert (words(seen), stops(seen)) == (["ERROR"], ["error"])
+    seen = read(tmp_path, asked("go"), said("Hi."), failed("A hook failed."))
+    assert [each.why for each in seen.inputs[0].skipped] == ["an error of the agent: A hook failed."]
+
+
+@pytest.mark.parametrize(("row", "rule"), [
+    (failed("There was a problem parsing the tool call. It has no path."), "agent.refused_held_call"),
+    (step("CODE_ACTION", content="written"), "agent.ran_call_of_unseen_end"),
+])
+def test_a_call_that_could_not_be_parsed_did_not_run(row, rule, tmp_path):
+    seen = read(tmp_path, asked("go"), said(None, "write", truncated_fields=["tool_calls"]), row, said("On."))
+    assert [each.finding.rule for each in seen.findings if each.finding.rule.startswith("agent.")] == [rule]
+
+
+def test_messages_of_the_agent_and_a_compaction(tmp_path):
+    seen = read(
+        tmp_path, asked("go"), step("CONVERSATION_HISTORY", "SYSTEM"), said("Hi."),
+        step("SYSTEM_MESSAGE", "SYSTEM", content="A task ended."), step("CHECKPOINT", "SYSTEM", content="So far."),
+        said("Ho."),
+    )
+    assert "no exchange: CHECKPOINT (1), CONVERSATION_HISTORY (1)" in "\n".join(seen.inputs[0].notices)
+    assert "transcript.compacted" in [each.finding.rule for each in seen.findings if each.response == 1]
+    assert seen.responses[1].exchange.request.messages[0].text == "A task ended."
+    assert rules(seen)[0] == "transcript.absent"
+
+
+def test_a_step_that_is_not_done_has_no_known_end(tmp_path):
+    seen = read(tmp_path, asked("go"), said("Hi.", status="RUNNING"), asked("more"), said("Ho."))
+    assert words(seen)[0] == "END NOT RECORDED"
+
+
+@pytest.mark.parametrize("home", ["antigravity", "antigravity-cli"])
+def test_a_session_is_named_by_its_folder(home, tmp_path):
+    folder = tmp_path / ".gemini" / home / "brain" / "c-1" / ".system_generated" / "logs"
+    folder.mkdir(parents=True)
+    (folder / "transcript_full.jsonl").write_text(lines(asked("go"), said("Hi.")))
+    (given,) = open_paths([str(folder / "transcript_full.jsonl")]).inputs
+    assert given.about is not None
+    assert given.about.id == "c-1"
+
+
+def test_a_member_of_another_type_is_passed_over_and_named(tmp_path):
+    seen = read(tmp_path, asked("go"), said("Hi.", status=7))
+    assert "line 2: status is a number, and text was expected; it was passed over" in " ".join(seen.inputs[0].notices)
