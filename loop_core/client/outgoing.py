@@ -13,7 +13,7 @@ from typing import Any
 
 from loop_core.client import address
 from loop_core.client.address import Server
-from loop_core.errors import CallerError, EncodeError
+from loop_core.errors import CallerError, EncodeError, foreign
 from loop_core.formats import format_entry
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability, tool_message, tool_result
@@ -275,7 +275,8 @@ def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
     url = _url(server, request.request, request.method == "GET")
     content = b"" if request.body is None else _content(request)
     if server.sign is not None:
-        headers += server.sign(request.method, url, tuple(headers), content)
+        with foreign():
+            headers += server.sign(request.method, url, tuple(headers), content)
     return HttpRequest(request.method, url, tuple(headers), content, request.request)
 
 

@@ -223,10 +223,10 @@ def is_nudge(message: Message) -> bool:
 
 
 def not_run_note(
-    verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = (), cancelled: bool = False
+    verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = (), broken_off: bool = False
 ) -> Message | None:
     """The note to the model about calls without a result, because they were held or the turn ended; None if there are
-    none. If the turn was cancelled, a call that was not held may have begun, so nothing says that it did not run."""
+    none. If the turn was broken off, a call that was not held may have begun, so nothing says that it did not run."""
     real = [v for v in verdicts if not is_phantom(v.call)]
     if not real:
         return None
@@ -234,8 +234,8 @@ def not_run_note(
     if any(v.admission is Admission.HELD for v in real):
         called = ", ".join(gate.held_names(real, siblings))
         text = f"Not run, since the response ended before it was complete: {called}. If it is still needed, {REMEDY}."
-    elif cancelled:
-        text = f"The turn was cancelled before this had a result, and it may have run in part: {called}."
+    elif broken_off:
+        text = f"The turn was broken off before this had a result, and it may have run in part: {called}."
     else:
         text = f"Not run, since the turn was ended first: {called}."
     return Message(Role.SYSTEM if system else Role.USER, (TextPart(text),))

@@ -253,7 +253,7 @@ def final_history(turn: Turn) -> tuple[Message, ...]:
         return (*turn.history, Message(Role.ASSISTANT, evaluation.response.parts))
     reply = history.assistant_message(evaluation.response, (), turn.tail, evaluation.judgement.stop.normalized)
     note = history.not_run_note(turn.unrepaired or evaluation.verdicts, turn.ability.system_hint,
-                                cancelled=turn.terminal == "cancelled")
+                                broken_off=turn.terminal in ("cancelled", "unrecorded"))
     return (*turn.history, *((reply,) if reply else ()), *((note,) if note else ()))
 
 
@@ -306,10 +306,13 @@ def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     if doubts:
         doubt = NOTICES["seam_unverified"].format(segment=doubts[0].segment + 1, at=doubts[0].at, why=doubts[0].why)
         text = f"{text} {doubt}" if text else doubt
-    # An error's words and a call's name are the provider's: they may hold escapes that a terminal would obey.
-    if text is None or text.isprintable():
-        return text
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return None if text is None else printable(text)
+
+
+def printable(text: str) -> str:
+    """A notice as one line. The words of an error and the name of a call are not ours: they may hold escapes that a
+    terminal would obey."""
+    return text if text.isprintable() else " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _times_more(continuations: int) -> str:
@@ -373,7 +376,8 @@ def _problem(evaluation: Evaluation | None, signal: Signal) -> str:
     words = " ".join(response.error.message[:200].split()).removesuffix(".") if response.error is not None else ""
     reason = with_status(response, words)
     if reason:
-        return f"the provider reported: {reason}"
+        wait = response.quota_metadata.retry_after if response.quota_metadata is not None else None
+        return f"the provider reported: {reason}{f' (retry-after: {wait[:40]})' if wait else ''}"
     judgement = evaluation.judgement
     if Stop.ERROR in (judgement.mapped.normalized, judgement.stop.normalized):
         return "the provider reported an error"

@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
-from traceback import TracebackException
 from typing import Any, Protocol
 
-from loop_core.errors import CallerError, LoopError
+from loop_core.errors import CallerError, LoopError, words_of
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.history import tool_result
 from loop_core.turn.limits import bound_result
@@ -82,8 +81,6 @@ class Toolbox:
             return tool_result(call, f"Not run: there is no tool {call.name!r}", is_error=True)
         try:
             return tool_result(call, _whole(_text(tool(verdict.arguments))))
-        except ToolError as why:
-            return tool_result(call, _whole(f"Failed: {why}"), is_error=True)
         # The only broad `except` of the engine that ends an error: a tool is the caller's code and may raise anything,
         # and the model receives the error as a result.
         except BaseException as why:
@@ -91,9 +88,7 @@ class Toolbox:
             # the caller would seem to be cancelled, and a task group would hide it.
             if not isinstance(why, Exception) and type(why).__name__ != "CancelledError":
                 raise
-            # Not `{why}`: its `__str__` is the tool's code too, and may raise.
-            words = str(TracebackException(type(why), why, None))
-            return tool_result(call, _whole(f"Failed: {type(why).__name__}: {words}"), is_error=True)
+            return tool_result(call, _whole(f"Failed: {words_of(why)}"), is_error=True)
 
 
 def until(runner: ToolRunner, stopped: Callable[[], bool]) -> ToolRunner:

@@ -192,7 +192,7 @@ def test_the_model_is_told_why_a_call_was_not_run() -> None:
     assert ready is not None
     assert ready.text == "Not run, since the turn was ended first: write."
     assert ready.role is Role.USER
-    begun = history.not_run_note(admit_all([call()], judged(Stop.TOOL_CALL)), cancelled=True)
+    begun = history.not_run_note(admit_all([call()], judged(Stop.TOOL_CALL)), broken_off=True)
     assert begun is not None
     assert begun.text.endswith("it may have run in part: write.")
     assert history.not_run_note(()) is None
