@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 from loop_core.errors import EncodeError
@@ -105,13 +107,21 @@ def content(part: ToolResultPart, api: str) -> Any:
 
 def result_object(text: str) -> dict[str, Any] | None:
     """The JSON object that the text of a result is; None if it is none, or if as an object it would not be what the
-    tool said: with half a character, a name that comes twice, or a number that JSON does not have."""
+    tool said: with half a character, a name that comes twice, or a number that JSON or a double does not have."""
     try:
         value = from_json_checked(text.encode())
-        json.dumps(value, allow_nan=False)
+        json.loads(text, parse_int=_check_number, parse_float=_check_number, parse_constant=_check_number)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def _check_number(digits: str) -> None:
+    """Raises ValueError if a double holds another number: a provider that reads objects into doubles (Gemini's Struct)
+    would round the digits of an id."""
+    value = float(digits)
+    if not isfinite(value) or Decimal(repr(value)) != Decimal(digits):
+        raise ValueError(digits)
 
 
 def arguments(call: ToolCall, api: str) -> dict[str, Any]:

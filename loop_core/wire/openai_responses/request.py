@@ -32,6 +32,7 @@ from loop_core.wire.body import (
     mapping_of,
     merge,
     non_null,
+    opaque,
     opaque_object,
     rest,
     string,
@@ -309,7 +310,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
         raise EncodeError(f"{call.name} is not an item of this format", api=API, what="server call")
     sent = call.arguments if call.arguments is not None else "{}"
     kind, field = ("custom_tool_call", "input") if call.kind is CallKind.CUSTOM else ("function_call", "arguments")
-    payload = json.loads(sent) if call.form is ArgsForm.OBJECT else sent
+    payload = opaque(OpaquePart(call.name, sent), API) if call.form is ArgsForm.OBJECT else sent
     return {"type": kind, **non_null(id=call.item_id), "call_id": call.id, "name": call.name, field: payload,
             **non_null(status=call.status)}
 
