@@ -34,6 +34,12 @@ MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
 }
 """Way of a prefill -> the fields that mark the last message as one: fields of that message, and fields of the body."""
 
+SIGNED = frozenset({
+    "gemini", "vertex", "github_copilot", "openrouter", "vercel_gateway", "litellm", "portkey", "generic",
+})
+"""The profiles of Gemini's servers, and of those behind which Gemini may be. Any other server gave no thought signature
+of a call, so the history of a conversation that moved there goes without them."""
+
 
 def ability(profile: Profile, api: str) -> Ability:
     """Which methods of continuation a server supports in a format; `profile` is resolved for the model."""
@@ -148,6 +154,9 @@ def body_of(request: Request, profile: Profile, method: Method = Method.FIRST) -
             body = {profile.cap_field if name == "max_tokens" else name: value for name, value in body.items()}
         if request.stream and profile.stream_usage:
             body.setdefault("stream_options", {"include_usage": True})  # without it a stream has no token counts
+        if profile.name not in SIGNED:
+            for call in (call for message in body["messages"] for call in message.get("tool_calls", ())):
+                call.pop("extra_content", None)
         if method is Method.PREFILL:
             message, beside = MARKS.get(profile.prefill, ({}, {}))
             body["messages"][-1] |= message
