@@ -101,7 +101,7 @@ def _message(parts: Sequence[MessagePart]) -> Message | None:
         if type(part) is not TextPart or part.text.strip():
             kept_parts.append(part)
         elif kept_parts and type(before := kept_parts[-1]) is TextPart:
-            kept_parts[-1] = TextPart(before.text + part.text)
+            kept_parts[-1] = before._replace(text=before.text + part.text)
     # Thinking alone is no message: several backends refuse an assistant message without content (hermes-agent #99622).
     has_content = any(type(part) is not ReasoningPart for part in kept_parts)
     return Message(Role.ASSISTANT, tuple(kept_parts)) if has_content else None

@@ -69,7 +69,9 @@ def role_word(role: Role) -> str:
 
 CALL_FIELDS = ("call.form", "call.status", "call.item_id", "call.signature")
 SERVER_FIELDS = ("server.form", "server.status", "server.item_id", "server.signature")
-REASONING_FIELDS = ("reasoning.signature", "reasoning.data", "reasoning.item_id")
+ITEM_FIELDS = ("reasoning.item_id", "reasoning.json", "text.phase")
+"""The fields that only the items of Responses have."""
+REASONING_FIELDS = ("reasoning.signature", "reasoning.data", *ITEM_FIELDS)
 RESULT_FIELDS = ("result.name", "result.is_error", "result.json")
 STORED = ("previous_id", "continuation_token", "background")
 """The fields of a request that only a provider takes which stores responses."""
@@ -84,6 +86,8 @@ _USUAL_LOSSES: Mapping[str, str] = {
     "reasoning.signature": "thinking is not signed",
     "reasoning.data": "thinking is not encrypted",
     "reasoning.item_id": "thinking has no id",
+    "reasoning.json": "thinking is one text",
+    "text.phase": "a text has no phase",
     "result.name": "a result names its call by the id",
     "result.is_error": "only the text tells of a failure",
     "result.json": "a result is text here",
@@ -242,7 +246,7 @@ PROMPT_LOSES: Mapping[str, str] = {
     "message.grouping": "as message.role",
     "text.grouping": "as message.role",
     "reasoning": "as message.role",
-    **usual_losses(*STORED),
+    **usual_losses("text.phase", *STORED),
 }
 
 

@@ -668,6 +668,8 @@ HELLO = Message(Role.USER, (TextPart("Hi."),))
 LOOK = ToolCall("c1", "weather", "{}", closed=True)
 FOUND = ToolResultPart("c1", "weather", "ok")
 IMAGE = '[{"type":"text","text":"ok"},{"type":"image","image":"QUJD"}]'
+TWO_SUMMARIES = ('{"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}, '
+                 '{"type": "summary_text", "text": "Aha."}]}')
 UNSIGNED = ("gemini_generate", "gemini_interactions", "ollama_chat", "cohere_chat")
 """Formats that have no encrypted thinking."""
 ONLY_TEXT = ("openai_chat", "gemini_generate", "ollama_chat", "cohere_chat")
@@ -688,7 +690,11 @@ def calling(call: ToolCall = LOOK, result: ToolResultPart = FOUND, **more: Any) 
 
 
 FACTS: Sequence[tuple[Ask, Sequence[str]]] = (
-    *((thinking(**more), CALLING) for more in ({"signature": "c2ln"}, {"item_id": "rs_1"})),
+    *((thinking(**more), CALLING) for more in (
+        {"signature": "c2ln"}, {"item_id": "rs_1"},
+        {"text": "Hm.\n\nAha.", "item_id": "rs_1", "json": TWO_SUMMARIES})),
+    (said(Message(Role.ASSISTANT, (TextPart("I look.", "commentary"), TextPart("So.", "final_answer"))), HELLO),
+     CALLING),
     (thinking(data="ZGF0"), UNSIGNED),
     *((calling(LOOK._replace(**more)), CALLING) for more in (
         {"form": ArgsForm.OBJECT}, {"status": "completed"}, {"item_id": "fc_1"}, {"signature": "c2ln"})),
@@ -795,8 +801,7 @@ DIFFERS: Mapping[str, Sequence[str]] = {
     ),
     "openai_responses": (
         r"/input|/instructions",  # a system message that comes first is the instructions
-        r"/input/\*/(type|status|id|phase|namespace|role|tools|content)", r".*/prompt_cache_breakpoint",
-        r"/input/\*/summary",  # the pieces of a summary are one
+        r"/input/\*/(type|status|id|namespace|role|tools|content)", r".*/prompt_cache_breakpoint",
         r"/tool_choice",  # as above
     ),
     "anthropic_messages": (

@@ -552,7 +552,7 @@ def test_what_a_response_loses_is_what_its_format_says(api: str, stream: bool) -
 
 def loosely(value: dict[str, Any]) -> dict[str, Any]:
     """Blocks that are kept verbatim by their meaning instead of their spaces."""
-    parts = [{**part, "json": json.loads(part["json"])} if "json" in part else part for part in value["parts"]]
+    parts = [{**part, "json": json.loads(part["json"])} if part.get("json") else part for part in value["parts"]]
     return {**value, "parts": parts}
 
 
