@@ -79,14 +79,19 @@ def assistant_message(
     return _message(parts)
 
 
-def echo_message(response: ChatResponse, text: str | None = None) -> Message | None:
-    """A paused response, to be sent back unchanged; None if there is nothing to send. Calls that the client would have
-    to answer are left out: a pause authorises none of them, and a provider refuses a call without its result. Calls
-    that the provider runs itself stay."""
+def echo_message(response: ChatResponse, text: str | None = None) -> tuple[Message | None, str]:
+    """A paused response, to be sent back unchanged but for white space at its very end, and that white space; None if
+    there is nothing to send. Calls that the client would have to answer are left out: a pause authorises none of them,
+    and a provider refuses a call without its result. Calls that the provider runs itself stay."""
     parts: list[MessagePart] = [p for p in response.parts if type(p) is not ToolCall or p.kind is CallKind.SERVER]
     if text is not None and text != (response.text or ""):
         parts = _with_text(parts, text)
-    return _message(parts)
+    message = _message(parts)
+    if message is None or type(last := message.parts[-1]) is not TextPart:
+        return message, ""
+    # The request ends as one with a prefill does, and nothing in it tells the two apart: see `prefill_message`.
+    message = message._replace(parts=(*message.parts[:-1], last._replace(text=last.text.rstrip())))
+    return message, _unsent_end(response.text or "" if text is None else text)
 
 
 def _message(parts: Sequence[MessagePart]) -> Message | None:
@@ -170,8 +175,13 @@ def prefill_message(text: str) -> tuple[Message, str]:
     """The text so far as the beginning of the answer, and the white space that was stripped from its end."""
     # Anthropic refuses a prefill that ends in white space
     # (https://docs.anthropic.com/en/docs/build-with-claude/prompt-engineering/prefill-claudes-response).
-    sent = whole_characters(text).rstrip()
-    return Message(Role.ASSISTANT, (TextPart(sent),)), text[len(sent) :]
+    return Message(Role.ASSISTANT, (TextPart(whole_characters(text).rstrip()),)), _unsent_end(text)
+
+
+def _unsent_end(text: str) -> str:
+    """The white space at the end of a text, with the half of a character behind it."""
+    half = "\ud800" <= text[-1:] <= "\udbff"
+    return text[len(text[: len(text) - half].rstrip()) :]
 
 
 def repair_message(verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = ()) -> Message:

@@ -220,11 +220,11 @@ def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     # background response, `echo` for Anthropic's pause_turn.
     methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
     method = methods.get(evaluation.judgement.stop.detail or "", Method.ECHO)
-    echo = history.echo_message(evaluation.response, turn.tail) if method is Method.ECHO else None
+    echo, stripped = history.echo_message(evaluation.response, turn.tail) if method is Method.ECHO else (None, "")
     spent = turn.spend._replace(requests=turn.spend.requests + 1, resumes=turn.spend.resumes + 1)
     cap, choice = (turn.last_send.max_tokens, turn.last_send.tool_choice) if turn.last_send else (None, None)
     send = Send(RequestPlace.RESUME, spent.resumes, method, (echo,) if echo else (), costs.cap_within_bound(turn, cap),
-                choice)
+                choice, stripped=stripped)
     turn = turn._replace(spend=spent, last_send=send)
     if turn.policy.settles and method is not Method.POLL and gate.held_calls(evaluation.verdicts):
         turn = turn._replace(repairing=True, unrepaired=unsettled_calls(turn))  # it does not go back with the pause
