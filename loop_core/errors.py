@@ -4,6 +4,9 @@ For bad input `loop_core` raises nothing else. The subclasses separate a provide
 that asks for something impossible, because different people have to correct the two.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class LoopError(Exception):
     """Base of every error that this package raises on purpose."""
@@ -40,3 +43,27 @@ class CallerError(LoopError):
 
 class TransitionError(CallerError):
     """The transition table has no row for this state and signal."""
+
+
+class ForeignError(LoopError):
+    """Code of the caller, such as a signer, raised an exception of its own, which is the cause of this one."""
+
+
+@contextmanager
+def foreign() -> Iterator[None]:
+    """A context for code of the caller: an exception that is not of this package becomes a `ForeignError`."""
+    try:
+        yield
+    except LoopError:
+        raise
+    except Exception as why:
+        raise ForeignError(words_of(why)) from why
+
+
+def words_of(why: BaseException) -> str:
+    """What an exception says. An exception that is not of this package has its type before its message."""
+    from traceback import TracebackException
+
+    # Not `str(why)`: its `__str__` may be foreign code, and raise.
+    words = str(TracebackException(type(why), why, None))
+    return words if isinstance(why, LoopError) else f"{type(why).__name__}: {words}"

@@ -1,7 +1,6 @@
 """The values that the whole engine shares: requests, messages, tool calls, responses, stop reasons, findings.
 
-Every value is immutable, and its methods only read its own fields. Nothing in this module depends on a wire format, a
-policy or a state of the machine. Text is `str`, offsets are bytes of the decoded body, token counts are whole tokens.
+Every value is immutable, and its methods only read its own fields. Offsets are bytes of the decoded body.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -13,11 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 
 EMPTY: Mapping[str, Any] = {}
 """The empty mapping that values share. A mapping of its own for each value would take 64 bytes."""
-
 _Value = TypeVar("_Value")
 
 shared: Callable[[_Value], _Value] = lru_cache(maxsize=4096, typed=True)(lambda value: value)
-"""Returns one object for equal values of one type. Most answers share a few values, so one copy of each is held."""
+"""Returns one object for equal values of one type, since most answers share a few values."""
 
 
 class Stop(StrEnum):
@@ -170,6 +168,8 @@ class TextPart(NamedTuple):
     """Visible text."""
 
     text: str
+    phase: str | None = None
+    """What the provider says of the text's purpose: `commentary` or `final_answer` (Responses)."""
 
 
 class ReasoningPart(NamedTuple):
@@ -180,6 +180,8 @@ class ReasoningPart(NamedTuple):
     data: str | None = None
     """Encrypted or redacted thinking, which only the provider can read."""
     item_id: str | None = None
+    json: str | None = None
+    """The item verbatim, if it holds more texts than one summary (Responses); else None."""
 
 
 class OpaquePart(NamedTuple):
@@ -371,8 +373,7 @@ class Tool(NamedTuple):
 
 
 def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Name -> declaration of the tool. If several have one name, the last one counts, as on a server that stores them
-    by name."""
+    """Name -> declaration of the tool. Of several of one name the last one counts, as on a server."""
     return {tool.name: tool for tool in tools}
 
 

@@ -66,8 +66,8 @@ def ask(
 
     Raises:
         LoopError: the prompt, the policy or a tool cannot be used, the request cannot be sent in this format, or a key
-            would leave as plain text. Nothing was sent then. A later request of the turn that cannot be sent ends the
-            turn, as unrecorded.
+            would leave as plain text. Nothing was sent then. A later request of the turn that cannot be sent, for
+            whatever exception of a signer, ends the turn, as unrecorded.
     """
     chat = _Chat.of(server, tools, limits, policy, max_tokens, line, observer)
     return chat.ask(1, chat.opening(prompt))

@@ -98,8 +98,8 @@ class Mask:
             return part._replace(name=self.text(part.name), arguments=self._optional_text(part.arguments),
                                  other_arguments=self._optional_text(part.other_arguments))
         if type(part) is ReasoningPart:
-            return part._replace(text=self.text(part.text))
-        return TextPart(self.text(part.text)) if type(part) is TextPart else part
+            return part._replace(text=self.text(part.text), json=self._optional_text(part.json))
+        return part._replace(text=self.text(part.text)) if type(part) is TextPart else part
 
     def _optional_text(self, value: str | None) -> str | None:
         return None if value is None else self.text(value)

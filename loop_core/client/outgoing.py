@@ -13,7 +13,7 @@ from typing import Any
 
 from loop_core.client import address
 from loop_core.client.address import Server
-from loop_core.errors import CallerError, EncodeError
+from loop_core.errors import CallerError, EncodeError, foreign
 from loop_core.formats import format_entry
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability, tool_message, tool_result
@@ -33,6 +33,12 @@ MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     Prefill.CONTINUE_FINAL_MESSAGE: ({}, {"continue_final_message": True, "add_generation_prompt": False}),  # vLLM
 }
 """Way of a prefill -> the fields that mark the last message as one: fields of that message, and fields of the body."""
+
+SIGNED = frozenset({
+    "gemini", "vertex", "github_copilot", "openrouter", "vercel_gateway", "litellm", "portkey", "generic",
+})
+"""The profiles of Gemini's servers, and of those behind which Gemini may be. Any other server gave no thought signature
+of a call, so the history of a conversation that moved there goes without them."""
 
 
 def ability(profile: Profile, api: str) -> Ability:
@@ -147,6 +153,9 @@ def body_of(request: Request, profile: Profile, method: Method = Method.FIRST) -
             body = {profile.cap_field if name == "max_tokens" else name: value for name, value in body.items()}
         if request.stream and profile.stream_usage:
             body.setdefault("stream_options", {"include_usage": True})  # without it a stream has no token counts
+        if profile.name not in SIGNED:
+            for call in (call for message in body["messages"] for call in message.get("tool_calls", ())):
+                call.pop("extra_content", None)
         if method is Method.PREFILL:
             message, beside = MARKS.get(profile.prefill, ({}, {}))
             body["messages"][-1] |= message
@@ -274,7 +283,8 @@ def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
     url = _url(server, request.request, request.method == "GET")
     content = b"" if request.body is None else _content(request)
     if server.sign is not None:
-        headers += server.sign(request.method, url, tuple(headers), content)
+        with foreign():
+            headers += server.sign(request.method, url, tuple(headers), content)
     return HttpRequest(request.method, url, tuple(headers), content, request.request)
 
 

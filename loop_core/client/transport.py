@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -19,12 +19,13 @@ from urllib.parse import urlsplit
 import httpx
 
 from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
-from loop_core.client.coding import CodingError, Uncoding
-from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader, Timeouts
+from loop_core.client.coding import CodingError
+from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
+from loop_core.client.reading import Failure, Reading
 from loop_core.client.threads import Cutter, WholeTimeoutError, at_most, run_in_thread, unless
-from loop_core.errors import CallerError, LoopError
+from loop_core.errors import CallerError, LoopError, foreign
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
 from loop_core.turn.state import Cancel, Event, NotRecorded, RunTools, Send, ToolResults, Turn
@@ -96,27 +97,36 @@ class _Source:
         Raises `LoopError` if the first request cannot be sent."""
         try:
             request = live_request_for(self.server, send, turn, self.request_count)
+            with foreign():
+                return request if self._rewrite is None else self._rewrite(request)
         except LoopError as why:
             return self._unsent(why, turn)
-        return request if self._rewrite is None else self._rewrite(request)
 
     def _unsent(self, why: LoopError, turn: Turn | None) -> NotRecorded:
         """The end of a turn; raises `why` if no response is judged yet, or if `turn` is None."""
         if not self.request_count or turn is None or turn.evaluation is None:
             raise why
-        return NotRecorded(f"This could not be asked: {why}.")
+        return self._given_up("This could not be asked", why)
+
+    def _given_up(self, what: str, why: LoopError) -> NotRecorded:
+        return NotRecorded(f"{what}: {self._mask().text(str(why))}.")
+
+    def _mask(self) -> Mask:
+        return Mask((*self.server.secrets, *self.server.hidden_words), self._redact)
 
     @contextmanager
-    def _reading(self, request: LiveRequest) -> Iterator[_Reading]:
+    def _reading(self, request: LiveRequest) -> Iterator[Reading]:
         """A context for reading the answer to a request: an error of httpx, or a cancellation, ends the answer."""
         # Numbered here, where nothing waits in between: tasks that share a source never get the same number.
         numbered = replace(request, number=self.request_count)
         self.request_count += 1
         hearing = ResponseReader(numbered, self.server, self.observer, self._redact)
-        reading = _Reading(hearing, self.line.timeouts, time.monotonic())
+        reading = Reading(hearing, self.line.timeouts, time.monotonic, FAILURES)
         try:
             yield reading
-        except tuple(kind for kind, _, _ in FAILURES) as why:
+        except Exception as why:
+            if reading.telling:
+                raise  # it is the observer's, and tells that nothing is recorded any more
             reading.fail(why)
         except (KeyboardInterrupt, asyncio.CancelledError):
             reading.close(TransportEnd.ABORTED, "cancelled")
@@ -129,11 +139,18 @@ class _Source:
         return {"method": leaves.method, "url": leaves.url, "headers": leaves.headers, "follow_redirects": False,
                 "timeout": httpx.Timeout(timeouts.silence, connect=timeouts.connect), "content": leaves.content}
 
+    def _run(self, toolbox: ToolRunner, effect: RunTools, turn: Turn) -> Event:
+        try:
+            with foreign():
+                return toolbox.run(effect, turn)
+        except LoopError as why:
+            return self._given_up("The tools failed, and may have run in part", why)
+
     def _masked_results(self, effect: RunTools, turn: Turn, event: Event) -> Event:
         """The results of the whole batch, with secrets masked: a tool may print its environment."""
         if not isinstance(event, ToolResults):
             return event
-        mask = Mask((*self.server.secrets, *self.server.hidden_words), self._redact)
+        mask = self._mask()
         results = effect.all_results(event.results)
         clean = event._replace(results=tuple(part._replace(text=mask.text(part.text)) for part in results))
         self.observer.on_tools(self._exchange_index(turn), clean.results)
@@ -153,77 +170,19 @@ class _Source:
         return replace(answer.ask, attempt=answer.ask.attempt + 1, repeats=answer.ask.number), seconds
 
 
-@dataclass(slots=True)
-class _Reading:
-    """One answer while it is read, with the time; `response` once it is over."""
-
-    hearing: ResponseReader
-    timeouts: Timeouts
-    start: float
-    body: Uncoding = field(default_factory=lambda: Uncoding(""))
-    response: LiveResponse | None = None
-
-    @property
-    def ms(self) -> float:
-        return round((time.monotonic() - self.start) * 1000, 3)
-
-    @property
-    def late(self) -> bool:
-        """Whether the longest time for one answer is over."""
-        return self.ms > self.timeouts.whole * 1000
-
-    def begin(self, head: httpx.Response) -> None:
-        """Takes status and headers."""
-        self.hearing.begin(head.status_code, head.headers.multi_items(), self.ms)
-        self.body = Uncoding(head.headers.get("content-encoding", ""))
-
-    def take(self, data: bytes) -> bool:
-        """Takes a piece of the body; False if no more is to be read."""
-        for piece in self.body.feed(data):
-            if not self.hearing.feed(piece, self.ms):
-                self.close(TransportEnd.EOF)
-            elif self.late:
-                self.answer()
-            if self.response is not None:
-                return False
-        return True
-
-    def close(self, end: TransportEnd, problem: str = "", may_have_left: bool = True) -> LiveResponse:
-        """The answer, which ends here unless something has ended it before."""
-        if self.response is None:
-            self.response = self.hearing.close(end, self.ms, problem, may_have_left)
-        return self.response
-
-    def answer(self) -> LiveResponse:
-        """The answer; if nothing else ended it before, its bytes have come to their end, or its time has."""
-        if self.late:
-            self.fail(WholeTimeoutError())
-        return self.close(TransportEnd.EOF)
-
-    def fail(self, why: Exception) -> None:
-        """Ends the answer because of an error. A message of httpx may hold a proxy's address, so it is replaced."""
-        host = urlsplit(self.hearing.ask.url).netloc  # without the name and password that an address may hold
-        left = not isinstance(why, _NEVER_LEFT)
-        if self.late and left:
-            why = WholeTimeoutError()  # a connection that `Cutter` has shut down breaks
-        end, words = next((end, words) for kind, end, words in FAILURES if isinstance(why, kind))
-        problem = words.format(host=host, times=self.timeouts, silent=self.hearing.silence_until(self.ms), why=why)
-        self.close(end, problem, left)
-
-
-# The particular first: a ConnectTimeout is a TimeoutException too, a ProxyError and a ConnectError are TransportErrors.
-FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
-    (httpx.ConnectTimeout, TransportEnd.TIMEOUT, "no connection to {host} in time"),
-    (httpx.TimeoutException, TransportEnd.TIMEOUT, "{host} was silent for {times.silence:g} s"),
-    (httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}"),
-    (httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}"),
-    (CodingError, TransportEnd.RESET, "{host} {why}"),
-    (httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
-    (WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
-    (httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect, which httpx reads
+# A ConnectTimeout is a TimeoutException too, a ProxyError and a ConnectError are TransportErrors.
+FAILURES: Sequence[Failure] = (
+    Failure(httpx.ConnectTimeout, TransportEnd.TIMEOUT, "no connection to {host} in time", may_have_left=False),
+    Failure(httpx.TimeoutException, TransportEnd.TIMEOUT, "{host} was silent for {times.silence:g} s"),
+    Failure(httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}", may_have_left=False),
+    Failure(httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}", may_have_left=False),
+    Failure(CodingError, TransportEnd.RESET, "{host} {why}"),
+    Failure(httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
+    Failure(WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
+    Failure(httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect
+    Failure(Exception, TransportEnd.ABORTED, "{host}: the HTTP client failed: {foreign}"),  # one that was passed in
 )
-"""Exception -> how the bytes ended, and a description. The first row that fits counts."""
-_NEVER_LEFT = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError)
+"""The exceptions that end an answer, the particular before the general."""
 
 
 class Live(_Source):
@@ -282,7 +241,7 @@ class Live(_Source):
             http["extensions"] = {"trace": self._cutter.trace}
         with (self._reading(request) as reading, self._cutter.after(self.line.timeouts.whole),
               self._client.stream(**http) as response):
-            reading.begin(response)
+            reading.begin(response.status_code, response.headers.multi_items())
             for data in response.iter_raw():
                 if not reading.take(data):
                     break
@@ -291,7 +250,7 @@ class Live(_Source):
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox."""
         try:
-            ran = self.toolbox.run(effect, turn)
+            ran = self._run(self.toolbox, effect, turn)
         except KeyboardInterrupt:
             self.observer.on_interrupt(self._exchange_index(turn), answered=True)
             raise
@@ -348,7 +307,7 @@ class AsyncLive(_Source):
         ends: list[bool] = []  # filled by the event loop, read by the tools' thread
         toolbox = until(self.toolbox, lambda: bool(ends))
         try:
-            event = await self._unless_cancelled(run_in_thread(toolbox.run, effect, turn))
+            event = await self._unless_cancelled(run_in_thread(self._run, toolbox, effect, turn))
         finally:
             ends.append(True)
         return self._masked_results(effect, turn, event)
@@ -382,7 +341,7 @@ class AsyncLive(_Source):
         with self._reading(request) as reading:
             # A head that never ends brings no piece after which anybody would look at the time.
             async with at_most(self.line.timeouts.whole), self._client.stream(**http) as response:
-                reading.begin(response)
+                reading.begin(response.status_code, response.headers.multi_items())
                 async for data in response.aiter_raw():
                     if not reading.take(data):
                         break

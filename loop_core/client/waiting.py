@@ -20,8 +20,8 @@ def check_seconds(value: object, names: Iterable[str]) -> None:
 
 
 def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
-    """The seconds that a server asks the client to wait; None if it does not say. A date counts from the answer's
-    own date."""
+    """The seconds that a server asks the client to wait, infinite ones too; None if it does not say. A date counts from
+    the answer's own date."""
     fields = {name.lower(): value.strip() for name, value in headers}
     # The finer one first, as the openai SDK reads them.
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
@@ -29,7 +29,7 @@ def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
             seconds = float(fields[name]) / unit
         except (KeyError, ValueError):
             continue
-        if 0 <= seconds < float("inf"):  # also false for `nan`, which float() reads
+        if seconds >= 0:  # false for `nan`, which float() reads
             return seconds
     try:
         until = parsedate_to_datetime(fields["retry-after"]) - parsedate_to_datetime(fields["date"])

@@ -79,14 +79,19 @@ def assistant_message(
     return _message(parts)
 
 
-def echo_message(response: ChatResponse, text: str | None = None) -> Message | None:
-    """A paused response, to be sent back unchanged; None if there is nothing to send. Calls that the client would have
-    to answer are left out: a pause authorises none of them, and a provider refuses a call without its result. Calls
-    that the provider runs itself stay."""
+def echo_message(response: ChatResponse, text: str | None = None) -> tuple[Message | None, str]:
+    """A paused response, to be sent back unchanged but for white space at its very end, and that white space; None if
+    there is nothing to send. Calls that the client would have to answer are left out: a pause authorises none of them,
+    and a provider refuses a call without its result. Calls that the provider runs itself stay."""
     parts: list[MessagePart] = [p for p in response.parts if type(p) is not ToolCall or p.kind is CallKind.SERVER]
     if text is not None and text != (response.text or ""):
         parts = _with_text(parts, text)
-    return _message(parts)
+    message = _message(parts)
+    if message is None or type(last := message.parts[-1]) is not TextPart:
+        return message, ""
+    # The request ends as one with a prefill does, and nothing in it tells the two apart: see `prefill_message`.
+    message = message._replace(parts=(*message.parts[:-1], last._replace(text=last.text.rstrip())))
+    return message, _unsent_end(response.text or "" if text is None else text)
 
 
 def _message(parts: Sequence[MessagePart]) -> Message | None:
@@ -100,7 +105,7 @@ def _message(parts: Sequence[MessagePart]) -> Message | None:
         if type(part) is not TextPart or part.text.strip():
             kept_parts.append(part)
         elif kept_parts and type(before := kept_parts[-1]) is TextPart:
-            kept_parts[-1] = TextPart(before.text + part.text)
+            kept_parts[-1] = before._replace(text=before.text + part.text)
     # Thinking alone is no message: several backends refuse an assistant message without content (hermes-agent #99622).
     has_content = any(type(part) is not ReasoningPart for part in kept_parts)
     return Message(Role.ASSISTANT, tuple(kept_parts)) if has_content else None
@@ -169,8 +174,13 @@ def prefill_message(text: str) -> tuple[Message, str]:
     """The text so far as the beginning of the answer, and the white space that was stripped from its end."""
     # Anthropic refuses a prefill that ends in white space
     # (https://docs.anthropic.com/en/docs/build-with-claude/prompt-engineering/prefill-claudes-response).
-    sent = whole_characters(text).rstrip()
-    return Message(Role.ASSISTANT, (TextPart(sent),)), text[len(sent) :]
+    return Message(Role.ASSISTANT, (TextPart(whole_characters(text).rstrip()),)), _unsent_end(text)
+
+
+def _unsent_end(text: str) -> str:
+    """The white space at the end of a text, with the half of a character behind it."""
+    half = "\ud800" <= text[-1:] <= "\udbff"
+    return text[len(text[: len(text) - half].rstrip()) :]
 
 
 def repair_message(verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = ()) -> Message:
@@ -222,10 +232,10 @@ def is_nudge(message: Message) -> bool:
 
 
 def not_run_note(
-    verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = (), cancelled: bool = False
+    verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = (), broken_off: bool = False
 ) -> Message | None:
     """The note to the model about calls without a result, because they were held or the turn ended; None if there are
-    none. If the turn was cancelled, a call that was not held may have begun, so nothing says that it did not run."""
+    none. If the turn was broken off, a call that was not held may have begun, so nothing says that it did not run."""
     real = [v for v in verdicts if not is_phantom(v.call)]
     if not real:
         return None
@@ -233,8 +243,8 @@ def not_run_note(
     if any(v.admission is Admission.HELD for v in real):
         called = ", ".join(gate.held_names(real, siblings))
         text = f"Not run, since the response ended before it was complete: {called}. If it is still needed, {REMEDY}."
-    elif cancelled:
-        text = f"The turn was cancelled before this had a result, and it may have run in part: {called}."
+    elif broken_off:
+        text = f"The turn was broken off before this had a result, and it may have run in part: {called}."
     else:
         text = f"Not run, since the turn was ended first: {called}."
     return Message(Role.SYSTEM if system else Role.USER, (TextPart(text),))

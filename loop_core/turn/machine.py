@@ -155,7 +155,8 @@ def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
     change = costs.cost(turn, event, signal)
     change["state"], change["signal"] = row.to, signal
     if row.terminal is not None:
-        notice = event.why if isinstance(event, NotRecorded) and event.why else moves.notice(turn, signal, row.terminal)
+        given_up = event.why if isinstance(event, NotRecorded) else ""
+        notice = moves.printable(given_up) if given_up else moves.notice(turn, signal, row.terminal)
         change |= {"outcome": row.to, "terminal": row.terminal, "notice": notice}
     return moves.enter(turn._replace(**change))
 

@@ -218,11 +218,11 @@ def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     # background response, `echo` for Anthropic's pause_turn.
     methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
     method = methods.get(evaluation.judgement.stop.detail or "", Method.ECHO)
-    echo = history.echo_message(evaluation.response, turn.tail) if method is Method.ECHO else None
+    echo, stripped = history.echo_message(evaluation.response, turn.tail) if method is Method.ECHO else (None, "")
     spent = turn.spend._replace(requests=turn.spend.requests + 1, resumes=turn.spend.resumes + 1)
     cap, choice = (turn.last_send.max_tokens, turn.last_send.tool_choice) if turn.last_send else (None, None)
     send = Send(RequestPlace.RESUME, spent.resumes, method, (echo,) if echo else (), costs.cap_within_bound(turn, cap),
-                choice)
+                choice, stripped=stripped)
     turn = turn._replace(spend=spent, last_send=send)
     if turn.policy.settles and method is not Method.POLL and gate.held_calls(evaluation.verdicts):
         turn = turn._replace(repairing=True, unrepaired=unsettled_calls(turn))  # it does not go back with the pause
@@ -251,7 +251,7 @@ def final_history(turn: Turn) -> tuple[Message, ...]:
         return (*turn.history, Message(Role.ASSISTANT, evaluation.response.parts))
     reply = history.assistant_message(evaluation.response, (), turn.tail, evaluation.judgement.stop.normalized)
     note = history.not_run_note(turn.unrepaired or evaluation.verdicts, turn.ability.system_hint,
-                                cancelled=turn.terminal == "cancelled")
+                                broken_off=turn.terminal in ("cancelled", "unrecorded"))
     return (*turn.history, *((reply,) if reply else ()), *((note,) if note else ()))
 
 
@@ -304,10 +304,13 @@ def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     if doubts:
         doubt = NOTICES["seam_unverified"].format(segment=doubts[0].segment + 1, at=doubts[0].at, why=doubts[0].why)
         text = f"{text} {doubt}" if text else doubt
-    # An error's words and a call's name are the provider's: they may hold escapes that a terminal would obey.
-    if text is None or text.isprintable():
-        return text
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return None if text is None else printable(text)
+
+
+def printable(text: str) -> str:
+    """A notice as one line. The words of an error and the name of a call are not ours: they may hold escapes that a
+    terminal would obey."""
+    return text if text.isprintable() else " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _times_more(continuations: int) -> str:
@@ -371,7 +374,8 @@ def _problem(evaluation: Evaluation | None, signal: Signal) -> str:
     words = " ".join(response.error.message[:200].split()).removesuffix(".") if response.error is not None else ""
     reason = with_status(response, words)
     if reason:
-        return f"the provider reported: {reason}"
+        wait = response.quota_metadata.retry_after if response.quota_metadata is not None else None
+        return f"the provider reported: {reason}{f' (retry-after: {wait[:40]})' if wait else ''}"
     judgement = evaluation.judgement
     if Stop.ERROR in (judgement.mapped.normalized, judgement.stop.normalized):
         return "the provider reported an error"

@@ -170,7 +170,8 @@ def _careful(text: str, segment: Segment) -> _Cut:
         return _prefill_cut(text, segment)
     # Claude's pause_turn and Gemini's continuation token: nothing of the text is sent twice.
     if segment.method in (Method.ECHO, Method.TOKEN):
-        return _Cut(SeamDecision.AS_SENT, len(text), 0, "the provider goes on by itself")
+        as_sent = _Cut(SeamDecision.AS_SENT, len(text), 0, "the provider goes on by itself")
+        return _whitespace_cut(text, segment) if segment.stripped else as_sent
     if segment.method is Method.POLL:
         return _poll_cut(text, segment.text)
     if segment.anchor:
@@ -269,10 +270,16 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
             why = f"the prefill was not continued; it begins like a {like.kind.value}"
             return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "prefill, joined byte for byte")
+    return _whitespace_cut(text, segment)
+
+
+def _whitespace_cut(text: str, segment: Segment) -> _Cut:
+    """The cut for a segment before which white space was stripped from the text."""
     half = "\ud800" <= segment.stripped[-1] <= "\udbff"  # of a character that was cut in two
     blank = segment.stripped[:-1] if half else segment.stripped
     if blank and segment.text.startswith(blank):
-        return _Cut(SeamDecision.WHITESPACE, len(sent), 0, "the model repeated the white space that was stripped")
+        why = "the model repeated the white space that was stripped"
+        return _Cut(SeamDecision.WHITESPACE, len(text) - len(segment.stripped), 0, why)
     if blank and segment.text[:1].isspace():
         why = "stripped white space restored; the segment begins with other white space, which may be a part of it"
         return _Cut(SeamDecision.WHITESPACE, len(text), 0, why, False)

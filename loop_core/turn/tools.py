@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
-from traceback import TracebackException
 from typing import Any, Protocol
 
-from loop_core.errors import CallerError, LoopError
+from loop_core.errors import CallerError, LoopError, words_of
+from loop_core.judge.arguments import schema_problems
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.history import tool_result
 from loop_core.turn.limits import bound_result
@@ -82,8 +82,6 @@ class Toolbox:
             return tool_result(call, f"Not run: there is no tool {call.name!r}", is_error=True)
         try:
             return tool_result(call, _whole(_text(tool(verdict.arguments))))
-        except ToolError as why:
-            return tool_result(call, _whole(f"Failed: {why}"), is_error=True)
         # The only broad `except` of the engine that ends an error: a tool is the caller's code and may raise anything,
         # and the model receives the error as a result.
         except BaseException as why:
@@ -91,9 +89,7 @@ class Toolbox:
             # the caller would seem to be cancelled, and a task group would hide it.
             if not isinstance(why, Exception) and type(why).__name__ != "CancelledError":
                 raise
-            # Not `{why}`: its `__str__` is the tool's code too, and may raise.
-            words = str(TracebackException(type(why), why, None))
-            return tool_result(call, _whole(f"Failed: {type(why).__name__}: {words}"), is_error=True)
+            return tool_result(call, _whole(f"Failed: {words_of(why)}"), is_error=True)
 
 
 def until(runner: ToolRunner, stopped: Callable[[], bool]) -> ToolRunner:
@@ -199,8 +195,7 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
         raise CallerError(f"{name}: a tool is a plain function, and this is a generator function")
     if isinstance(function, type):
         raise CallerError(f"{name}: a tool is a plain function, and this is a class: write one with def that makes it")
-    # A member that a dataclass lacks would be dropped in silence: of `dryrun=true` for `dry_run` the tool would never
-    # hear. The function itself takes no such argument, and neither does the class.
+    # A member that a class lacks would be dropped in silence: of `dryrun=true` for `dry_run` the tool would never hear.
     config = ConfigDict(extra="forbid")
     try:
         # A function is a type to pydantic.
@@ -213,13 +208,15 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
         raise CallerError(f"{name}: its parameters have to be named")
     # pydantic says nothing of `**arguments` without a type, and then empty arguments would mean that there are none.
     schema.setdefault("additionalProperties", True)
-    return Tool(name, schema, inspect.getdoc(function) or ""), _run(adapter)
+    tool = Tool(name, schema, inspect.getdoc(function) or "")
+    return tool, _run(adapter, tool)
 
 
 @cache
 def _schema_generator() -> Any:
     """The class that makes schemas. It leaves out defaults that JSON cannot hold, such as an object or an infinite
-    number, and refuses parameters that pydantic describes wrongly."""
+    number, and refuses parameters that pydantic describes wrongly. Its schemas refuse what pydantic would take in
+    silence: a member that a class lacks, and a number of seconds for a date."""
     from pydantic.errors import PydanticInvalidForJsonSchema
     from pydantic.json_schema import GenerateJsonSchema
     from pydantic_core import PydanticSerializationError
@@ -233,6 +230,24 @@ def _schema_generator() -> Any:
                 raise PydanticInvalidForJsonSchema("the members of an unpacked TypedDict have to be parameters")
             return super().arguments_schema(schema)
 
+        def model_schema(self, schema: Any) -> Any:
+            return _closed(super().model_schema(schema))
+
+        def dataclass_schema(self, schema: Any) -> Any:
+            return _closed(super().dataclass_schema(schema))
+
+        def typed_dict_schema(self, schema: Any) -> Any:
+            return _closed(super().typed_dict_schema(schema))
+
+        def dict_schema(self, schema: Any) -> Any:
+            return _closed(super().dict_schema(schema))  # no key that does not fit, such as a number for a date
+
+        def date_schema(self, schema: Any) -> Any:
+            return {**super().date_schema(schema), "pattern": _DAY}
+
+        def datetime_schema(self, schema: Any) -> Any:
+            return {**super().datetime_schema(schema), "pattern": _DAY}
+
         def encode_default(self, dft: Any) -> Any:
             value = super().encode_default(dft)
             try:
@@ -244,11 +259,24 @@ def _schema_generator() -> Any:
     return Generator
 
 
-def _run(adapter: Any) -> ToolFunction:
+_DAY = "^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+
+
+def _closed(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema that names members, or patterns of their names. It allows these members alone, unless it says otherwise
+    (pydantic's `extra`)."""
+    named = "properties" in schema or "patternProperties" in schema
+    return {"additionalProperties": False, **schema} if named else schema
+
+
+def _run(adapter: Any, declared: Tool) -> ToolFunction:
     """A callable that runs a function with a call's arguments; wrong ones become an error of one line for the model."""
     from pydantic_core import ArgsKwargs, ValidationError
 
     def run(arguments: Any) -> Any:
+        wrong = schema_problems(declared, arguments)  # pydantic would make an int of "3", and a bool of "yes"
+        if wrong:
+            raise ToolError("; ".join(wrong))
         try:
             return adapter.validate_python(ArgsKwargs((), arguments))
         except ValidationError as why:

@@ -32,7 +32,7 @@ human's turn would begin."""
 
 LOSES: Mapping[str, str] = {
     "usage": "tokens are not counted",
-    **dict.fromkeys(("call", "server", "reasoning", "refusal"), "a completion is text"),
+    **dict.fromkeys(("call", "server", "reasoning", "refusal", "text.phase"), "a completion is text"),
 }
 
 PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/v1/complete/?(?=$|[?#])"),)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 from loop_core.errors import EncodeError
@@ -67,7 +69,9 @@ def role_word(role: Role) -> str:
 
 CALL_FIELDS = ("call.form", "call.status", "call.item_id", "call.signature")
 SERVER_FIELDS = ("server.form", "server.status", "server.item_id", "server.signature")
-REASONING_FIELDS = ("reasoning.signature", "reasoning.data", "reasoning.item_id")
+ITEM_FIELDS = ("reasoning.item_id", "reasoning.json", "text.phase")
+"""The fields that only the items of Responses have."""
+REASONING_FIELDS = ("reasoning.signature", "reasoning.data", *ITEM_FIELDS)
 RESULT_FIELDS = ("result.name", "result.is_error", "result.json")
 STORED = ("previous_id", "continuation_token", "background")
 """The fields of a request that only a provider takes which stores responses."""
@@ -82,6 +86,8 @@ _USUAL_LOSSES: Mapping[str, str] = {
     "reasoning.signature": "thinking is not signed",
     "reasoning.data": "thinking is not encrypted",
     "reasoning.item_id": "thinking has no id",
+    "reasoning.json": "thinking is one text",
+    "text.phase": "a text has no phase",
     "result.name": "a result names its call by the id",
     "result.is_error": "only the text tells of a failure",
     "result.json": "a result is text here",
@@ -104,13 +110,21 @@ def content(part: ToolResultPart, api: str) -> Any:
 
 def result_object(text: str) -> dict[str, Any] | None:
     """The JSON object that the text of a result is; None if it is none, or if as an object it would not be what the
-    tool said: with half a character, a name that comes twice, or a number that JSON does not have."""
+    tool said: with half a character, a name that comes twice, or a number that JSON or a double does not have."""
     try:
         value = from_json_checked(text.encode())
-        json.dumps(value, allow_nan=False)
+        json.loads(text, parse_int=_check_number, parse_float=_check_number, parse_constant=_check_number)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def _check_number(digits: str) -> None:
+    """Raises ValueError if a double holds another number: a provider that reads objects into doubles (Gemini's Struct)
+    would round the digits of an id."""
+    value = float(digits)
+    if not isfinite(value) or Decimal(repr(value)) != Decimal(digits):
+        raise ValueError(digits)
 
 
 def arguments(call: ToolCall, api: str) -> dict[str, Any]:
@@ -231,7 +245,7 @@ PROMPT_LOSES: Mapping[str, str] = {
     "message.grouping": "as message.role",
     "text.grouping": "as message.role",
     "reasoning": "as message.role",
-    **usual_losses(*STORED),
+    **usual_losses("text.phase", *STORED),
 }
 
 

@@ -94,10 +94,24 @@ def non_null(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+class WrittenNumber(float):
+    """A number with a fraction or an exponent, with the digits in which it came: a double does not hold them all."""
+
+    __slots__ = ("digits",)
+
+    def __new__(cls, digits: str) -> WrittenNumber:
+        """Digits as JSON has them."""
+        value = super().__new__(cls, digits)
+        value.digits = digits
+        return value
+
+    digits: str
+
+
 def json_value(text: str | None) -> Any:
-    """The JSON value of a text; None if the text is not JSON."""
+    """The JSON value of a text, whose numbers `dump` writes as they came; None if the text is not JSON."""
     try:
-        return json.loads(text or "")
+        return json.loads(text or "", parse_float=WrittenNumber)
     except (ValueError, RecursionError):
         return None
 
@@ -105,7 +119,7 @@ def json_value(text: str | None) -> Any:
 def opaque(part: OpaquePart, api: str) -> Any:
     """The JSON value of a block that is kept verbatim. Raises `EncodeError` if the block is not JSON."""
     try:
-        return json.loads(part.json)
+        return json.loads(part.json, parse_float=WrittenNumber)
     except (ValueError, RecursionError):
         raise EncodeError(f"the opaque {part.type} is not JSON", api=api, what="opaque") from None
 
@@ -197,6 +211,8 @@ def dump(value: Any) -> str:
         return "[" + ",".join([dump(item) for item in value]) + "]"
     if kind is RawJSON:
         return str(value)
+    if kind is WrittenNumber:
+        return str(value.digits)
     return dump(dict(value)) if isinstance(value, Mapping) else _COMPACT(value)
 
 

@@ -36,7 +36,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
 }
 
 LOSES: Mapping[str, str] = {
-    **dict.fromkeys(("call", "server", "reasoning", "refusal"), "a completion is text"),
+    **dict.fromkeys(("call", "server", "reasoning", "refusal", "text.phase"), "a completion is text"),
 }
 
 PATHS: tuple[re.Pattern[str], ...] = (

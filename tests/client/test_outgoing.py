@@ -62,6 +62,20 @@ def test_the_first_request_is_the_request() -> None:
     assert (request.messages, request.max_tokens, request.tool_choice) == ((ASK,), 100, "auto")
 
 
+@pytest.mark.parametrize(("profile", "signed"), [
+    ("gemini", True), ("vertex", True), ("github_copilot", True), ("openrouter", True), ("vercel_gateway", True),
+    ("litellm", True), ("portkey", True), ("generic", True), ("openai", False), ("azure_openai", False),
+    ("mistral", False), ("vllm", False),
+])
+def test_a_thought_signature_goes_only_where_gemini_may_be(profile: str, signed: bool) -> None:
+    call = ToolCall("c1", "look", "{}", closed=True, signature="c2ln")
+    request = Request("openai_chat", (ASK, Message(Role.ASSISTANT, (call,)),
+                                      Message(Role.TOOL, (ToolResultPart("c1", "look", "ok"),))), "m")
+    (written,) = body_of(request, PROFILES[profile])["messages"][1]["tool_calls"]
+    assert written.get("extra_content") == ({"google": {"thought_signature": "c2ln"}} if signed else None)
+    assert written["function"] == {"name": "look", "arguments": "{}"}
+
+
 def test_a_prefill_ends_the_history_and_never_stays_in_it() -> None:
     turn, effects = answered(started("anthropic_messages", Ability(prefill=True)), "One, two \n", Stop.MAX_TOKENS)
     request = outgoing(turn, sent(turn, effects))

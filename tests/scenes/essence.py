@@ -78,9 +78,12 @@ def _one_text(parts: Sequence[MessagePart]) -> Sequence[MessagePart]:
 
 def _part(part: MessagePart, loses: Collection[str]) -> dict[str, Any] | None:
     if type(part) is TextPart:
-        return {"kind": "text", "text": part.text} if part.text else None
-    if type(part) is ReasoningPart:
-        value: dict[str, Any] = {name: getattr(part, name) for name in ("text", "signature", "data", "item_id")}
+        value: dict[str, Any] = {"text": part.text, "phase": part.phase}
+        kind = "text"
+        if not part.text:
+            return None
+    elif type(part) is ReasoningPart:
+        value = {name: getattr(part, name) for name in ("text", "signature", "data", "item_id", "json")}
         kind = "reasoning"
     elif type(part) is OpaquePart:
         value, kind = {"type": part.type, "json": part.json}, "opaque"

@@ -60,7 +60,7 @@ responses = st.builds(
     lambda end, parts, usage: Response(API, tuple(parts), StopReason(end[1], end[0]), usage, id="r", model="m"),
     st.sampled_from(ENDS),
     st.lists(st.one_of(
-        st.builds(TextPart, texts), st.builds(ReasoningPart, texts, item_id=st.just("rs_1")),
+        st.builds(TextPart, texts), st.builds(ReasoningPart, texts, item_id=st.just("rs_1"), json=st.none()),
         st.builds(lambda given: ToolCall("call_1", "f", json.dumps({"a": given}), True, status="completed"), texts),
     ), max_size=3),
     st.one_of(st.none(), st.just(Usage(5, 7))),

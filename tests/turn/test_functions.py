@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
 from functools import partial
 from math import inf, nan
 from typing import Any, Literal
+from uuid import UUID
 
 import pytest
+from pydantic import BaseModel, ConfigDict, RootModel
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 from typing_extensions import TypedDict, Unpack
 
 from loop_core.errors import CallerError
@@ -145,7 +150,87 @@ def test_a_member_that_a_dataclass_lacks_is_refused_and_not_dropped() -> None:
     assert any("contry" in problem for problem in schema_problems(tool, unknown))
     text, failed = answered(unknown)
     assert failed
-    assert text.startswith("Failed: place.contry: ")
+    assert text == "Failed: place: Additional properties are not allowed ('contry' was unexpected)"
+
+
+class Limit(BaseModel):
+    """A model as most are written: pydantic ignores members that it lacks."""
+
+    most: int = 0
+
+
+class Rules(BaseModel):
+    limits: list[Limit] = []
+    name: Rule | None = None
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    most: int = 0
+
+
+class ByName(RootModel[dict[str, Limit]]):
+    """Limits by name."""
+
+
+@pydantic_dataclass
+class Pair:
+    most: int = 0
+
+
+class Colour(Enum):
+    RED = "red"
+    FIRST = 1
+
+
+def ran(kind: Any, value: Any) -> tuple[str, bool, tuple[str, ...]]:
+    """What a tool with a parameter of this kind answers for a value, whether it failed, and what the gate says."""
+    def take(given: Any) -> str:
+        return f"ran: {given!r}"
+
+    take.__annotations__["given"] = kind
+    (tool,), runs = declare([take])
+    call = ToolCall("c1", "take", json.dumps({"given": value}), True)
+    part = Toolbox(runs).run_call(Verdict(call, Admission.READY, "gate.ready", ""))
+    return part.text, part.is_error, schema_problems(tool, {"given": value})
+
+
+@pytest.mark.parametrize(("kind", "value", "place"), [
+    (Limit, {"most": 1, "least": 2}, "given: "),
+    (list[Limit], [{"most": 1}, {"least": 2}], "given/1: "),
+    (dict[str, Limit], {"a": {"least": 2}}, "given/a: "),
+    (Rules, {"limits": [{"least": 2}]}, "given/limits/0: "),
+    (ByName, {"a": {"least": 2}}, "given/a: "),
+    (Pair, {"least": 2}, "given: "),
+    (Limit | None, {"least": 2}, "given: "),
+    (Rules, {"name": {"name": "n", "rank": 1}}, "given/name: "),
+    # -- a value of another type
+    (date, "1704067200", "given: "), (date, 1704067200, "given: "), (datetime, "1704067200", "given: "),
+    (datetime, 1.5, "given: "), (list[date], ["2026-01-02", "1704067200"], "given/1: "),
+    (dict[date, int], {"1704067200": 1}, "given: "), (bool, "yes", "given: "), (bool, 1, "given: "),
+    (int, "3", "given: "), (int, 3.5, "given: "), (int, True, "given: "), (float, "nan", "given: "),
+    (Limit, {"most": "3"}, "given/most: "), (list[int], "12", "given: "), (UUID, 5, "given: "),
+    (Decimal, True, "given: "), (Colour, True, "given: "), (Colour, "1", "given: "), (Literal["a"], "b", "given: "),
+    (Literal[1, 2], True, "given: "), (timedelta, 90, "given: "), (str, 3, "given: "),
+])
+def test_what_does_not_fit_the_annotation_is_refused_with_its_place(kind: Any, value: Any, place: str) -> None:
+    text, failed, problems = ran(kind, value)
+    assert failed
+    assert text.startswith(f"Failed: {place}")
+    assert problems, "the gate refuses it too"
+
+
+@pytest.mark.parametrize(("kind", "value", "made"), [
+    (date, "2026-01-02", date(2026, 1, 2)), (datetime, "2026-01-02 03:04", datetime(2026, 1, 2, 3, 4)),
+    (dict[date, int], {"2026-01-02": 1}, {date(2026, 1, 2): 1}),
+    (int, 3.0, 3), (Decimal, "1.50", Decimal("1.50")), (Colour, "red", Colour.RED),
+    (UUID, "12345678-1234-5678-1234-567812345678", UUID("12345678-1234-5678-1234-567812345678")),
+    (Open, {"most": 1, "least": 2}, Open(most=1, least=2)),  # type: ignore[call-arg]
+    (ByName, {"a": {"most": 2}}, ByName({"a": Limit(most=2)})),
+])
+def test_the_same_value_in_the_spelling_of_json_is_taken(kind: Any, value: Any, made: Any) -> None:
+    assert ran(kind, value) == (f"ran: {made!r}", False, ())
 
 
 def test_empty_arguments_are_not_enough_for_a_function_that_takes_any_name() -> None:

@@ -86,7 +86,7 @@ def without_the_gate(monkeypatch: pytest.MonkeyPatch) -> Policy:
 
 def without_the_projection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "assistant_message", kept)
-    monkeypatch.setattr(history, "echo_message", kept)
+    monkeypatch.setattr(history, "echo_message", lambda *given: (kept(*given), ""))
 
 
 @pytest.mark.parametrize("case", CASES)

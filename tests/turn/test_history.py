@@ -85,7 +85,11 @@ def test_half_a_character_at_the_end_of_a_text_goes(text: str, sent: str) -> Non
     """A token may end inside a surrogate pair, and providers refuse JSON with half of one."""
     answer = reply(Stop.END_TURN, ReasoningPart(text), TextPart(text))
     whole = Message(Role.ASSISTANT, (ReasoningPart(sent), TextPart(sent)))
-    assert kept(answer, Stop.END_TURN) == history.echo_message(answer) == whole
+    assert kept(answer, Stop.END_TURN) == whole
+    echo, stripped = history.echo_message(answer)
+    assert echo == Message(Role.ASSISTANT, (ReasoningPart(sent), TextPart(sent.rstrip())))
+    assert stripped == {"smile \ud83d": " \ud83d"}.get(text, "")
+    assert history.prefill_message(text) == (Message(Role.ASSISTANT, (TextPart(sent.rstrip()),)), stripped)
     assert kept(reply(Stop.END_TURN, "ok"), Stop.END_TURN, text) == Message(Role.ASSISTANT, (TextPart(sent),))
     assert kept(reply(Stop.END_TURN, "\ud83d"), Stop.END_TURN) is None
 
@@ -115,17 +119,18 @@ def test_text_that_goes_on_from_a_prefill_is_sent_back_whole() -> None:
 
 def test_a_paused_response_goes_back_as_it_was() -> None:
     parts = (THOUGHT, SEALED, TextPart("wait"), SERVER, BLOCK)
-    assert history.echo_message(reply(Stop.PAUSED, *parts)) == Message(Role.ASSISTANT, parts)
+    assert history.echo_message(reply(Stop.PAUSED, *parts)) == (Message(Role.ASSISTANT, parts), "")
 
 
 def test_a_pause_authorises_no_call_and_its_echo_holds_none() -> None:
-    assert history.echo_message(reply(Stop.PAUSED, "wait", call())) == Message(Role.ASSISTANT, (TextPart("wait"),))
-    assert history.echo_message(reply(Stop.PAUSED, call())) is None
-    assert history.echo_message(reply(Stop.PAUSED)) is None
+    waits = Message(Role.ASSISTANT, (TextPart("wait"),))
+    assert history.echo_message(reply(Stop.PAUSED, "wait", call())) == (waits, "")
+    assert history.echo_message(reply(Stop.PAUSED, call())) == (None, "")
+    assert history.echo_message(reply(Stop.PAUSED)) == (None, "")
 
 
 def test_an_echo_holds_the_prefill_that_it_went_on_from() -> None:
-    said = history.echo_message(reply(Stop.PAUSED, "two", SERVER), "one two")
+    said, _ = history.echo_message(reply(Stop.PAUSED, "two", SERVER), "one two")
     assert said == Message(Role.ASSISTANT, (TextPart("one two"), SERVER))
 
 
@@ -192,7 +197,7 @@ def test_the_model_is_told_why_a_call_was_not_run() -> None:
     assert ready is not None
     assert ready.text == "Not run, since the turn was ended first: write."
     assert ready.role is Role.USER
-    begun = history.not_run_note(admit_all([call()], judged(Stop.TOOL_CALL)), cancelled=True)
+    begun = history.not_run_note(admit_all([call()], judged(Stop.TOOL_CALL)), broken_off=True)
     assert begun is not None
     assert begun.text.endswith("it may have run in part: write.")
     assert history.not_run_note(()) is None

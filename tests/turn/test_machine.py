@@ -476,6 +476,19 @@ def test_a_pause_is_resumed_as_its_detail_says(detail: str | None, method: Metho
     assert send.new_messages == (echoed if method is Method.ECHO else ())
 
 
+@pytest.mark.parametrize(("rest", "text"), [
+    ("Found.", "I search. \nFound."), (" \nFound.", "I search. \nFound."), ("\nFound.", "I search. \n\nFound."),
+])
+def test_white_space_at_the_end_of_a_pause_is_not_sent_and_not_lost(rest: str, text: str) -> None:
+    """Anthropic refuses a request that ends in white space of the assistant's, and cannot tell a pause from a
+    prefill."""
+    trace = drive([answer(Stop.PAUSED, "I search. \n", detail="echo"), answer(Stop.END_TURN, rest)])
+    send = sends(trace)[1]
+    assert (send.method, send.stripped) == (Method.ECHO, " \n")
+    assert send.new_messages == (Message(Role.ASSISTANT, (TextPart("I search."),)),)
+    assert last(trace).joined_answer().text == text
+
+
 def test_an_echo_is_in_the_next_request_exactly_once() -> None:
     trace = drive([PAUSED, CALL, END])
     texts = [message.text for message in (*last(trace).history,)]

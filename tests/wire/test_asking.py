@@ -37,6 +37,7 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire import decode_response, encode_request, wire
+from loop_core.wire.body import dump
 from loop_core.wire.gemini_generate.table import problems, reduce_schema
 from tests.scenes.essence import request_essence
 from tests.scenes.provider import CALLING
@@ -399,6 +400,11 @@ def test_an_id_that_is_made_is_none_that_the_provider_gave() -> None:
     ('{"a": 1, "a": 2}', None),
     ('{"a": {"b": 1, "b": 2}}', None),
     ("[1]", None),
+    ('{"id": 12345678901234567890.5}', None),
+    ('{"n": 0.1000000000000000055}', None),
+    ('{"id": 1234567890123456789}', None),
+    ('{"n": 1e-400}', None),
+    ('{"n": [0.1, 1.50, 1e5, -3, 9007199254740992]}', {"n": [0.1, 1.5, 1e5, -3, 9007199254740992]}),
 ])
 def test_a_result_goes_as_an_object_only_if_that_says_the_same(text: str, as_object: dict[str, Any] | None) -> None:
     history = (Message(Role.ASSISTANT, (ToolCall("x", "weather", "{}", True),)),
@@ -516,6 +522,23 @@ def test_an_image_in_a_result_goes_through(api: str, content: list[Any]) -> None
     assert json.dumps(content) in json.dumps(body)
     read = wire(api).read_request(body).messages[0].results[0]
     assert json.loads(read.json or "") == content
+
+
+LONG_NUMBERS = '{"a":12345678901234567890.5,"b":[0.1000000000000000055,1.50],"c":1e5,"d":123456789012345678901}'
+"""Arguments with more digits than a double holds, and with more than it needs."""
+
+
+@pytest.mark.parametrize("form", ArgsForm)
+@each_format
+def test_a_number_goes_out_with_the_digits_that_came_in(api: str, form: ArgsForm) -> None:
+    call = ToolCall("c1", "weather", LONG_NUMBERS, closed=True, form=form)
+    image = OpaquePart("image", '{"type":"image","scale":0.1000000000000000055}')
+    history = (Message(Role.USER, (TextPart("Look."), image)), Message(Role.ASSISTANT, (call,)),
+               Message(Role.TOOL, (ToolResultPart("c1", "weather", LONG_NUMBERS),)))
+    sent = dump(wire(api).encode_request(Request(api, history, "m", (WEATHER,), max_tokens=9)))
+    plain = sent.replace("\\", "")
+    assert plain.count(LONG_NUMBERS) == 2
+    assert '"scale":0.1000000000000000055' in sent
 
 
 def test_free_form_tools_and_tools_of_the_provider() -> None:
@@ -645,6 +668,8 @@ HELLO = Message(Role.USER, (TextPart("Hi."),))
 LOOK = ToolCall("c1", "weather", "{}", closed=True)
 FOUND = ToolResultPart("c1", "weather", "ok")
 IMAGE = '[{"type":"text","text":"ok"},{"type":"image","image":"QUJD"}]'
+TWO_SUMMARIES = ('{"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}, '
+                 '{"type": "summary_text", "text": "Aha."}]}')
 UNSIGNED = ("gemini_generate", "gemini_interactions", "ollama_chat", "cohere_chat")
 """Formats that have no encrypted thinking."""
 ONLY_TEXT = ("openai_chat", "gemini_generate", "ollama_chat", "cohere_chat")
@@ -665,7 +690,11 @@ def calling(call: ToolCall = LOOK, result: ToolResultPart = FOUND, **more: Any) 
 
 
 FACTS: Sequence[tuple[Ask, Sequence[str]]] = (
-    *((thinking(**more), CALLING) for more in ({"signature": "c2ln"}, {"item_id": "rs_1"})),
+    *((thinking(**more), CALLING) for more in (
+        {"signature": "c2ln"}, {"item_id": "rs_1"},
+        {"text": "Hm.\n\nAha.", "item_id": "rs_1", "json": TWO_SUMMARIES})),
+    (said(Message(Role.ASSISTANT, (TextPart("I look.", "commentary"), TextPart("So.", "final_answer"))), HELLO),
+     CALLING),
     (thinking(data="ZGF0"), UNSIGNED),
     *((calling(LOOK._replace(**more)), CALLING) for more in (
         {"form": ArgsForm.OBJECT}, {"status": "completed"}, {"item_id": "fc_1"}, {"signature": "c2ln"})),
@@ -772,8 +801,7 @@ DIFFERS: Mapping[str, Sequence[str]] = {
     ),
     "openai_responses": (
         r"/input|/instructions",  # a system message that comes first is the instructions
-        r"/input/\*/(type|status|id|phase|namespace|role|tools|content)", r".*/prompt_cache_breakpoint",
-        r"/input/\*/summary",  # the pieces of a summary are one
+        r"/input/\*/(type|status|id|namespace|role|tools|content)", r".*/prompt_cache_breakpoint",
         r"/tool_choice",  # as above
     ),
     "anthropic_messages": (

@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loop_core.errors import DecodeError, EncodeError
-from loop_core.values import ArgsForm, CallKind, ChatResponse, ReasoningPart, Request, Stop, ToolCall, Usage
+from loop_core.values import ArgsForm, CallKind, ChatResponse, ReasoningPart, Request, Stop, TextPart, ToolCall, Usage
 from loop_core.wire import FORMATS, decode, deltas, wire
 from loop_core.wire.base import Decoder
 from loop_core.wire.failures import StopRow
@@ -528,8 +528,11 @@ def beside(response: ChatResponse) -> Iterator[ChatResponse]:
         yield replace(response, parts=(*rest, changed))
     for changed in (ran, *(ran._replace(**more) for more in (*facts, {"form": ArgsForm.OBJECT}))):
         yield replace(response, parts=(*response.parts, changed))
-    for said in (thought, thought._replace(signature="c2ln"), thought._replace(item_id="rs_1")):
+    for said in (thought, thought._replace(signature="c2ln"), thought._replace(item_id="rs_1"),
+                 thought._replace(json='{"type":"reasoning","content":[{"type":"reasoning_text","text":"Hm."}]}')):
         yield replace(response, parts=(said, *response.parts))
+    yield replace(response, parts=tuple(part._replace(phase="final_answer") if type(part) is TextPart else part
+                                        for part in response.parts))
     usage = response.usage or Usage(5, 7)
     for counts in (usage, usage._replace(reasoning_tokens=2), usage._replace(cached_tokens=2)):
         yield replace(response, usage=counts)
@@ -552,7 +555,7 @@ def test_what_a_response_loses_is_what_its_format_says(api: str, stream: bool) -
 
 def loosely(value: dict[str, Any]) -> dict[str, Any]:
     """Blocks that are kept verbatim by their meaning instead of their spaces."""
-    parts = [{**part, "json": json.loads(part["json"])} if "json" in part else part for part in value["parts"]]
+    parts = [{**part, "json": json.loads(part["json"])} if part.get("json") else part for part in value["parts"]]
     return {**value, "parts": parts}
 
 

@@ -20,9 +20,11 @@ from loop_core.values import (
     ArgsForm,
     CallKind,
     ChatResponse,
+    Message,
     OpaquePart,
     ProviderError,
     ReasoningPart,
+    Request,
     Role,
     Stop,
     StopReason,
@@ -30,8 +32,8 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.openai_responses import Decoder, encode, read_request
-from loop_core.wire.openai_responses.table import LOSES, PATHS, recognises
+from loop_core.wire.openai_responses import Decoder, encode, encode_request, read_request
+from loop_core.wire.openai_responses.table import API, LOSES, PATHS, recognises
 from tests.scenes.essence import essence
 from tests.scenes.recordings import exchange, shown
 
@@ -374,20 +376,66 @@ def test_reasoning() -> None:
     item = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "A"},
                                                            {"type": "summary_text", "text": "B"}],
             "encrypted_content": "gAAA"}
-    assert decode(body(output=[item])).parts == (ReasoningPart("A\n\nB", None, "gAAA", "rs_1"),)
+    assert decode(body(output=[item])).parts == (ReasoningPart("A\n\nB", None, "gAAA", "rs_1", json.dumps(item)),)
     full = {**item, "content": [{"type": "reasoning_text", "text": "all"}]}
-    assert decode(body(output=[full])).parts == (ReasoningPart("all", None, "gAAA", "rs_1"),)
+    assert decode(body(output=[full])).parts == (ReasoningPart("all", None, "gAAA", "rs_1", json.dumps(full)),)
     begun = (created(), added({**item, "summary": [], "encrypted_content": "gA"}),
              piece("reasoning_summary_text", "A", summary_index=0),
              piece("reasoning_summary_text", "B", summary_index=1))
     # The encrypted content of an announcement may be incomplete: it must not be sent back.
     assert decode(sse(*begun)).parts == (ReasoningPart("A\n\nB", None, None, "rs_1"),)
-    assert decode(sse(*begun, done(item))).parts == (ReasoningPart("A\n\nB", None, "gAAA", "rs_1"),)
+    (whole,) = decode(sse(*begun, done(item))).parts
+    assert isinstance(whole, ReasoningPart)
+    assert (whole.text, whole.data, whole.item_id, json.loads(whole.json or "")) == ("A\n\nB", "gAAA", "rs_1", item)
     raw = (created(), added({**item, "summary": []}), piece("reasoning_text", "al", content_index=0),
            {"type": "response.reasoning_text.done", "output_index": 0, "content_index": 0, "text": "all"})
     assert decode(sse(*raw)).reasoning_content == "all"
     summary = {"type": "response.reasoning_summary_text.done", "output_index": 0, "summary_index": 0, "text": "whole"}
     assert decode(sse(created(), added({**item, "summary": []}), summary)).reasoning_content == "whole"
+
+
+def message(text: str, phase: str | None) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "status": "completed", **({"phase": phase} if phase else {}),
+            "content": [{"type": "output_text", "text": text, "annotations": []}]}
+
+
+THOUGHTS: list[dict[str, Any]] = [
+    {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "A"}],
+     "encrypted_content": "gAAA"},
+    {"type": "reasoning", "id": "rs_2", "summary": [], "content": [{"type": "reasoning_text", "text": "all"}]},
+    {"type": "reasoning", "id": "rs_3", "summary": [{"type": "summary_text", "text": "A"},
+                                                    {"type": "summary_text", "text": "B"}]},
+    {"type": "reasoning", "id": "rs_4", "summary": [{"type": "summary_text", "text": "A"}]},
+    {"type": "reasoning", "id": "rs_5", "summary": []},
+]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_thinking_and_the_phases_of_an_answer_go_back_as_they_came(streamed: bool) -> None:
+    output = [*THOUGHTS, message("I look.", "commentary"), message("I found it.", "commentary"),
+              message("Done.", "final_answer"), message("Bye.", None)]
+    items = (done(item, index) for index, item in enumerate(output))
+    events = (created(), *items, end("completed", "completed", output))
+    data = sse(*events) if streamed else body(output=output)
+    parts = decode(data).parts
+    history = (Message(Role.USER, (TextPart("Go."),)), Message(Role.ASSISTANT, parts))
+    sent = encode_request(Request(API, history, "gpt-5"))["input"][1:]
+    both = message("I look.", "commentary")  # neighbours of one phase are one message, whose texts stay apart
+    both["content"] += message("I found it.", None)["content"]
+    assert sent == [*THOUGHTS, both, *output[-2:]]
+    again = read_request({"model": "gpt-5", "input": sent}).messages[0].parts
+    assert [part for part in again if isinstance(part, TextPart)] == [p for p in parts if isinstance(p, TextPart)]
+
+
+@pytest.mark.parametrize(("store", "sent"), [
+    (False, THOUGHTS[:2]), (True, THOUGHTS), (None, THOUGHTS),
+])
+def test_thinking_that_was_not_stored_is_not_named_by_its_id(store: bool | None, sent: list[Any]) -> None:
+    parts = decode(body(output=[*THOUGHTS, CALL])).parts
+    extra = {} if store is None else {"store": store}
+    items = encode_request(Request(API, (Message(Role.ASSISTANT, parts),), "gpt-5", extra=extra))["input"]
+    assert items[:-1] == sent
+    assert items[-1]["call_id"] == "call_1"
 
 
 def test_a_function_call() -> None:

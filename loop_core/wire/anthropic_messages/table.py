@@ -26,7 +26,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.asking import CALL_FIELDS, SERVER_FIELDS, usual_losses
+from loop_core.wire.asking import CALL_FIELDS, ITEM_FIELDS, SERVER_FIELDS, usual_losses
 from loop_core.wire.body import compact, conflicting_arguments, string
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import slice_of
@@ -52,7 +52,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
 }
 """Native word -> mapped reason. The last row is for a `stop_sequence` without the sequence that was hit."""
 
-LOSES: Mapping[str, str] = usual_losses(*CALL_FIELDS, *SERVER_FIELDS, "reasoning.item_id")
+LOSES: Mapping[str, str] = usual_losses(*CALL_FIELDS, *SERVER_FIELDS, *ITEM_FIELDS)
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/v1/messages/?(?=$|[?#])"),

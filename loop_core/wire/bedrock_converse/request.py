@@ -122,7 +122,7 @@ def _choice(choice: Any) -> str | None:
 CHOICES: Mapping[str, Any] = {"auto": {"auto": {}}, "any": {"any": {}}}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of blocks, and results travel in a user message",
-    **asking.usual_losses(*asking.CALL_FIELDS, "reasoning.item_id", "result.name", *asking.STORED),
+    **asking.usual_losses(*asking.CALL_FIELDS, *asking.ITEM_FIELDS, "result.name", *asking.STORED),
 }
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop, StopReason
-from loop_core.wire.asking import CALL_FIELDS, SERVER_FIELDS, usual_losses
+from loop_core.wire.asking import CALL_FIELDS, ITEM_FIELDS, SERVER_FIELDS, usual_losses
 from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
 
@@ -39,7 +39,7 @@ LOSES: Mapping[str, str] = {
     "model": "the model stands in the URL; only a prompt router names it in the body",
     "refusal": "there is no text of refusal beside the content",
     "usage.reasoning_tokens": "TokenUsage does not count reasoning apart",
-    **usual_losses(*CALL_FIELDS, *SERVER_FIELDS, "reasoning.item_id"),
+    **usual_losses(*CALL_FIELDS, *SERVER_FIELDS, *ITEM_FIELDS),
 }
 
 PATHS: tuple[re.Pattern[str], ...] = (

@@ -24,7 +24,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.asking import usual_losses
+from loop_core.wire.asking import ITEM_FIELDS, usual_losses
 from loop_core.wire.body import list_of, mapping_of, string, token_count, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.json_values import slice_of
@@ -52,7 +52,7 @@ LOSES: Mapping[str, str] = {
     "refusal": "a refusal is ordinary text here",
     "usage.reasoning_tokens": "thinking is not counted apart",
     **usual_losses("server", "call.status", "call.item_id", "call.signature", "reasoning.signature",
-                   "reasoning.item_id"),
+                   *ITEM_FIELDS),
 }
 
 PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/v[12]/chat/?(?:$|[?#])"),)

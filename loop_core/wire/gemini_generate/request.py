@@ -166,7 +166,7 @@ CHOICES: Mapping[str, Any] = {"auto": {"mode": "AUTO"}, "any": {"mode": "ANY"}, 
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one list of parts, and neighbours of one role are one content",
     "result.json": "an image in a result is a part beside it here",
-    **asking.usual_losses("reasoning.data", "reasoning.item_id", "call.form", "call.status", "call.item_id",
+    **asking.usual_losses("reasoning.data", *asking.ITEM_FIELDS, "call.form", "call.status", "call.item_id",
                           "previous_id", "background"),
 }
 _ROLE_WORDS: Mapping[Role, str] = {Role.USER: "user", Role.ASSISTANT: "model", Role.TOOL: "user", Role.SYSTEM: "user"}

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from loop_core.values import Stop, Tool
-from loop_core.wire.asking import usual_losses
+from loop_core.wire.asking import ITEM_FIELDS, usual_losses
 from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
 
@@ -114,7 +114,7 @@ SNAKE: Mapping[str, str] = {
 }
 """JSON name of a field -> its name in protocol buffers, which SDK recordings and proxies send."""
 
-LOSES: Mapping[str, str] = usual_losses("call.form", "call.status", "call.item_id", "reasoning.item_id")
+LOSES: Mapping[str, str] = usual_losses("call.form", "call.status", "call.item_id", *ITEM_FIELDS)
 
 WRAPPER, REQUEST_WRAPPER = "response", "request"
 """The fields in which Code Assist (the server of Gemini CLI after a Google login) wraps the answer and the request. The

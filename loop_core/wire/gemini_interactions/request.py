@@ -175,7 +175,7 @@ def _choice(value: Any) -> str | None:
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "any", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "the system prompt is one text, and neighbours of the model are steps without a border",
-    **asking.usual_losses("reasoning.data", "reasoning.item_id", "call.form", "call.status", "call.item_id"),
+    **asking.usual_losses("reasoning.data", *asking.ITEM_FIELDS, "call.form", "call.status", "call.item_id"),
 }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Request, Stop
-from loop_core.wire.asking import usual_losses
+from loop_core.wire.asking import ITEM_FIELDS, usual_losses
 from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
 
@@ -56,7 +56,7 @@ NOTES = "text.annotations"
 INSIDE = f"{OUTPUT}."
 """The beginning of the type of an opaque part for a content of the model's output that is not text."""
 
-LOSES: Mapping[str, str] = usual_losses("call.form", "call.status", "call.item_id", "reasoning.item_id")
+LOSES: Mapping[str, str] = usual_losses("call.form", "call.status", "call.item_id", *ITEM_FIELDS)
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/interactions/?(?:$|[?#])"),

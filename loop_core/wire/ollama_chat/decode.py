@@ -25,7 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.asking import CALL_FIELDS, usual_losses
+from loop_core.wire.asking import CALL_FIELDS, ITEM_FIELDS, usual_losses
 from loop_core.wire.body import list_of, mapping_of, string, token_count, word
 from loop_core.wire.failures import PASSING, StopRow, read_error
 from loop_core.wire.framing import Frame
@@ -48,7 +48,7 @@ LOSES: Mapping[str, str] = {
     "id": "a response has no id",
     "usage.reasoning_tokens": "eval_count counts thinking and answer together",
     "usage.cached_tokens": "the cache is not counted",
-    **usual_losses(*CALL_FIELDS, "reasoning.signature", "reasoning.item_id"),
+    **usual_losses(*CALL_FIELDS, "reasoning.signature", *ITEM_FIELDS),
 }
 
 DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")

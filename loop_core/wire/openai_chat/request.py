@@ -183,7 +183,7 @@ ASKING_LOSES: Mapping[str, str] = {
     "reasoning.item_id": "thinking without a signature is one text",
     "opaque": "of the fields beside the content only the id of a sound goes back",
     **asking.usual_losses("message.grouping", "call.form", "call.status", "call.item_id",
-                          *asking.RESULT_FIELDS, *asking.STORED),
+                          "reasoning.json", "text.phase", *asking.RESULT_FIELDS, *asking.STORED),
 }
 
 

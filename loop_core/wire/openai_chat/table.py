@@ -105,7 +105,7 @@ SIDE_FIELDS: frozenset[str] = frozenset({
 })
 """Fields of a message that hold no part of the answer. Any other field that is not read may be the answer."""
 
-LOSES: Mapping[str, str] = usual_losses("server", "call.status", "call.item_id")
+LOSES: Mapping[str, str] = usual_losses("server", "call.status", "call.item_id", "reasoning.json", "text.phase")
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/chat/completions/?(?:$|[?#])"),

@@ -164,15 +164,16 @@ def _items(response: ChatResponse, status: str | None, stream: bool) -> list[tup
         if type(part) is ToolCall:
             done = part.closed if cut else True
             items.append((part, _call(part, status, done), done))
-        elif type(part) is OpaquePart:
+        elif isinstance(part, (OpaquePart, ReasoningPart)) and part.json is not None:
             items.append((part, RawJSON(part.json), True))
         elif type(part) is ReasoningPart:
             items.append((part, _reasoning(part), done or part.data is not None))
         else:
             word = "incomplete" if last and (status == "incomplete" or marked) else "completed"
             holder, text = ("refusal", part) if isinstance(part, str) else ("text", part.text)  # type: ignore[union-attr]
+            phase = part.phase if type(part) is TextPart and part.phase else response.native.get("phase")
             message = {"id": f"msg_{index}", "type": "message", "status": word, "role": "assistant",
-                       **({"phase": response.native["phase"]} if "phase" in response.native else {}),
+                       **non_null(phase=phase),
                        "content": [_content(holder, str(text))]}
             items.append((part, message, done))
     return items

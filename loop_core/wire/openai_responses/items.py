@@ -273,6 +273,9 @@ def read(item: GrowingItem, ended: bool, result_ids: frozenset[str]) -> ItemRead
 
 def _message(item: GrowingItem) -> ItemReading:
     parts, refusal = _message_parts(item)
+    phase = string(item.value.get("phase"))
+    if phase is not None:
+        parts = [part._replace(phase=phase) if type(part) is TextPart else part for part in parts]
     text = "".join([part.text for part in parts if type(part) is TextPart]) + refusal
     other = other_words(item, text)
     if other is None:
@@ -311,7 +314,14 @@ def _reasoning(item: GrowingItem) -> ReasoningPart:
     text = (whole or streamed) if item.done else (streamed or whole)
     # What the announcement of an item says of its encrypted content may be incomplete (openai ResponseReasoningItem).
     data = string(value.get("encrypted_content")) if item.done else None
-    return ReasoningPart(text, None, data, string(value.get("id")))
+    more = item.verbatim() if item.done and has_more_texts(value) else None
+    return ReasoningPart(text, None, data, string(value.get("id")), more)
+
+
+def has_more_texts(value: Mapping[str, Any]) -> bool:
+    """Whether an item of reasoning holds more than one summary: the reasoning itself, or several summaries."""
+    summary = value.get("summary")
+    return bool(value.get("content")) or (isinstance(summary, list) and len(summary) > 1)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -32,12 +32,13 @@ from loop_core.wire.body import (
     mapping_of,
     merge,
     non_null,
+    opaque,
     opaque_object,
     rest,
     string,
     token_count,
 )
-from loop_core.wire.openai_responses.items import call_id
+from loop_core.wire.openai_responses.items import call_id, has_more_texts
 from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, LOSES, SERVER_ITEMS, runs_itself
 
 ROLES: Mapping[str, Role] = {
@@ -101,8 +102,9 @@ def _messages(body: Mapping[str, Any]) -> Iterator[Message]:
 def _message(item: Mapping[str, Any]) -> Message:
     kind = str(item.get("type"))
     if kind == "message" or (kind == "None" and "role" in item):  # the type may be left out (EasyInputMessage)
-        role = ROLES.get(str(item.get("role")), Role.USER)
-        return Message(role, tuple(_content(item.get("content"))))
+        role, phase = ROLES.get(str(item.get("role")), Role.USER), string(item.get("phase"))
+        return Message(role, tuple(part._replace(phase=phase) if type(part) is TextPart else part
+                                   for part in _content(item.get("content"))))
     if kind in RESULTS:
         return Message(Role.TOOL, (_result(item, RESULTS[kind]),))
     if kind in ("function_call", "custom_tool_call"):
@@ -117,7 +119,7 @@ def _message(item: Mapping[str, Any]) -> Message:
     if kind == "reasoning":
         texts = [text for key in ("content", "summary") if (text := _join_texts(item.get(key)))]
         part = ReasoningPart(texts[0] if texts else "", None, string(item.get("encrypted_content")),
-                             string(item.get("id")))
+                             string(item.get("id")), _json(item) if has_more_texts(item) else None)
         return Message(Role.ASSISTANT, (part,))
     if kind in CLIENT_ITEMS or kind in SERVER_ITEMS:
         # In a history every call has an output, the client's own included, so an output does not show who ran the call.
@@ -234,7 +236,8 @@ def encode_request(request: Request) -> dict[str, Any]:
     if first is not None and first.role is Role.SYSTEM and len(first.parts) == 1 and type(first.parts[0]) is TextPart:
         body["instructions"] = first.parts[0].text
         history = history[1:]
-    body["input"] = [item for message in history for item in _items(message, calls, request.tools)]
+    body["input"] = [item for message in history for item in _items(message, calls, request.tools)
+                     if not (request.extra.get("store") is False and _is_only_named(item))]
     body |= non_null(
         tools=asking.declarations(request.tools, _write_tool) or None, tool_choice=_write_choice(request),
         max_output_tokens=request.max_tokens, previous_response_id=request.previous_id,
@@ -243,12 +246,21 @@ def encode_request(request: Request) -> dict[str, Any]:
     return merge(body, request.extra)
 
 
+def _is_only_named(item: Mapping[str, Any]) -> bool:
+    """Whether an item of reasoning is no more than its id and summaries. The server looks such an item up, and refuses
+    the request if it did not store it (OpenAI: `Item with id … not found`)."""
+    return item.get("type") == "reasoning" and not item.get("encrypted_content") and not item.get("content")
+
+
 def _items(
     message: Message, calls: Mapping[str | None, ToolCall], tools: Sequence[Tool]
 ) -> Iterator[dict[str, Any]]:
     message_parts: list[TextPart | OpaquePart] = []
     for part in message.parts:
         if type(part) is TextPart or (type(part) is OpaquePart and _is_content(message.role, part)):
+            if type(part) is TextPart and message_parts and _phase(message_parts) != part.phase:
+                yield _write_message(message.role, message_parts)
+                message_parts = []
             message_parts.append(part)
             continue
         if message_parts:
@@ -271,6 +283,10 @@ def _is_content(role: Role, part: OpaquePart) -> bool:
     return role is not Role.ASSISTANT or part.type.startswith(("input_", "output_", "refusal"))
 
 
+def _phase(parts: Sequence[TextPart | OpaquePart]) -> str | None:
+    return next((part.phase for part in parts if type(part) is TextPart), None)
+
+
 def _write_message(role: Role, parts: list[TextPart | OpaquePart]) -> dict[str, Any]:
     word = "user" if role is Role.TOOL else role.value
     if role is not Role.ASSISTANT and len(parts) <= 1 and all(type(part) is TextPart for part in parts):
@@ -281,10 +297,13 @@ def _write_message(role: Role, parts: list[TextPart | OpaquePart]) -> dict[str, 
     blocks = [{"type": kind, "text": part.text, **more} if isinstance(part, TextPart) else opaque_object(part, API)
               for part in parts]
     # An answer goes back as the item that it was, but for its id (recorded without one; llama.cpp takes no other form).
-    return {"type": "message", "role": word, **({"status": "completed"} if answered else {}), "content": blocks}
+    return {"type": "message", "role": word, **({"status": "completed"} if answered else {}),
+            **non_null(phase=_phase(parts)), "content": blocks}
 
 
 def _write_reasoning(part: ReasoningPart) -> dict[str, Any]:
+    if part.json is not None:
+        return opaque_object(OpaquePart("reasoning", part.json), API)
     summary = [{"type": "summary_text", "text": part.text}] if part.text else []
     data = non_null(encrypted_content=part.data)
     return {"type": "reasoning", **non_null(id=part.item_id), "summary": summary, **data}
@@ -309,7 +328,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
         raise EncodeError(f"{call.name} is not an item of this format", api=API, what="server call")
     sent = call.arguments if call.arguments is not None else "{}"
     kind, field = ("custom_tool_call", "input") if call.kind is CallKind.CUSTOM else ("function_call", "arguments")
-    payload = json.loads(sent) if call.form is ArgsForm.OBJECT else sent
+    payload = opaque(OpaquePart(call.name, sent), API) if call.form is ArgsForm.OBJECT else sent
     return {"type": kind, **non_null(id=call.item_id), "call_id": call.id, "name": call.name, field: payload,
             **non_null(status=call.status)}
 

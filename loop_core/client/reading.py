@@ -1,0 +1,100 @@
+"""One answer while its bytes arrive, whatever ends it: the server, the time, or an exception. Pure: the clock and the
+exceptions of the HTTP library are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from loop_core.client.coding import Uncoding
+from loop_core.client.exchange import LiveResponse, ResponseReader, Timeouts
+from loop_core.client.threads import WholeTimeoutError
+from loop_core.errors import words_of
+from loop_core.values import TransportEnd
+
+
+class Failure(NamedTuple):
+    """An exception that ends an answer."""
+
+    kind: type[Exception]
+    end: TransportEnd
+    words: str
+    may_have_left: bool = True
+    """Whether the request may have reached the server."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """One answer while it is read, with the time; `response` once it is over."""
+
+    hearing: ResponseReader
+    timeouts: Timeouts
+    clock: Callable[[], float]
+    failures: Sequence[Failure]
+    """The exceptions that end the answer. The first row that fits counts."""
+    start: float = field(init=False)
+    body: Uncoding = field(default_factory=lambda: Uncoding(""))
+    response: LiveResponse | None = None
+    telling: bool = False
+    """Whether the observer is being told of a piece. An exception is its own then, and is passed on."""
+
+    def __post_init__(self) -> None:
+        self.start = self.clock()
+
+    @property
+    def ms(self) -> float:
+        """The milliseconds since the request was sent."""
+        return round((self.clock() - self.start) * 1000, 3)
+
+    @property
+    def late(self) -> bool:
+        """Whether the longest time for one answer is over."""
+        return self.ms > self.timeouts.whole * 1000
+
+    def begin(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
+        """Takes status and headers."""
+        self.telling = True
+        self.hearing.begin(status, headers, self.ms)
+        self.telling = False
+        self.body = Uncoding(",".join(value for name, value in headers if name.lower() == "content-encoding"))
+
+    def take(self, data: bytes) -> bool:
+        """Takes a piece of the body; False if no more is to be read."""
+        for piece in self.body.feed(data):
+            self.telling = True
+            if not self.hearing.feed(piece, self.ms):
+                self.close(TransportEnd.EOF)
+            elif self.late:
+                self.answer()
+            self.telling = False
+            if self.response is not None:
+                return False
+        return True
+
+    def close(self, end: TransportEnd, problem: str = "", may_have_left: bool = True) -> LiveResponse:
+        """The answer, which ends here unless something has ended it before."""
+        if self.response is None:
+            self.response = self.hearing.close(end, self.ms, problem, may_have_left)
+        return self.response
+
+    def answer(self) -> LiveResponse:
+        """The answer; if nothing else ended it before, its bytes have come to their end, or its time has."""
+        if self.late:
+            self.fail(WholeTimeoutError())
+        return self.close(TransportEnd.EOF)
+
+    def fail(self, why: Exception) -> None:
+        """Ends the answer because of an error. A message of httpx may hold a proxy's address, so it is replaced."""
+        host = urlsplit(self.hearing.ask.url).netloc  # without the name and password that an address may hold
+        found = self._failure(why)
+        if self.late and found.may_have_left:
+            why = WholeTimeoutError()  # a connection that `Cutter` has shut down breaks
+            found = self._failure(why)
+        problem = found.words.format(host=host, times=self.timeouts, silent=self.hearing.silence_until(self.ms),
+                                     why=why, foreign=" ".join(words_of(why).split()))
+        self.close(found.end, problem, found.may_have_left)
+
+    def _failure(self, why: Exception) -> Failure:
+        return next(row for row in self.failures if isinstance(why, row.kind))
