@@ -2,12 +2,15 @@
 
 import gc
 import os
+import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 from tests.scenes.command import inspector as inspector
@@ -40,6 +43,34 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
         gc.set_threshold(50_000, 20, 20)  # else the tests of the app spend an eighth of their time in the collector
         gc.enable()
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A worker tells of a test that passed once, with the time of all its phases, and not after each of them: half of
+    the messages between the processes."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    if len(reports) == 3 and all(report.passed for report in reports):
+        reports[1].duration = sum(report.duration for report in reports)
+        reports = reports[1:2]
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+folders: Counter[str] = Counter()
+"""How many folders each name of a test has, without its digits at the end."""
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the test's own, numbered by a count. Pytest would look through the folders of all tests for a number
+    that is free, and make a link to the last of each name."""
+    name = re.sub(r"\W", "_", request.node.name)[:30].rstrip("0123456789")
+    folders[name] += 1
+    return tmp_path_factory.mktemp(f"{name}{folders[name] - 1}", numbered=False)
 
 
 @pytest.fixture(scope="session", autouse=True)
