@@ -35,7 +35,7 @@ from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES
 
-QUICK = Connection(Timeouts(connect=5, silence=0.5, whole=20, poll=0.01), Retries(most=2, longest=1, first=0.01))
+QUICK = Connection(Timeouts(connect=5, silence=2, whole=20, poll=0.01), Retries(most=2, longest=1, first=0.01))
 """Silence that is short beside a stall, and long beside a busy machine."""
 IMPATIENT = Connection(Timeouts(connect=5, silence=0.15, whole=20, poll=0.01), Retries(most=1, longest=1, first=0.01))
 """For servers of which silence is expected: each attempt waits for it."""
