@@ -36,17 +36,14 @@ def without_collector(build: Callable[P, T]) -> Callable[P, T]:
     return run_without_gc
 
 
-def exempt_from_collector(exempt: int) -> int:
-    """Exempts all objects from garbage collection (`gc.freeze`), since what was read lives on; returns their number.
-    `exempt` is the result of the last call; 0 for the first one. Closed screens are cycles of references, which only a
-    search finds, and may be exempt too: all objects are searched once the exempt ones have doubled. A search takes up
+def exempt_from_collector(search: bool) -> None:
+    """Exempts all objects from garbage collection (`gc.freeze`), since what was read lives on. With `search`, all are
+    searched first, the exempt ones too: closed screens are cycles of references, which only a search finds. It takes up
     to 0.3 s."""
-    if gc.get_freeze_count() > 2 * exempt > 0:
+    if search:
         gc.unfreeze()
         gc.collect()
-        exempt = 0
     gc.freeze()
-    return exempt or gc.get_freeze_count()
 
 
 def open_paths(

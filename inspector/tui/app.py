@@ -73,6 +73,8 @@ PLAIN_CSS = """
 .-plain CursorTable, .-plain #detail { scrollbar-size: 0 0; }
 """
 """Styles for `--ascii`. They replace borders that Textual would draw with characters beyond ASCII."""
+MANY_RESPONSES = 2_000
+"""The responses of closed sessions whose memory (10 kB and more for each) is worth the search that frees it."""
 
 
 def _commands() -> type:
@@ -114,8 +116,8 @@ class LoopInspector(KeysInOrderApp):
         """The paths that the command line named; they join the recent files once they are shown."""
         self.turn_to_compare: TurnSide | None = None
         """The turn put aside for comparison with one of another session."""
-        self._exempt = 0
-        """The result of the last `exempt_from_collector`."""
+        self._unsearched = 0
+        """The responses of the sessions that were opened since the memory of closed ones was last freed."""
         self._paths = tuple(paths)
         self._live, self._begins = live, begins
         self._as_table = as_table
@@ -317,7 +319,10 @@ class LoopInspector(KeysInOrderApp):
 
     def _push(self, read: OpenSession, screen: Callable[[OpenSession], Screen[Any]]) -> None:
         forget_drawn_widgets()
-        self._exempt = exempt_from_collector(self._exempt)
+        # By the responses, since counting the exempt objects takes up to 0.1 s.
+        search = self._unsearched > MANY_RESPONSES
+        exempt_from_collector(search)
+        self._unsearched = len(read.original.view.responses) + (0 if search else self._unsearched)
         self.push_screen(screen(read))
 
     def _session(self, read: OpenSession) -> SessionScreen:

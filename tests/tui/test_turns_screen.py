@@ -20,7 +20,7 @@ from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
 from inspector.sessions.open import open_each
 from inspector.tui import turns_reading, turns_screen
-from inspector.tui.app import UNREADABLE, LoopInspector
+from inspector.tui.app import MANY_RESPONSES, UNREADABLE, LoopInspector
 from inspector.tui.attention import VerdictSheet
 from inspector.tui.live_run import AskLive
 from inspector.tui.panels import Note
@@ -737,7 +737,7 @@ async def test_closed_sessions_are_freed(folder: Path, monkeypatch: pytest.Monke
     async with (app := LoopInspector([str(folder)])).run_test(size=SIZE) as pilot:
         await read(app, pilot)
         opened: weakref.WeakSet[SessionScreen] = weakref.WeakSet()
-        for app._exempt in (0, 0, 1):  # at last as if far more objects were exempt than at the last search
+        for app._unsearched in (0, 0, MANY_RESPONSES + 1):  # at last as if long sessions had been opened and closed
             await pilot.press("enter")
             await until(pilot, lambda: isinstance(app.screen, SessionScreen))
             opened.add(app.screen)
