@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from shutil import get_terminal_size
 from time import monotonic
 from typing import ClassVar
 
@@ -206,7 +205,7 @@ class SessionScreen(SessionStage):
                    Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes),
                    self.branches.live)  # the last, so that `esc` stops a live run before it closes anything else
         # Set to the class that the breakpoints will set anyway, so that styles are computed only once.
-        columns, rows = get_terminal_size()
+        columns, rows = self.app.size
         self.set_class(NARROW <= columns < ROOMY, "-folded")
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= columns][-1])
         self.add_class([name for least, name in self.VERTICAL_BREAKPOINTS if least <= rows][-1])
