@@ -50,8 +50,7 @@ def term_of(name: str) -> str:
     """The term for a word that rows print, such as `verdict:TRUNCATED` for `truncated`; empty if there is none."""
     word = name.lower()
     term = _terms_by_word().get(word, "")
-    whole = any(word in (each.lower(), identifier(each)) for each in (*(row.word for row in ROWS), *UNREAD))
-    return term if whole or not term.startswith("verdict:") else ""
+    return term if word in _whole_verdicts() or not term.startswith("verdict:") else ""
 
 
 @lru_cache(maxsize=4_096)
@@ -76,10 +75,20 @@ def _provider_words() -> frozenset[str]:
 
 @cache
 def _terms_by_word() -> Mapping[str, str]:
-    """A word in lower case -> the term that finds it."""
-    terms = {each.lower(): each for each in names()}
-    values = {value.lower(): term_text(term, value) for term, value in closed_values()}
-    return {**values, **terms, **ALIASES}
+    """A word in lower case -> the term that finds it; a word that is a whole verdict and also another value, such as
+    `interrupted`, finds both."""
+    values: dict[str, str] = {}
+    for name, value in closed_values():
+        word, term = value.lower(), term_text(name, value)
+        verdict = term_text("verdict", word)
+        values[word] = f"{verdict} | {term}" if name != "verdict" and word in _whole_verdicts() else term
+    return {**values, **{each.lower(): each for each in names()}, **ALIASES}
+
+
+@cache
+def _whole_verdicts() -> frozenset[str]:
+    rows = (*(row.word for row in ROWS), *UNREAD)
+    return frozenset(word for each in rows for word in (each.lower(), identifier(each)))
 
 
 def nearest_term(name: str, least: float = NEAR) -> str:

@@ -417,3 +417,14 @@ def test_words_that_are_searched_are_known(text, searched):
 @pytest.mark.parametrize("name", ["rejected", "held", "ready", "truncated", "complete"])
 def test_the_name_of_a_term_is_no_text_to_be_searched(name: str) -> None:
     assert filters.parse(name).searched == ()
+
+
+def test_a_word_that_is_a_verdict_and_a_reason_finds_both(tmp_path):
+    """The turn was stopped while it waited for the next answer, so the reason of its last answer is another."""
+    seen = agents.shown(agents.claude(
+        agents.prompt("go"), agents.block(agents.use(path="a")), agents.result("done"),
+        agents.prompt([agents.text("[Request interrupted by user]")]), agents.prompt("other"),
+        agents.block(agents.text("Fine."), "msg_02", "end_turn")), tmp_path)
+    assert (agents.words(seen), agents.stops(seen)) == (["CANCELLED", "COMPLETE"], ["tool_call", "end_turn"])
+    assert filters.responses(filters.parse("cancelled"), seen) == [0]
+    assert filters.responses(filters.parse("stop:cancelled"), seen) == []
