@@ -204,11 +204,6 @@ class SessionScreen(SessionStage):
                    self.remarks, self.branches, EditedInputs(self, self.branches), comparison,
                    Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes),
                    self.branches.live)  # the last, so that `esc` stops a live run before it closes anything else
-        # Set to the class that the breakpoints will set anyway, so that styles are computed only once.
-        columns, rows = self.app.size
-        self.set_class(NARROW <= columns < ROOMY, "-folded")
-        self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= columns][-1])
-        self.add_class([name for least, name in self.VERTICAL_BREAKPOINTS if least <= rows][-1])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Whether a key works now; giving up needs a live run under way."""
@@ -218,6 +213,11 @@ class SessionScreen(SessionStage):
 
     def compose(self) -> ComposeResult:
         """Yields the panes; the stylesheet decides which are visible."""
+        # The classes that the breakpoints will set anyway, so that the panes are styled only once.
+        columns, rows = self.app.size
+        self.set_class(NARROW <= columns < ROOMY, "-folded")
+        self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= columns][-1])
+        self.add_class([name for least, name in self.VERTICAL_BREAKPOINTS if least <= rows][-1])
         yield self.verdict()
         with Horizontal(id="body"):
             yield StepList(id="steps").data_bind(
