@@ -647,9 +647,14 @@ async def test_sorting_by_a_column_and_the_same_again_turns_it_round(folder: Pat
         await pilot.press("s", "down", "enter")
         assert [row.name for row in listed_rows(listed)] == ["a", "b", "c", "notes"]
         assert "session▾" in page(app)
-        await pilot.press("s", "enter")
+        await pilot.press("s")
+        assert re.findall(r"(\w+) +reversed: by title, or file name", page(app)) == ["session"]
+        assert page(app).count("reversed: ") == 1, "what enter does now, and of no other column"
+        await pilot.press("enter")
         assert [row.name for row in listed_rows(listed)] == ["notes", "c", "b", "a"]
         assert "session▴" in page(app)
+        await pilot.press("s")
+        assert "reversed: " not in page(app)
 
 
 async def test_the_list_of_columns_says_of_each_how_it_sorts(folder: Path) -> None:
