@@ -82,11 +82,14 @@ def explain(
         document_members = members(session_view, None if found is None or only is None else (found.text, only))
         commands.write_pieces(document_text(document_members, len(session_view.responses)))
     else:
-        from inspector.report.explain import ReadOptions, sessions_in, text
+        import shutil
+
+        from inspector.report.explain import WIDE, ReadOptions, sessions_in, text
 
         many = sessions_in(session_view) > 1
+        width = shutil.get_terminal_size((WIDE, 24)).columns if sys.stdout and sys.stdout.isatty() else WIDE
         commands.write(text(session_view, only, ReadOptions(paths, api, profile),
-                            everything=everything or not many, table=many))
+                            everything=everything or not many, table=width if many else 0))
     code = commands.complain(loaded)
     if followed is not None:
         commands.follow(paths, session_view, followed.read)
@@ -95,8 +98,8 @@ def explain(
 
 @commands.on_recordings()
 @commands.POLICY
-@click.option("--to", "form", metavar="FORM", required=True,
-              help="bug, html, md, text, json, session, curl, fixture, otlp or otlp-content.")
+@click.option("--to", "form", metavar="FORM", default="",
+              help="Required: bug, html, md, text, json, session, curl, fixture, otlp or otlp-content.")
 @click.option("--turn", "turn_number", type=click.IntRange(1), metavar="N", help="Only this turn, by its number.")
 @click.option("--response", "response_number", type=click.IntRange(1), metavar="N", help="The response, by its number.")
 @click.option("--out", "folder", metavar="DIR", default=".",
@@ -109,6 +112,8 @@ def export(
     """Writes a session, a response or a bug report, without credentials."""
     from inspector import export
 
+    if not form:
+        raise click.UsageError(f"--to is missing: one of {', '.join(export.FORMS)}")
     export.check_form(form, turn_number, response_number)
     loaded, session_view = commands.open_view(paths, api, profile, commands.configure(policy)[1])
     code = commands.complain(loaded)

@@ -203,6 +203,17 @@ def state_folder() -> Path:
     return user_state_path(APP, appauthor=False)
 
 
+BRANCHES = "sessions"
+"""The folder of branches, marks and notes in the data folder."""
+
+
+def own_folders(environment: Mapping[str, str]) -> frozenset[str]:
+    """The folders of files that only this program reads, as real paths. Its recordings and exports are not in them."""
+    data, state = data_folder(environment), state_folder()  # one and the same folder on some systems
+    own = (cache_folder(environment), data / BRANCHES, None if state == data else state)
+    return frozenset(os.path.realpath(path) for path in own if path is not None)
+
+
 # -- What a tab of a browser may open ----------------------------------------------------------------------------------
 
 BOUNDS_VARIABLE = "LOOP_INSPECTOR_TAB"

@@ -28,14 +28,14 @@ _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 def text(
     view: View, only: Sequence[int] | None = None, read: ReadOptions | None = None, with_bytes: bool = False,
-    everything: bool = True, table: bool = False,
+    everything: bool = True, table: int = 0,
 ) -> str:
     """The whole report, or with `only` that of the turns and responses with these indices. With the options of reading,
     each advice is followed by the command that carries it out, and with `with_bytes` each turn by the bytes that
     decided it, for a reader without the recording. Without `everything`, turns that need no attention are only counted.
-    With `table`, a table of the turns comes first."""
+    With `table`, a table of the turns comes first, in so many columns."""
     wanted = None if only is None else frozenset(only)
-    first = [*overview(_rows(view, wanted), everything), ""] if table else ()
+    first = [*overview(_rows(view, wanted), everything, table), ""] if table else ()
     # What was read tells how far one recording can be trusted; of many files it is long, and would hide the turns.
     inputs, files = [*_read_lines(view)], _places_in_files(view)
     turns = _turn_lines(view, files, wanted, read, with_bytes, everything)
@@ -56,9 +56,10 @@ def _rows(view: View, only: Set[int] | None) -> list[TurnRow]:
 
 
 WIDE = 200
+"""The columns of the table where it is not printed on a terminal."""
 
 
-def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
+def overview(rows: Sequence[TurnRow], everything: bool, width: int = WIDE) -> Iterator[str]:
     """The table as text, worst first, and the counts of turns by verdict and model."""
     from inspector.report import turn_table as table  # a report of one file has none
 
@@ -73,7 +74,7 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
     yield f"{every_turn} in {count_of(counts.sessions, 'session')}{copies_left_out(counts.copied)}{counts.unread_words}"
     if visible_rows:
         every = (verdict, table.FILE, *others)
-        laid = table.layout(every, WIDE, table.widest_cells(every, visible_rows))
+        laid = table.layout(every, width, table.widest_cells(every, visible_rows))
         yield plain([table.heading(laid), *(table.cells_of(row, laid) for row in visible_rows)])
     if len(visible_rows) < len(listed):
         yield f"not listed: {count_of(len(listed) - len(visible_rows), 'turn')} (no attention needed; --all lists them)"
@@ -160,8 +161,9 @@ def _read_lines(view: View) -> Iterator[str]:
     headline = view.headline()  # where nothing was read, it has the first error already
     for source in view.inputs:
         skipped = f", {count_of(len(source.skipped), 'entry', 'entries')} skipped" if source.skipped else ""
-        read = count_of(source.responses, "response")
-        yield f"read {one_line(source.path)}: {source.format or 'nothing'}, {read}{skipped}"
+        read = f"{source.format or 'nothing'}, {count_of(source.responses, 'response')}{skipped}"
+        unread = source.error and not source.responses
+        yield f"not read {one_line(source.path)}" if unread else f"read {one_line(source.path)}: {read}"
         for why, count in Counter(entry.why for entry in source.skipped).most_common():
             yield f"  skipped {count}: {one_line(why)}"
         for notice in source.notices:

@@ -53,14 +53,18 @@ def is_session(path: str) -> bool:
 
 
 def files_below(path: str, skips: list[Skipped]) -> Iterator[str]:
-    """Every file below a folder, except version control and packages; `skips` gets what cannot be opened."""
+    """Every file below a folder, except version control, packages and what only this program reads; `skips` gets what
+    cannot be opened."""
     def add_skip(why: OSError) -> None:
         skips.append(Skipped(len(skips), f"{why.filename}: cannot be read: {why.strerror}"))
 
+    own = files.own_folders(os.environ)
+    own_names = {os.path.basename(each) for each in own}  # so that few folders have their links followed
     for folder, folders, names in os.walk(path, onerror=add_skip):
         within = files.bounds_of(os.environ)
         folders[:] = sorted(name for name in folders
-                            if name not in _SKIPPED_FOLDERS and within.holds(os.path.join(folder, name)))
+                            if name not in _SKIPPED_FOLDERS and within.holds(os.path.join(folder, name))
+                            and (name not in own_names or os.path.realpath(os.path.join(folder, name)) not in own))
         for name in sorted(names):
             yield os.path.join(folder, name)
 

@@ -179,8 +179,10 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
         if story is not None:
             from inspector.provider.faults import stop_word_of  # loaded with the scenarios
 
-            cuts = [str(fault.value) for fault in story.faults if fault.name == "cut"]
-            cut = f" It cuts at {', then '.join(cuts)} tokens, whatever max_tokens is." if cuts else ""
+            cuts = [fault for fault in story.faults if fault.name == "cut"]
+            once = "once, " if len(cuts) == 1 and cuts[0].segment is not None else ""
+            at = ", then ".join(str(fault.value) for fault in cuts)
+            cut = f" It cuts {once}at {at} tokens, whatever max_tokens is." if cuts else ""
             text = (f"{story.story} {stop_word_of(story)}{cut} Played on a free port of this machine: no key; "
                     "it ends with the turn.")
             prompt.placeholder = story.prompt

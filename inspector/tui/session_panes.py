@@ -313,9 +313,14 @@ class Tracing(SessionPart):
         self.stage.run_worker(beside(), group="tracing", exclusive=True)
 
     def _act(self, act: Callable[[Provenance], None]) -> None:
+        from inspector.report.lines.spans import text_of
+        from inspector.report.lines.wire import OF_ROWS
+
         found = self.panes.sheets.readings(self.panes.viewpoint)
         if found is None or not found.facts:
-            self.stage.note = NO_FACT
+            facts = answer_at(self.stage.run.view, self.stage.step)
+            of_rows = facts is not None and facts.exchange.recorder is not None
+            self.stage.note = text_of(OF_ROWS) if of_rows else NO_FACT
         else:
             act(found)
 

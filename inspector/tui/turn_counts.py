@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.reactive import reactive
 
 from inspector.report.lines.glyphs import copies_left_out, simulated_beside
-from inspector.report.lines.spans import Line, Span, Tone, count_of, join_groups, safe, width_of
+from inspector.report.lines.spans import Line, Span, Tone, count_of, join_groups, safe, width_of, wrap_line
 from inspector.report.lines.steps import role_of
 from inspector.report.row_counts import RowCounts
 from inspector.tui.panels import AutoHeightPanel
@@ -24,23 +24,29 @@ class TurnCounts(AutoHeightPanel):
     groups: reactive[tuple[Sequence[Line], Sequence[Line]]] = reactive(((), ()), init=False, repaint=False)
 
     def make(self, width: int) -> Sequence[Line]:
-        """The groups in the rows that there is room for; no group is broken across rows."""
+        """The groups in the rows that there is room for; a group that fits into a row is not broken."""
         return flow_groups(*self.groups, width, max(1, self.app.size.height // ROWS_PER_COUNT))
 
 
 def flow_groups(groups: Sequence[Line], verdicts: Sequence[Line], width: int, most: int) -> list[Line]:
-    """Groups, then counts of verdicts, in at most this many rows; verdicts without room are counted if it has room."""
-    every = [*groups, *verdicts]
-    tries = [(count, len(every) - count) for count in range(len(every), len(groups) - 1, -1)]
-    for count, left in [*tries, *((count, 0) for count in range(len(groups), 0, -1))]:
+    """Groups, then counts of verdicts, in at most this many rows; verdicts without room are counted if it has room. A
+    group that is longer than a row goes on in the next, if all groups then have room."""
+    wrapped = [piece for group in groups for piece in wrap_line(group, width)]
+    tries = [[*whole, *verdicts[:count], *_left_out(len(verdicts) - count)]
+             for whole in (wrapped, groups) for count in range(len(verdicts), -1, -1)]
+    for shown in [*tries, *(groups[:count] for count in range(len(groups), 0, -1))]:
         rows: list[list[Line]] = [[]]
-        for group in (*every[:count], *([(Span(count_of(left, "more verdict"), Tone.DIM),)] if left else [])):
+        for group in shown:
             if rows[-1] and width_of(join_groups([*rows[-1], group])) > width:
                 rows.append([])
             rows[-1].append(group)
         if len(rows) <= most:
             return [join_groups(row) for row in rows]
     return [join_groups(groups)]
+
+
+def _left_out(count: int) -> list[Line]:
+    return [(Span(count_of(count, "more verdict"), Tone.DIM),)] if count else []
 
 
 def count_groups(

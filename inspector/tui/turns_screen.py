@@ -261,7 +261,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Asks for a column."""
         names = [column.name for column in self.listed.columns_now]
         start = names.index(self.listed.sort) if self.listed.sort in names else 0
-        ask_operator(self.app, Choose("Sort by", [(name, SORTS.get(name, "")) for name in names], start), self.sort_by)
+        again = "" if self.listed.reverse else self.listed.sort  # chosen again, this column turns the order round
+        lines = [(name, f"{'reversed: ' * (name == again)}{SORTS.get(name, '')}") for name in names]
+        ask_operator(self.app, Choose("Sort by", lines, start), self.sort_by)
 
     def action_by_file(self) -> None:
         """Switches between one row per session and one per turn."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from inspector.config.files import FILE, data_folder, private_folder
+from inspector.config.files import BRANCHES, FILE, data_folder, private_folder
 from inspector.sessions import redact
 from inspector.sessions.recording import Recording
 from loop_core.errors import CallerError
@@ -64,8 +64,6 @@ def lock_file(number: int, shared: bool = False) -> Iterator[None]:
 
 VERSION = 1
 MARK = "loop_inspector_branches"
-FOLDER = "sessions"
-"""The subfolder of the data folder."""
 Act = dict[str, Any]
 
 
@@ -307,4 +305,4 @@ def open_store(recording: Recording, environment: Mapping[str, str], stdin: byte
         name = session_hash(recording, stdin)
     except OSError as why:
         raise CallerError(f"{why.filename}: cannot be read again: {why.strerror or why}") from None
-    return Store(data_folder(environment) / FOLDER / f"{name}.jsonl")
+    return Store(data_folder(environment) / BRANCHES / f"{name}.jsonl")

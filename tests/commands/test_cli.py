@@ -263,6 +263,7 @@ def test_bad_input_is_one_clear_line_and_exit_2(inspector, tmp_path, command, na
     assert "Traceback" not in said.out + said.err
     assert said.out.startswith(f"NOTHING READ  {path}: ")
     assert said.out.count(what) == 1, "the reason is given once"
+    assert (f"\nnot read {path}\n" in said.out) is (command == "explain")
 
 
 def test_bad_input_from_standard_input_is_named_so(inspector):

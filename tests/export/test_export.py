@@ -404,6 +404,8 @@ def test_the_command_line(tmp_path, capsys):
     assert last.startswith('"""Recorded: openai_chat, response 2."""')
     with pytest.raises(click.BadParameter, match="0 is not in the range x>=1"):
         run("--to", "fixture", "--response", "0")
+    with pytest.raises(click.UsageError, match="--to is missing: one of bug, html, md"):
+        run()
     for words, says in {
         ("--to", "pdf"): "unknown form 'pdf'", ("--to", "md", "--turn", "9"): "no turn 9",
         ("--to", "json", "--turn", "1"): "--turn 1: json holds the whole session; leave it out",

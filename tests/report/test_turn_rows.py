@@ -14,7 +14,7 @@ from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.report import filter_words, filters, turn_rows, turn_table
 from inspector.report.advice import Advice, Basis
-from inspector.report.explain import overview, text
+from inspector.report.explain import WIDE, overview, text
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, StepContext
 from inspector.report.lines import header
 from inspector.report.lines.spans import Tone, text_of, width_of
@@ -513,7 +513,7 @@ def test_a_report_says_how_many_copies_it_leaves_out_and_numbers_turns_as_their_
     first.write_text(claude(*begun))
     again.write_text(claude(*begun, prompt("c"), block(said("C"), "msg_03", stop="max_tokens")))
     view = session_of(open_case(open_paths([str(first), str(again)])), [str(first), str(again)]).original.view
-    report = text(view, table=True)
+    report = text(view, table=WIDE)
     assert report.splitlines()[0] == "3 turns in 2 sessions (2 copies of turns left out)"
     assert f"  file: {again}, turn 3 of 3" in report
     assert f"  file: {first}, turn 2 of 2" in report
@@ -521,7 +521,7 @@ def test_a_report_says_how_many_copies_it_leaves_out_and_numbers_turns_as_their_
 
 def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_attention() -> None:
     view = session_of(open_case(open_paths([SAMPLES[1], SAMPLES[7]])), SAMPLES[:2]).original.view
-    said = text(view, everything=False, table=True)
+    said = text(view, everything=False, table=WIDE)
     lines = said.splitlines()
     assert lines[0] == "2 turns in 2 sessions"
     assert lines[2].startswith("▣ CALL HELD")
@@ -541,11 +541,14 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     assert "  file: " not in text(alone)
     assert text(alone).splitlines()[2].startswith("read "), "of one file it is short, and says what to trust"
     assert "turn 1 of 2 (" in text(view)
-    whole = text(view, table=True).splitlines()
+    whole = text(view, table=WIDE).splitlines()
     assert whole[0] == "2 turns in 2 sessions"
     assert [line.partition(" 0")[0].strip() for line in whole[2:4]] == ["▣ CALL HELD", "✓ CUT, COMPLETED"]
     assert not any(line.startswith("not listed") for line in whole)
     assert any(line.startswith("turn 1 of 2 (") for line in whole)
+    narrow = text(view, table=80).splitlines()
+    assert [line.partition(" 0")[0].strip() for line in narrow[2:4]] == ["▣ CALL HELD", "✓ CUT, COMPLETED"]
+    assert max(map(len, narrow[1:4])) <= 80, "no row wraps on a terminal of 80 columns"
 
 
 def test_a_row_of_a_repaired_turn_keeps_each_answer() -> None:

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 import random
 import struct
 import time
@@ -10,6 +11,7 @@ import zlib
 
 import pytest
 
+from inspector.config.files import cache_folder, data_folder, state_folder
 from inspector.sessions import intake, open_paths
 from inspector.sessions.folders import find, folder, samples
 from inspector.sessions.importers import IMPORTERS, importer, reading_of
@@ -332,6 +334,22 @@ def test_a_folder_gives_its_sessions_and_counts_the_rest(tmp_path):
     ]
     assert any("LangSmith runs: not read yet" in skip.why for skip in first.skipped)
     assert sum(given.responses for given in loaded.inputs) == len(loaded.exchanges)
+
+
+def test_what_only_this_program_reads_is_not_among_the_files_of_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("LOOP_INSPECTOR_DATA", "LOOP_INSPECTOR_CACHE", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    data, cache, state = data_folder(os.environ), cache_folder(os.environ), state_folder()
+    for own in (data / "sessions" / "1.jsonl", cache / "turns.db", state / "recent.json"):
+        own.parent.mkdir(parents=True, exist_ok=True)
+        own.write_text("{}")
+    for name, place in {"live": data / "live", "mine": tmp_path / "sessions"}.items():
+        place.mkdir(parents=True)
+        (place / f"{name}.json").write_text(chat_body(name))
+    loaded = open_paths([str(tmp_path)])
+    assert sorted(exchange.response.text for exchange in loaded.exchanges) == ["live", "mine"]
+    assert loaded.inputs[0].skipped == ()
 
 
 def test_a_folder_without_sessions_is_one_clear_line(tmp_path):

@@ -57,7 +57,7 @@ async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
         shown = page(app)
         assert "who answers         < lying-router >" in shown
         said = " ".join(shown.replace("│", " ").split())
-        assert "Its stop word is false. It cuts at 16 tokens, whatever max_tokens is." in said
+        assert "Its stop word is false. It cuts once, at 16 tokens, whatever max_tokens is." in said
         assert "no key" in shown
         assert "base URL" not in shown
         assert "Page the team and write it down." in shown
@@ -75,6 +75,9 @@ async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
         asks = "to send repair 1, which asks for the held call again"
         await until(pilot, lambda: asks in " ".join(page(app).split()))
         assert lies in " ".join(page(app).split())
+        await pilot.press("2")
+        assert "our machine    RepairPending" in page(app)
+        assert "the agent " not in page(app), "no recorded agent received this answer"
         await pilot.press("D")
         await until(pilot, lambda: screen.is_finished)
         assert screen.driver.stepper.last.turn.terminal == "completed"

@@ -13,7 +13,7 @@ from inspector.tui import session_panes
 from inspector.tui.app import LoopInspector
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
-from tests.scenes.app import CUT_ARGUMENTS, page, seen, told
+from tests.scenes.app import CUT_ARGUMENTS, page, seen, told, until
 
 AppOn = Callable[..., LoopInspector]
 ONE_PANE, THREE = (80, 24), (160, 45)
@@ -273,3 +273,20 @@ async def test_a_match_that_wraps_is_marked_whole(app_on: AppOn) -> None:
         marked = "".join(span.text for row in found for span in row if span.role is Tone.MATCH)
         assert marked.startswith(needle)
         assert len(text._make_rows(line, width, len)) == len(rows)
+
+
+@pytest.mark.parametrize(("size", "marked"), [(ONE_PANE, "null"), (THREE, "null32000")])
+async def test_of_the_rows_of_an_agent_only_what_decided_is_marked_and_that_is_said(
+    size: tuple[int, int], marked: str
+) -> None:
+    app = LoopInspector(["sample_sessions/18-claude-code-cut-writes.jsonl"])
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: "CUT CALL RUN" in page(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+        await pilot.press("3")
+        assert in_sight(pilot, Tone.MARK) == marked
+        says = "rows of the agent: only the bytes that decided the end are marked"
+        assert says in page(app)
+        await pilot.press(".")
+        assert session(pilot).note == says

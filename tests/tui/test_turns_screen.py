@@ -507,7 +507,7 @@ async def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("most", "wanted"), [
-    (3, ["9 turns in 2 sessions + 4 rows", "5 need attention · 1 CUT", "2 HELD · 2 BLOCKED"]),
+    (3, ["9 turns in 2 sessions + 4", "rows · 5 need attention", "1 CUT · 2 HELD · 2 BLOCKED"]),
     (2, ["9 turns in 2 sessions + 4 rows", "5 need attention"]), (1, ["9 turns in 2 sessions + 4 rows"]),
 ])
 def test_how_many_turns_need_attention_is_never_left_out_for_a_count_of_what_was_left_out(
@@ -516,6 +516,16 @@ def test_how_many_turns_need_attention_is_never_left_out_for_a_count_of_what_was
     groups = [(Span("9 turns in 2 sessions + 4 rows"),), (Span("5 need attention"),)]
     verdicts = [(Span(text),) for text in ("1 CUT", "2 HELD", "2 BLOCKED")]
     assert [text_of(row) for row in flow_groups(groups, verdicts, 26, most)] == wanted
+
+
+@pytest.mark.parametrize(("most", "wanted"), [
+    (3, ["9 turns in 2 sessions + 4 not read", "+ 1 row of skipped entries", "5 need attention · 1 CUT · 2 HELD"]),
+    (2, ["9 turns in 2 sessions + 4 not read + 1 row of skipped entries", "5 need attention · 1 CUT · 2 HELD"]),
+])
+def test_a_count_that_is_longer_than_a_row_goes_on_in_the_next(most: int, wanted: list[str]) -> None:
+    groups = [(Span("9 turns in 2 sessions + 4 not read + 1 row of skipped entries"),), (Span("5 need attention"),)]
+    verdicts = [(Span(text),) for text in ("1 CUT", "2 HELD")]
+    assert [text_of(row) for row in flow_groups(groups, verdicts, 35, most)] == wanted
 
 
 @pytest.mark.parametrize("wide", [60, 120])
@@ -647,9 +657,14 @@ async def test_sorting_by_a_column_and_the_same_again_turns_it_round(folder: Pat
         await pilot.press("s", "down", "enter")
         assert [row.name for row in listed_rows(listed)] == ["a", "b", "c", "notes"]
         assert "session▾" in page(app)
-        await pilot.press("s", "enter")
+        await pilot.press("s")
+        assert re.findall(r"(\w+) +reversed: by title, or file name", page(app)) == ["session"]
+        assert page(app).count("reversed: ") == 1, "what enter does now, and of no other column"
+        await pilot.press("enter")
         assert [row.name for row in listed_rows(listed)] == ["notes", "c", "b", "a"]
         assert "session▴" in page(app)
+        await pilot.press("s")
+        assert "reversed: " not in page(app)
 
 
 async def test_the_list_of_columns_says_of_each_how_it_sorts(folder: Path) -> None:

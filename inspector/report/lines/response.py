@@ -41,7 +41,7 @@ from inspector.sessions.reasons import inference_of, recorder_word
 from inspector.sessions.thread import entry_name
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import Send
-from loop_core.turn.trace import Step
+from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import ChatResponse, Request, Severity, Usage
 
 TEXT_SHOWN = 200_000
@@ -50,7 +50,8 @@ TEXT_SHOWN = 200_000
 
 def response(view: View, facts: ResponseFacts) -> LineSheet:
     """The sheet of one response."""
-    lines: list[Line] = [_title(view, facts), *simulation_lines(facts), EMPTY, *_reason(facts), *_outcome(facts), EMPTY]
+    lines: list[Line] = [_title(view, facts), *simulation_lines(facts), EMPTY, *_reason(facts)]
+    lines += [*_outcome(view, facts), EMPTY]
     lines += [*_of_file(view, facts), *_usage(facts), *_cost(view, facts), *_who(facts), *_calls(view, facts)]
     found = _findings(view, facts.index)
     if found:
@@ -184,9 +185,12 @@ def _correction(facts: ResponseFacts) -> Line:
     return ()
 
 
-def _outcome(facts: ResponseFacts) -> list[Line]:
+def _outcome(view: View, facts: ResponseFacts) -> list[Line]:
     state = facts.state.value if facts.state else "not reached"
-    return [field("our machine", Span(state, Tone.STRONG)), field("the agent", safe(facts.recorded_next))]
+    # In a live run, and for a simulated answer, no recorded agent has received the answer.
+    live = view.steps[facts.step].fidelity is Fidelity.LIVE
+    agent = [] if live or facts.is_made else [field("the agent", safe(facts.recorded_next))]
+    return [field("our machine", Span(state, Tone.STRONG)), *agent]
 
 
 def _usage(facts: ResponseFacts) -> list[Line]:
