@@ -81,6 +81,8 @@ class FiniteRange(click.FloatRange):
 POLICY = click.option("--policy", metavar="NAME", shell_complete=names("loop_core.turn.presets", "POLICIES"),
                       help="The policy of the agent loop; by default the configured one, else strict.")
 
+TURN = click.option("--turn", "turn_number", type=click.IntRange(1), metavar="N", help="Only this turn, by its number.")
+
 INSECURE = click.option("--insecure-http", multiple=True, metavar="HOST",
                         help="Let the key go to this host over plain http; may be repeated.")
 

@@ -46,13 +46,16 @@ def view_command(
 @click.option("--filter", "wanted", metavar="EXPR", help="Only what matches: 'stop:max_tokens held tool:write_*'.")
 @click.option("--all", "everything", is_flag=True,
               help="Explain every turn; by default, of several files only turns that need attention.")
+@commands.TURN
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")
 @click.option("--follow", is_flag=True, help="Then a line for each turn whose verdict changes, until Ctrl-C.")
 def explain(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, wanted: str | None,
-    everything: bool, as_json: bool, follow: bool,
+    everything: bool, turn_number: int | None, as_json: bool, follow: bool,
 ) -> None:
     """Explains recorded sessions as linear text, the verdict first; several files, as a table of their turns first."""
+    if turn_number is not None and (wanted is not None or everything or as_json or follow):
+        raise click.UsageError("--turn is the text about one turn: it does not go with another choice of what to show")
     if follow:
         paths = commands.followed_paths(paths)
         if as_json:
@@ -84,12 +87,12 @@ def explain(
     else:
         import shutil
 
-        from inspector.report.explain import WIDE, ReadOptions, sessions_in, text
+        from inspector.report.explain import WIDE, ReadOptions, sessions_in, text, turn_text
 
-        many = sessions_in(session_view) > 1
+        many, read = sessions_in(session_view) > 1, ReadOptions(paths, api, profile)
         width = shutil.get_terminal_size((WIDE, 24)).columns if sys.stdout and sys.stdout.isatty() else WIDE
-        commands.write(text(session_view, only, ReadOptions(paths, api, profile),
-                            everything=everything or not many, table=width if many else 0))
+        commands.write(turn_text(session_view, turn_number, read) if turn_number is not None else
+                       text(session_view, only, read, everything=everything or not many, table=width if many else 0))
     code = commands.complain(loaded)
     if followed is not None:
         commands.follow(paths, session_view, followed.read)
@@ -100,7 +103,7 @@ def explain(
 @commands.POLICY
 @click.option("--to", "form", metavar="FORM", default="",
               help="Required: bug, html, md, text, json, session, curl, fixture, otlp or otlp-content.")
-@click.option("--turn", "turn_number", type=click.IntRange(1), metavar="N", help="Only this turn, by its number.")
+@commands.TURN
 @click.option("--response", "response_number", type=click.IntRange(1), metavar="N", help="The response, by its number.")
 @click.option("--out", "folder", metavar="DIR", default=".",
               help="Where the files go; the last folder of a path is made if it is missing. - is standard output.")

@@ -170,14 +170,13 @@ def check_form(form: str, turn: int | None, response: int | None) -> None:
 def form_files(view: View, form: str, turn: int | None = None, response: int | None = None) -> Mapping[str, str]:
     """The files of one form: name -> content. Turns and responses are numbered from 1. Raises `CallerError` if there is
     no such turn or response, or the form cannot hold it."""
-    if turn is not None and turn > len(view.turns):
-        raise CallerError(f"there is no turn {turn}; expected 1 to {len(view.turns)}")
+    chosen = None if turn is None else view.numbered(turn)
     if response is not None and not 1 <= response <= len(view.responses):
         raise CallerError(f"there is no response {response}; expected 1 to {len(view.responses)}")
     facts = None if response is None else view.responses[response - 1]
     if facts is None and len(view.responses) == 1:
         facts = view.responses[0]
-    return FORMS[form].make(ExportScope(view, None if turn is None else view.turns[turn - 1], facts, name_of(view)))
+    return FORMS[form].make(ExportScope(view, chosen, facts, name_of(view)))
 
 
 def name_of(view: View) -> str:

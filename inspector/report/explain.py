@@ -43,6 +43,12 @@ def text(
     return "\n".join([*first, *_head(view, files, wanted, with_bytes), *below]) + "\n"
 
 
+def turn_text(view: View, number: int, read: ReadOptions) -> str:
+    """The part of the report about one turn, numbered from 1. Raises `CallerError` if there is no such turn."""
+    wanted = frozenset(view.numbered(number).responses)
+    return "\n".join([*_turn_lines(view, _places_in_files(view), wanted, read, False, True)][1:]) + "\n"
+
+
 def sessions_in(view: View) -> int:
     """The number of files with responses in a view."""
     return sum(input_file.responses > 0 for input_file in view.inputs)

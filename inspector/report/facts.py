@@ -27,6 +27,7 @@ from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions import evidence_places
 from inspector.sessions.recording import Exchange, Input, Link, TurnPlace, TurnRecord
 from inspector.sessions.thread import response_number
+from loop_core.errors import CallerError
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Verdict
 from loop_core.turn.continuation import JoinedText, Seam
@@ -202,6 +203,12 @@ class View:
     def number(self, turn: TurnFacts) -> int:
         """The number of a turn among all turns, from 1."""
         return self.replay.turn_at(turn.run.first) + 1
+
+    def numbered(self, number: int) -> TurnFacts:
+        """The turn with a number from 1. Raises `CallerError` if there is none."""
+        if number > len(self.turns):
+            raise CallerError(f"there is no turn {number}; expected 1 to {len(self.turns)}")
+        return self.turns[number - 1]
 
     def effective_step(self, step: int) -> Step:
         """A step with the limits that were in force at it."""

@@ -615,3 +615,16 @@ def test_turns_of_equal_answers_share_their_words_and_keep_their_conversations()
     assert [row.conversation for row in made] == ["c1", "c2"]
     found = [row.number for row in made if matches(row_filter("conversation:c2").matches, row)]
     assert found == [2]
+
+
+def test_the_number_in_the_table_of_a_report_chooses_the_text_about_its_turn(inspector) -> None:
+    """The second turn over all files is the only one of its file."""
+    files = [str(SAMPLES[1]), str(SAMPLES[7])]
+    of_one, of_all = inspector("explain", *files, "--turn", "2"), inspector("explain", *files)
+    lines = of_one.out.splitlines()
+    assert lines[0].startswith("turn 2 of 2 (t2): CALL HELD")
+    assert lines[1] == f"  file: {SAMPLES[7]}, turn 1 of 1"
+    assert of_one.out in of_all.out
+    assert "there is no turn 3; expected 1 to 2" in inspector("explain", *files, "--turn", "3").err
+    for other in (["--json"], ["--follow"], ["--all"], ["--filter", "held"]):
+        assert "--turn is the text about one turn" in inspector("explain", *files, "--turn", "2", *other).err
