@@ -203,7 +203,7 @@ def test_openinference_is_flattened_and_a_cut_call_is_seen(name, tmp_path):
 @pytest.mark.parametrize("answer", [
     '{"city": "Rome", "days": [1, 2]}', '[{"city": "Rome"}]', '["Rome", "Oslo"]', '{"text": "Rome", "score": 1}',
     '[{"text": "Rome", "label": "city"}]', '{"content": "Rome", "title": "t"}', '{"type": "city", "content": "Rome"}',
-    '{"parts": ["wheel"]}', "{}",
+    '{"parts": ["wheel"]}', "{}", '[{"type": "city"}]', '[{"type": "text", "text": "Rome"}, {"city": "Rome"}]',
 ])
 def test_an_answer_that_is_json_is_its_text(answer, tmp_path):
     held = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "m",
@@ -233,6 +233,7 @@ def test_json_with_a_member_of_a_message_is_a_message(member):
     {"type": "tool_result"}, {"type": "tool_response"}, {"thought": True}, {"thoughtSignature": "x"},
     {"thought_signature": "x"}, {"functionCall": {"name": "ls"}}, {"function_call": {"name": "ls"}},
     {"functionResponse": {"name": "ls"}}, {"function_response": {"name": "ls"}}, {"text": ""},
+    {"type": "document"}, {"type": "server_tool_use", "name": "web_search"},
 ])
 def test_parts_that_a_recorder_wrote_as_json_into_a_text_are_parts(part):
     content = json.dumps([part, {"type": "text", "text": "Hi."}])
