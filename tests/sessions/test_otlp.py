@@ -233,12 +233,18 @@ def test_json_with_a_member_of_a_message_is_a_message(member):
     {"type": "tool_result"}, {"type": "tool_response"}, {"thought": True}, {"thoughtSignature": "x"},
     {"thought_signature": "x"}, {"functionCall": {"name": "ls"}}, {"function_call": {"name": "ls"}},
     {"functionResponse": {"name": "ls"}}, {"function_response": {"name": "ls"}}, {"text": ""},
-    {"type": "document"}, {"type": "server_tool_use", "name": "web_search"},
 ])
 def test_parts_that_a_recorder_wrote_as_json_into_a_text_are_parts(part):
-    content = json.dumps([part, {"type": "text", "text": "Hi."}])
+    for beside, said in (([], ""), ([{"type": "text", "text": "Hi."}], "Hi.")):
+        (message,) = outputs_of({"gen_ai.completion.0.content": json.dumps([part, *beside])})
+        assert message.text == said
+
+
+@pytest.mark.parametrize("kind", ["document", "server_tool_use"])
+def test_a_part_of_a_kind_that_is_not_known_stands_beside_others(kind):
+    content = json.dumps([{"type": kind}, {"type": "text", "text": "Hi."}, {"type": "tool_use", "name": "ls"}])
     (message,) = outputs_of({"gen_ai.completion.0.content": content})
-    assert message.text == "Hi."
+    assert (message.text, [name for _, name, _ in message.calls]) == ("Hi.", ["ls"])
 
 
 def test_older_names_prompts_by_number_and_values(tmp_path):
