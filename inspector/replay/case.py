@@ -295,15 +295,15 @@ def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
 
 
 def recorded_method(case: Case, link: Link) -> tuple[Method, str]:
-    """The recorded agent's method of continuation, and the white space that it stripped from a prefill."""
+    """The recorded agent's method of continuation, and the white space that it stripped from a prefill or an echo."""
     if link.place is TurnPlace.REPAIR:
         return Method.REPAIR, ""
-    exchange = case.recording.exchanges[link.index]
+    exchange, last = case.recording.exchanges[link.index], _last_message(case, link)
     if link.place is TurnPlace.RESUME:
         # A poll is a GET without a body; an echo sends the paused response back in one.
         fetched = exchange.request_json is None and wire(exchange.api).polls
-        return Method.POLL if fetched else Method.ECHO, ""
-    last = _last_message(case, link)
+        ends_with_text = last.role is Role.ASSISTANT and last.parts and type(last.parts[-1]) is TextPart
+        return Method.POLL if fetched else Method.ECHO, _stripped(case, link, last) if ends_with_text else ""
     if anchor_of_hint(last):
         return Method.AGAIN if repeats_request(last.text) else Method.ANCHOR, ""
     if link.place is TurnPlace.NUDGE:
@@ -311,9 +311,13 @@ def recorded_method(case: Case, link: Link) -> tuple[Method, str]:
     # A request that ends with the assistant's own text is a prefill; any other last message is a hint.
     if last.role is not Role.ASSISTANT or link.parent is None:
         return Method.HINT, ""
-    before = case.recording.exchanges[link.parent].response.text or ""
-    trailing_space = before[len(before.rstrip()) :]
-    return Method.PREFILL, trailing_space if last.text == last.text.rstrip() else ""
+    return Method.PREFILL, _stripped(case, link, last)
+
+
+def _stripped(case: Case, link: Link, last: Message) -> str:
+    """The white space at the end of the answer before, unless the last message of the request still has it."""
+    before = case.recording.exchanges[link.parent].response.text or "" if link.parent is not None else ""
+    return before[len(before.rstrip()) :] if last.text == last.text.rstrip() else ""
 
 
 def _last_message(case: Case, link: Link) -> Message:

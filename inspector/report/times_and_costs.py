@@ -238,9 +238,8 @@ class InputTokens(NamedTuple):
 
 def written_tokens(exchange: Exchange) -> int | None:
     """The input tokens that were written to the cache, as the provider counted them; None if it did not."""
-    # The last count: a stream repeats the usage, and the later figures are running totals.
-    counts = re.findall(_WRITTEN, exchange.body)
-    return int(counts[-1]) if counts else None
+    # The largest count: a stream repeats the usage with running totals, and pi names the price of these tokens so too.
+    return max(map(int, re.findall(_WRITTEN, exchange.body)), default=None)
 
 
 def input_tokens(exchange: Exchange) -> InputTokens | None:

@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any, ClassVar
 
 from textual import on
+from textual._keyboard_protocol import FUNCTIONAL_KEYS
 from textual.app import App, ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
@@ -83,7 +84,7 @@ def check_keys(keys: Mapping[str, str]) -> None:
             _check_key(name, part.strip())
 
 
-KEY_NAMES = frozenset({*(each.value for each in Keys), *KEY_NAME_REPLACEMENTS.values()})
+KEY_NAMES = frozenset({*(each.value for each in Keys), *KEY_NAME_REPLACEMENTS.values(), *FUNCTIONAL_KEYS.values()})
 MODIFIERS = frozenset({"ctrl", "shift", "alt", "meta", "super", "hyper"})
 
 

@@ -114,8 +114,8 @@ class TurnList(RowList):
         """The listed rows and the titles of sections."""
         self._rows: Sequence[TurnRow] | None = None
         """The rows of all files, until a further file is read."""
-        self._values: Mapping[tuple[str, str], None] | None = None
-        """The terms and values of all rows, once they were asked for."""
+        self._values: tuple[Sequence[TurnRow], Mapping[tuple[str, str], None]] = ((), {})
+        """Rows, and the terms and values of these, once they were asked for."""
         self._widest: dict[str, int] = {}
 
     @property
@@ -128,7 +128,7 @@ class TurnList(RowList):
     def set_rows(self, slot: str, rows: list[TurnRow], widest: Mapping[str, int] | None = None) -> None:
         """Puts the rows of a file at its reserved place, or at the end; `widest`: the widths that they need."""
         self.slots[slot] = rows
-        self._rows = self._values = None
+        self._rows = None
         for name, size in (self.widest_of(rows) if widest is None else widest).items():
             self._widest[name] = max(size, self._widest.get(name, 0))
 
@@ -138,18 +138,18 @@ class TurnList(RowList):
 
     def relist(self, growing: bool = False) -> None:
         """Lists the rows again; the cursor stays on its row. With `growing` all listed rows stay in place too."""
-        self.show_listing(self.list_rows(self.filter, growing))
+        self.show_listing(self.list_rows(self.rows, self.filter, growing))
 
     @property
     def filter(self) -> filters.Filter | None:
         """The filter in force."""
         return self.listing.filter
 
-    def list_rows(self, wanted: filters.Filter | None, growing: bool = False) -> Listing:
-        """The rows that pass a filter, in the present order; it changes nothing on the screen, and may run in a
-        thread."""
-        of = (self.rows, self.sort, self.reverse, self.by_file)
-        passed = [row for row in self.rows if wanted is None or turn_rows.matches(wanted.matches, row)]
+    def list_rows(self, rows: Sequence[TurnRow], wanted: filters.Filter | None, growing: bool = False) -> Listing:
+        """Those of all rows that pass a filter, in the present order; it changes nothing on the screen, and may run in
+        a thread, which must not gather the rows while files are read."""
+        of = (rows, self.sort, self.reverse, self.by_file)
+        passed = [row for row in rows if wanted is None or turn_rows.matches(wanted.matches, row)]
         listed = turn_table.worst_of_sessions(passed) if self.by_file else passed
         column = next((each for each in self.columns_now if each.name == self.sort), None)
         if column is not None:
@@ -162,12 +162,12 @@ class TurnList(RowList):
         titled = column is None and any(section.title for section in self.sections)
         shown = list(self._with_titles(listed) if titled else listed)
         counts = None if wanted is None else count_rows(passed)
-        shared = turn_table.shared_names(self.rows)
-        return Listing(of, wanted, passed, counts, self._note(wanted, counts), shared, shown)
+        shared = turn_table.shared_names(rows)
+        return Listing(of, wanted, passed, counts, self._note(rows, wanted, counts), shared, shown)
 
-    def is_current(self, listing: Listing) -> bool:
-        """Whether a listing was made from the present rows and in the present order."""
-        return listing.of[0] is self.rows and listing.of[1:] == (self.sort, self.reverse, self.by_file)
+    def is_current(self, listing: Listing, growing: bool) -> bool:
+        """Whether a listing was made in the present order, and from the present rows unless these are `growing`."""
+        return (growing or listing.of[0] is self.rows) and listing.of[1:] == (self.sort, self.reverse, self.by_file)
 
     def show_listing(self, listing: Listing) -> None:
         """Shows other rows; the cursor stays on its row."""
@@ -206,21 +206,21 @@ class TurnList(RowList):
         try:
             return turn_rows.row_filter(text) if text.strip() else None
         except filters.FilterError as why:
-            raise filters.explain_error(why, self.values()) from None
+            raise filters.explain_error(why, self._values_of(self.rows)) from None
 
-    def _note(self, wanted: filters.Filter | None, counts: RowCounts | None) -> str:
+    def _note(self, rows: Sequence[TurnRow], wanted: filters.Filter | None, counts: RowCounts | None) -> str:
         if wanted is None or counts is None:
             return "all turns"
-        total = sum(row.verdict is not None for row in self.rows)
-        searched = filters.search_note(wanted, self.values()) if wanted.searched or wanted.values else ""
+        total = sum(row.verdict is not None for row in rows)
+        searched = filters.search_note(wanted, self._values_of(rows)) if wanted.searched or wanted.values else ""
         passed = f"{counts.turns + counts.simulated:,} of {count_of(total, 'turn')}{counts.unread_words}"
         return f"{passed} · {searched}" if searched else passed
 
-    def values(self) -> Mapping[tuple[str, str], None]:
+    def _values_of(self, rows: Sequence[TurnRow]) -> Mapping[tuple[str, str], None]:
         """The terms and the values that occur in the rows; gathered once for the keys of a filter."""
-        if self._values is None:
-            self._values = dict.fromkeys(turn_rows.values_of_rows(self.rows))
-        return self._values
+        if (values := self._values)[0] is not rows:
+            values = self._values = rows, dict.fromkeys(turn_rows.values_of_rows(rows))
+        return values[1]
 
     def _with_titles(self, rows: Sequence[TurnRow]) -> Iterator[TurnRow | str]:
         last = -1

@@ -123,7 +123,8 @@ def work_behind(table: ReadingScreen, work: Callable[[], Made], then: Callable[[
     def run() -> None:
         made, worker = work(), get_current_worker()
         if not worker.is_cancelled:
-            table.app.call_from_thread(then, made)
+            # Asked again in the app's own thread, which may leave the screen, or read another filter, meanwhile.
+            table.app.call_from_thread(lambda: None if worker.is_cancelled else then(made))
 
     table.run_worker(run, group=name, thread=True, exclusive=True)
 
@@ -137,19 +138,22 @@ def narrow(table: ReadingScreen, text: str) -> str:
     try:
         wanted = table.listed.parse_filter(text)
     except FilterError as why:
+        table.workers.cancel_group(table, "filter")
         return str(why)
     _list_filtered(table, wanted)
     return table.listed.listing.note if table.listed.filter is wanted else FILTERING
 
 
 def _list_filtered(table: ReadingScreen, wanted: Filter | None) -> None:
-    work_behind(table, partial(table.listed.list_rows, wanted), partial(_show_listing, table), "filter")
+    listed = table.listed
+    work_behind(table, partial(listed.list_rows, listed.rows, wanted), partial(_show_listing, table), "filter")
 
 
 def _show_listing(table: ReadingScreen, listing: Listing) -> None:
     from inspector.tui.questions import FilterPrompt
 
-    if not table.listed.is_current(listing):  # rows came, or the order changed, while a thread was at work
+    # Rows came, or the order changed, while a thread was at work. While files are read, new rows are listed later.
+    if not table.listed.is_current(listing, growing=table.reading):
         _list_filtered(table, listing.filter)
         return
     table.listed.show_listing(listing)

@@ -356,7 +356,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if not self.reading or self.begun:
             self.note = "nothing is being read"
             return
-        self.workers.cancel_node(self)
+        self.workers.cancel_group(self, "default")  # not a filter, nor an export
         self.reading = self._searching = False
         self.listed.relist()
         self._count()

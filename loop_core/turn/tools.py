@@ -240,7 +240,11 @@ def _schema_generator() -> Any:
             return _closed(super().typed_dict_schema(schema))
 
         def dict_schema(self, schema: Any) -> Any:
-            return _closed(super().dict_schema(schema))  # no key that does not fit, such as a number for a date
+            # llama.cpp and Gemini know no patterns of names, and would allow an object without members alone.
+            written = super().dict_schema(schema)
+            for pattern, values in written.pop("patternProperties", {}).items():
+                written |= {"propertyNames": {"pattern": pattern}, "additionalProperties": values}
+            return written
 
         def date_schema(self, schema: Any) -> Any:
             return {**super().date_schema(schema), "pattern": _DAY}
@@ -259,14 +263,14 @@ def _schema_generator() -> Any:
     return Generator
 
 
-_DAY = "^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_DAY = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt_ ][-+.,:0-9Zz]+)?$"
+"""Matches a day, with or without a time. llama.cpp refuses a pattern that does not cover the whole text, and servers
+with a grammar write nothing behind it."""
 
 
 def _closed(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that names members, or patterns of their names. It allows these members alone, unless it says otherwise
-    (pydantic's `extra`)."""
-    named = "properties" in schema or "patternProperties" in schema
-    return {"additionalProperties": False, **schema} if named else schema
+    """A schema that names members. It allows these members alone, unless it says otherwise (pydantic's `extra`)."""
+    return {"additionalProperties": False, **schema} if "properties" in schema else schema
 
 
 def _run(adapter: Any, declared: Tool) -> ToolFunction:

@@ -114,7 +114,7 @@ def result_object(text: str) -> dict[str, Any] | None:
     try:
         value = from_json_checked(text.encode())
         json.loads(text, parse_int=_check_number, parse_float=_check_number, parse_constant=_check_number)
-    except ValueError:
+    except (ValueError, ArithmeticError):  # the latter for an exponent beyond those of `Decimal`
         return None
     return value if isinstance(value, dict) else None
 

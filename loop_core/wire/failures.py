@@ -75,7 +75,7 @@ MARKS: tuple[ErrorMark, ...] = (
               Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI, vLLM, LM Studio, Ollama and Anthropic messages"),
     ErrorMark("error.prompt_too_long", r"(prompt|input|request) is too long|input token count .{0,40}exceeds|"
               r"exceeds? the maximum number of tokens|too many (input )?tokens in (the )?(prompt|request)|"
-              r"number of input tokens exceeds|too many tokens: size limit|too_many_prompt_tokens",
+              r"number of input tokens exceeds max|too many tokens: size limit|too_many_prompt_tokens",
               Stop.CONTEXT_WINDOW_EXCEEDED, "input",
               "Anthropic, Bedrock, Gemini and Cohere messages; Perplexity's type of an error"),
 )

@@ -123,7 +123,7 @@ def test_what_the_app_would_not_take_is_refused_with_the_nearest_name(at_home, i
 
 
 @pytest.mark.parametrize("keys", ["space,right", "ctrl+shift+p", "f12", "[", "left_square_bracket", "+", "plus", "?",
-                                  "alt+x", "meta+x", "super+x", "hyper+x", "shift+f1"])
+                                  "alt+x", "meta+x", "super+x", "hyper+x", "shift+f1", "subtract", "menu", "f25"])
 def test_a_key_that_exists_is_taken(at_home, inspector, keys):
     user(at_home, f'[keys]\n"step.forward" = "{keys}"')
     assert f"keys.step.forward = {keys}" in inspector("config").out

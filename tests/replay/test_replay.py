@@ -192,6 +192,18 @@ def test_a_prefill_that_lost_nothing():
     assert method_of(*prefilled("The first part is about water, ")) == (Method.PREFILL, "")
 
 
+@pytest.mark.parametrize(("sent", "stripped", "joined"), [
+    ("Hello", " ", "Hello world."), ("Hello ", "", "Hello  world."),
+])
+def test_a_pause_and_the_white_space_that_it_lost(sent, stripped, joined):
+    """The engine sends a pause back without the white space at its end, and joins the text as a replay does."""
+    paused, rest = (message([{"type": "text", "text": text}], word)
+                    for text, word in (("Hello ", "pause_turn"), (" world.", "end_turn")))
+    resumed = [asked(ASKS, paused, url=MESSAGES), asked([*ASKS, assistant(sent)], rest, url=MESSAGES)]
+    assert method_of(*resumed) == (Method.ECHO, stripped)
+    assert ended(replay(case_of(*resumed))).joined_answer().text == joined
+
+
 def test_a_hint_and_a_repair():
     assert method_of(*continued(*PARTS[:2])) == (Method.HINT, "")
     assert method_of(*repaired_call()[:2]) == (Method.REPAIR, "")

@@ -203,7 +203,7 @@ def test_openinference_is_flattened_and_a_cut_call_is_seen(name, tmp_path):
 @pytest.mark.parametrize("answer", [
     '{"city": "Rome", "days": [1, 2]}', '[{"city": "Rome"}]', '["Rome", "Oslo"]', '{"text": "Rome", "score": 1}',
     '[{"text": "Rome", "label": "city"}]', '{"content": "Rome", "title": "t"}', '{"type": "city", "content": "Rome"}',
-    '{"parts": ["wheel"]}', "{}",
+    '{"parts": ["wheel"]}', "{}", '[{"type": "city"}]', '[{"type": "text", "text": "Rome"}, {"city": "Rome"}]',
 ])
 def test_an_answer_that_is_json_is_its_text(answer, tmp_path):
     held = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "m",
@@ -235,9 +235,16 @@ def test_json_with_a_member_of_a_message_is_a_message(member):
     {"functionResponse": {"name": "ls"}}, {"function_response": {"name": "ls"}}, {"text": ""},
 ])
 def test_parts_that_a_recorder_wrote_as_json_into_a_text_are_parts(part):
-    content = json.dumps([part, {"type": "text", "text": "Hi."}])
+    for beside, said in (([], ""), ([{"type": "text", "text": "Hi."}], "Hi.")):
+        (message,) = outputs_of({"gen_ai.completion.0.content": json.dumps([part, *beside])})
+        assert message.text == said
+
+
+@pytest.mark.parametrize("kind", ["document", "server_tool_use"])
+def test_a_part_of_a_kind_that_is_not_known_stands_beside_others(kind):
+    content = json.dumps([{"type": kind}, {"type": "text", "text": "Hi."}, {"type": "tool_use", "name": "ls"}])
     (message,) = outputs_of({"gen_ai.completion.0.content": content})
-    assert message.text == "Hi."
+    assert (message.text, [name for _, name, _ in message.calls]) == ("Hi.", ["ls"])
 
 
 def test_older_names_prompts_by_number_and_values(tmp_path):

@@ -70,7 +70,8 @@ def test_a_complete_answer_says_whose_word_it_is(tmp_path):
 @pytest.mark.parametrize(("api", "given"), [("openai-completions", 20), ("anthropic-messages", 12)])
 @pytest.mark.parametrize("total", [27, None])
 def test_what_pi_counts_beside_the_input_is_input_where_the_format_has_it_so(tmp_path, api, given, total):
-    counts = {"input": 12, "output": 7, "cacheRead": 5, "cacheWrite": 3, "totalTokens": total}
+    counts = {"input": 12, "output": 7, "cacheRead": 5, "cacheWrite": 3, "totalTokens": total,
+              "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}}  # without prices
     seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), api=api, message={"usage": counts})), tmp_path)
     usage = seen.responses[0].exchange.response.usage
     assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (given, 7, 5)

@@ -989,7 +989,7 @@ async def test_a_filter_finds_the_rows_of_files_that_were_not_read_and_counts_th
     listed.set_rows("z", [turn_rows.unread_row(("z",), "z.har", "broken at byte 7")])
     for typed, said, names in (("verdict:not_read", "0 of 1 turn + 1 not read", ["z"]),
                                ("complete", "1 of 1 turn", ["a"]), ("!held", "1 of 1 turn + 1 not read", ["a", "z"])):
-        listed.show_listing(listed.list_rows(listed.parse_filter(typed)))
+        listed.show_listing(listed.list_rows(listed.rows, listed.parse_filter(typed)))
         assert listed.listing.note == said
         assert [row.name for row in listed_rows(listed)] == names
 
@@ -999,9 +999,9 @@ async def test_many_rows_are_filtered_in_a_thread_and_a_note_stands_meanwhile(
 ) -> None:
     go, now = threading.Event(), TurnList.list_rows
 
-    def slowly(listed, wanted, growing=False):
+    def slowly(listed, rows, wanted, growing=False):
         go.wait(60 if wanted is not None else 0)
-        return now(listed, wanted, growing)
+        return now(listed, rows, wanted, growing)
 
     monkeypatch.setattr(TurnList, "list_rows", slowly)
     monkeypatch.setattr(turns_reading, "MANY_ROWS", 0)
@@ -1037,6 +1037,65 @@ async def test_many_rows_are_filtered_in_a_thread_and_a_note_stands_meanwhile(
         await pilot.press("x")
         await until(pilot, lambda: isinstance(app.screen, Prompt))  # asks for the folder once the table is made
         assert (shown_notes, table.note) == (["making turns.csv…"], "")
+
+
+def test_rows_that_come_while_a_thread_looks_for_others_are_left_to_the_screen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = TurnList([Section("", (str(folder),))], by_file=False, id=None)
+    listed.set_rows("a", rows_of_session(load([str(folder / "a.jsonl")], ReadingOptions())))
+    before, wanted, once, gathers = listed.rows, listed.parse_filter("complete"), turn_table.rows_once, []
+
+    monkeypatch.setattr(turn_rows, "matches", lambda matches, row: listed.set_rows(
+        "z", [turn_rows.unread_row(("z",), "z.har", "broken at byte 7")]) is None)
+    monkeypatch.setattr(turn_table, "rows_once", lambda rows: gathers.append("in the thread") or once(rows))
+    listing = listed.list_rows(before, wanted)
+    # Another thread that goes through the files while one is added fails, or stores the rows without the new ones.
+    assert gathers == []
+    assert (len(listing.passed), listing.note) == (1, "1 of 1 turn")
+    assert len(listed.rows) == 2
+
+
+async def test_a_filter_is_in_force_while_files_are_read_and_an_invalid_one_ends_the_search(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, now = threading.Event(), TurnList.list_rows
+
+    def slowly(listed, rows, wanted, growing=False):
+        go.wait(60 if wanted is not None else 0)
+        if app.screen_stack[-2].reading:  # a file is read each time
+            listed.set_rows("z", [turn_rows.unread_row(("z",), "z.har", "broken at byte 7")])
+        return now(listed, rows, wanted, growing)
+
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(100, 24)) as pilot:
+        table = app.screen
+        await until(pilot, lambda: not table.reading and len(table.listed.shown) == 4)
+        monkeypatch.setattr(TurnList, "list_rows", slowly)
+        monkeypatch.setattr(turns_reading, "MANY_ROWS", 0)
+
+        def says() -> str:
+            return text_of(app.screen.query_one("#filter-note", Note).line)
+
+        await pilot.press("f", *"complete")
+        await until(pilot, lambda: says() == "filtering…")
+        table.reading = True
+        go.set()
+        await until(pilot, lambda: says() == "1 of 3 turns")
+        go.clear()
+        await pilot.press("backspace")
+        await until(pilot, lambda: says() == "filtering…")
+        go.set()
+        table.action_stop()
+        await until(pilot, lambda: says().startswith("1 of 3 turns · "))
+        go.clear()
+        await pilot.press("backspace")
+        await until(pilot, lambda: says() == "filtering…")
+        await pilot.press("(")
+        await until(pilot, lambda: says().startswith("column "))
+        go.set()
+        await pilot.pause(0.2)
+        assert says().startswith("column ")
 
 
 async def test_a_row_that_is_read_takes_the_place_of_its_file(folder: Path) -> None:

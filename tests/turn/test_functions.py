@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -231,6 +232,32 @@ def test_what_does_not_fit_the_annotation_is_refused_with_its_place(kind: Any, v
 ])
 def test_the_same_value_in_the_spelling_of_json_is_taken(kind: Any, value: Any, made: Any) -> None:
     assert ran(kind, value) == (f"ran: {made!r}", False, ())
+
+
+@pytest.mark.parametrize("text", [
+    "2026-01-02T03:04:05.25+02:00", "2026-01-02t03:04z", "2026-01-02_03:04", "2026-01-02",
+])
+def test_servers_with_a_grammar_can_write_a_whole_date(text: str) -> None:
+    """llama.cpp (common/json-schema-to-grammar.cpp) refuses a request with a pattern that does not begin with ^ and end
+    with $, and a grammar allows nothing behind what a pattern matches."""
+    def take(given: datetime) -> str:
+        return ""
+
+    (tool,), _ = declare([take])
+    pattern = tool.schema["properties"]["given"]["pattern"]
+    assert (pattern[0], pattern[-1]) == ("^", "$")
+    assert re.fullmatch(pattern, text)
+
+
+def test_an_object_with_dates_as_names_says_what_its_members_are_without_patterns_of_names() -> None:
+    """llama.cpp and Gemini know none, and read an object that allows nothing else as one without members."""
+    def take(days: dict[date, int]) -> str:
+        return ""
+
+    (tool,), _ = declare([take])
+    days = tool.schema["properties"]["days"]
+    assert days["additionalProperties"] == {"type": "integer"}
+    assert "patternProperties" not in days
 
 
 def test_empty_arguments_are_not_enough_for_a_function_that_takes_any_name() -> None:

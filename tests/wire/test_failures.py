@@ -187,9 +187,11 @@ def test_any_other_error_is_an_error() -> None:
     found = read_error(wrapped("The content of your filter function is invalid.", "invalid_request_error"), 400)
     assert found is not None
     assert classify(found) == (Stop.ERROR, "fatal", "error.reported")
-    throttled = read_error({"message": "Too many tokens, please wait before trying again."}, 429)
-    assert throttled is not None
-    assert classify(throttled) == (Stop.ERROR, "retryable", "error.reported")
+    for limit in ("Too many tokens, please wait before trying again.",
+                  "The number of input tokens exceeds your rate limit per minute."):
+        throttled = read_error({"message": limit}, 429)
+        assert throttled is not None
+        assert classify(throttled) == (Stop.ERROR, "retryable", "error.reported")
 
 
 # -- what may be tried again -----------------------------------------------------------------------------------------

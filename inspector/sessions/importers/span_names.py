@@ -254,11 +254,13 @@ def _several(value: Any) -> list[dict[str, Any]]:
 
 
 def _are_parts(value: Any) -> bool:
-    """Whether the JSON of a text is parts of a message, and not an answer that is JSON itself."""
+    """Whether the JSON of a text is parts of a message, and not an answer that is JSON itself. A part of a kind that is
+    not known, such as a document, may stand beside others."""
     listed = value.get("parts", [value]) if isinstance(value, dict) else value
-    return isinstance(listed, list) and all(
-        isinstance(each, dict) and (known_text(each.get("type")) in PART_KINDS
-                                    or (each is not value and each.keys() <= GEMINI_PARTS)) for each in listed)
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        return False
+    kinds = {known_text(each.get("type")) for each in listed if each is value or not each.keys() <= GEMINI_PARTS}
+    return not kinds or (None not in kinds and not kinds.isdisjoint(PART_KINDS))
 
 
 def message_of(value: Any) -> SpanMessage:
