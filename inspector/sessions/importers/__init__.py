@@ -241,6 +241,14 @@ IMPORTERS: Mapping[str, FileFormat] = {
             for parts in (("state",), ("workspace", "state"))
         ), grows=True,
     ),
+    "chat-lines": FileFormat(
+        f"{_HERE}.chat_lines", "chat messages in lines (PicoClaw, Mistral Vibe)",
+        'lines with "role" and "content", and "tool_calls" or members that the agent adds', Keeps(Words.NONE),
+        (b'"role"',), (
+            AgentFolder("PicoClaw", "PICOCLAW_HOME", ".picoclaw", ("workspace", "sessions")),
+            AgentFolder("Mistral Vibe", "VIBE_HOME", ".vibe", ("logs", "session", "*"), ("messages.jsonl",)),
+        ), grows=True, members=(frozenset({"role", "content"}),),
+    ),
     "botnexus": FileFormat(
         f"{_HERE}.botnexus", "BotNexus session",
         'a database whose table "session_history" has "tool_call_id", or lines with "toolCallId"',
