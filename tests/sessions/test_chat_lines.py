@@ -110,6 +110,13 @@ def test_a_message_that_vibe_writes_in_the_users_name_begins_no_turn(tmp_path):
     assert len(read(tmp_path, *VIBE[:3], {**extra, "injected": False}, VIBE[3]).turns) == 2
 
 
+def test_an_older_vibe_names_messages_and_does_not_mark_them(tmp_path):
+    rows = [{name: held for name, held in row.items() if name != "injected"} for row in VIBE]
+    rows[2]["name"] = "read"  # the name of the tool
+    seen = read(tmp_path, *rows)
+    assert f"3 of 3 {KEPT_BY.format('Mistral Vibe')}" in seen.inputs[0].notices[0]
+
+
 def test_a_member_that_a_newer_vibe_adds_changes_nothing(tmp_path):
     seen = read(tmp_path, *({**row, "weather": "fine"} for row in VIBE))
     assert (seen.inputs[0].format, seen.inputs[0].responses) == ("chat-lines", 3)
@@ -147,6 +154,7 @@ def test_a_tool_that_failed_in_vibe(tmp_path):
     ({"messages": [asked("go"), said("Yes.", ("c1", *WHOLE))]}, {"messages": [asked("go"), said("Yes.")]}),
     tuple({"id": number, **row} for number, row in enumerate(CHAT)),
     tuple({**row, "weight": 1} for row in CHAT),
+    (*CHAT[:2], {**CHAT[2], "score": 1}),
     ({"message_id": "1", "parent_id": None, "text": "go", "role": "prompter"},
      {"message_id": "2", "parent_id": "1", "text": "Yes.", "role": "assistant"}),
     ({"prompt": "go", "completion": "Yes."},),
