@@ -217,7 +217,7 @@ def _messages(attributes: Attributes, names: tuple[str, ...], flat: tuple[str, .
         if isinstance(content, str) and _CUT_MESSAGES.match(content):
             return  # the exporter's limit on attributes cut the JSON, so its messages cannot be read
         messages = content if isinstance(content, list) else [] if content is None else [content]
-        if all(isinstance(each, dict) and not each.keys() & MESSAGE_MEMBERS for each in messages):
+        if not any(isinstance(each, str) or object_of(each).keys() & MESSAGE_MEMBERS for each in messages):
             messages = messages and [attributes[name]]  # the text of an answer that is JSON
         if messages:
             yield from (message_of(each) for each in messages)
@@ -254,8 +254,8 @@ def _several(value: Any) -> list[dict[str, Any]]:
 
 
 def _are_parts(value: Any) -> bool:
-    """Whether the JSON of a text is parts of a message, and not an answer that is JSON itself."""
-    listed = value.get("parts", [value]) if isinstance(value, dict) else value
+    """Whether the JSON of a text is parts of a message, and not an answer that is JSON itself, such as `[]`."""
+    listed = value.get("parts", [value]) if isinstance(value, dict) else value or None
     return isinstance(listed, list) and all(
         isinstance(each, dict) and (known_text(each.get("type")) in PART_KINDS
                                     or (each is not value and each.keys() <= GEMINI_PARTS)) for each in listed)
