@@ -171,6 +171,7 @@ ALLOWED: dict[str, set[str]] = {
 EXCEPTIONS: dict[str, tuple[str, str]] = {
     "ruby_llm-fdddee2bfb": ("context_window_exceeded", "HTTP 400 whose body says that the prompt is too long"),
     "rig-abfbe17368": ("context_window_exceeded", "HTTP 400 whose body says that the prompt is too long"),
+    "ruby_llm-9858f147c6": ("context_window_exceeded", "HTTP 400 whose body says that there are too many tokens"),
     "llama-stack-1910e5528a": ("context_window_exceeded", "HTTP 400 whose body says that the context is too small"),
     "openllmetry-d4477d2e39": ("safety_blocked", "the error body of Azure's content filter"),
     "pydantic-ai-10d08fc4f4": ("error", "an error, then length, then [DONE]: the error is the graver"),

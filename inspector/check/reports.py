@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from inspector.report.lines.glyphs import copies_left_out, simulated_beside
-from inspector.sessions.copies import copies_in
+from inspector.sessions.copies import copies_in, is_shortened, relation
 
 
 class Problem(NamedTuple):
@@ -77,7 +77,8 @@ class FileProblems(NamedTuple):
     copies: frozenset[int] = frozenset()
     """The numbers of the turns that are copies of turns of other files in the report."""
     same_as: str = ""
-    """The path of a file with the very same bytes, so that each turn of this file is a copy; empty if there is none."""
+    """The path of a file with the very same bytes, or with the same steps in whole, so that each turn of this file is a
+    copy; empty if there is none."""
 
     @property
     def stands_in(self) -> str:
@@ -131,8 +132,8 @@ class Report(NamedTuple):
 
     @property
     def notices(self) -> list[str]:
-        """The files that are left out, since each has the very same bytes as another."""
-        return [f"{file.path}: byte for byte the same as {file.stands_in}, whose turns are checked"
+        """The files that are left out, each with the file that counts in its place."""
+        return [f"{file.path}: {relation(file.path, file.stands_in)} {file.stands_in}, whose turns are checked"
                 for file in self.files if file.stands_in]
 
     @property
@@ -165,7 +166,8 @@ def merge(reports: Iterable[Report]) -> Report:
         for file in report.files:
             found.setdefault(file.path, file)
     equal = {path for path, file in found.items()
-             if file.same_as in found and found[file.same_as].every_turn == file.every_turn}
+             if file.same_as in found and (found[file.same_as].every_turn == file.every_turn
+                                           or is_shortened(path, file.same_as))}
     copies = copies_in({path: file.keys for path, file in found.items() if path not in equal}).turns
     return Report(tuple(
         file._replace(copies=frozenset(turn.turn for turn in file.every_turn) if path in equal else

@@ -8,7 +8,7 @@ from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read
 from inspector.sessions.reasons import reason_text, recorder_word
 from inspector.sessions.recording import TurnPlace
 from inspector.sessions.thread import response_number
-from loop_core.judge.arguments import ArgumentShape, parse
+from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
 from loop_core.judge.endings import REPEATED_MEMBER_RULES
 from loop_core.judge.gate import Verdict
 from loop_core.turn.moves import with_status
@@ -94,7 +94,7 @@ def tools_note(look: JudgedTurn) -> str:
     """The remark that the turn's last answer asks for tools; empty if it does not. A later turn may be recorded."""
     if not look.ends_at_call:
         return ""
-    calls = look.answers[-1].exchange.response.tool_calls
+    calls = [call for call in look.answers[-1].exchange.response.tool_calls if not is_phantom(call)]
     names = list(dict.fromkeys(short(call.name or "a tool without a name") for call in calls))
     tools = " and ".join(names) if len(names) <= TOOLS_NAMED else f"{len(calls)} tool calls"
     after = "no later answer of this turn is in its file"

@@ -1,8 +1,8 @@
 """Leaves out files and turns that the given files contain twice.
 
-A file may be named twice, or have a copy with the very same bytes. The file of a resumed or forked session of Claude
-Code begins with the rows of the session before it, as that of a branched session of Qwen Code does, and that of a
-continued trajectory in ATIF may.
+A file may be named twice, or have a copy with the very same bytes, or one with shortened texts. The file of a resumed
+or forked session of Claude Code begins with the rows of the session before it, as that of a branched session of Qwen
+Code does, and that of a continued trajectory in ATIF may.
 """
 
 from __future__ import annotations
@@ -31,15 +31,19 @@ def is_spread(one: OpenedFile) -> bool:
     return source.format == "pairs" and len(found) == 1
 
 
+WHOLE_FILES: Mapping[str, str] = {"transcript.jsonl": "transcript_full.jsonl"}
+"""Name of a file in which Antigravity shortens long texts -> the name of the file beside it that has the same steps."""
 PIECE = 1 << 20
 """The number of bytes of a file that are read at a time to compare it with others."""
 
 
 def equal_files(paths: Iterable[str]) -> dict[str, str]:
-    """Path of a file with the very same bytes as one before it -> the path of the first such file. Only files of which
-    another has the same size are read."""
+    """Path of a file with the very same bytes as one before it -> the path of the first such file; and path of a
+    shortened file -> the path of the whole one. Only files of which another has the same size are read."""
+    given = dict.fromkeys(paths)
+    wholes = {path: whole for path in given if (whole := _whole_file(path)) in given}
     sizes: dict[int, list[str]] = {}
-    for path in paths:
+    for path in (path for path in given if path not in wholes):
         with suppress(OSError):  # it may be removed between the two calls
             if path != STDIN and os.path.isfile(path):
                 sizes.setdefault(os.path.getsize(path), []).append(path)
@@ -50,7 +54,23 @@ def equal_files(paths: Iterable[str]) -> dict[str, str]:
             with suppress(OSError):  # a file that cannot be read is reported where it is opened
                 first = firsts.setdefault(_digest(path), path)
                 found |= {path: first} if first != path else {}
-    return found
+    return found | {path: found.get(whole, whole) for path, whole in wholes.items()}
+
+
+def _whole_file(path: str) -> str:
+    """The path of the whole file beside one that is shortened; empty for any other file."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, WHOLE_FILES[name]) if name in WHOLE_FILES else ""
+
+
+def is_shortened(path: str, first: str) -> bool:
+    """Whether a file that is left out has the steps of the other one with shortened texts."""
+    return WHOLE_FILES.get(os.path.basename(path)) == os.path.basename(first)
+
+
+def relation(path: str, first: str) -> str:
+    """What a file is that is left out, for the notice that names the file which counts."""
+    return "a shortened copy of" if is_shortened(path, first) else "byte for byte the same as"
 
 
 def _digest(path: str) -> bytes:
@@ -64,8 +84,8 @@ def _digest(path: str) -> bytes:
 
 
 def equal_input(path: str, first: str, format_name: str = "unknown") -> Input:
-    """The result for a file that is left out, since it has the very same bytes as the file before it."""
-    notice = f"{path}: byte for byte the same as {first}, whose turns are counted; they are not counted twice"
+    """The result for a file that is left out, since it has the very same bytes as another file, or its steps."""
+    notice = f"{path}: {relation(path, first)} {first}, whose turns are counted; they are not counted twice"
     return Input(path, format_name, 0, notices=(notice,), same_as=first)
 
 

@@ -96,6 +96,7 @@ def open_each(
     spread: dict[str, list[OpenedFile]] = {}
     beside: set[str] = set()
     equal = equal_files(name for name, _ in every) if compare else {}
+    every = sorted(every, key=lambda each: each[0] in equal)  # a file is read before its copies
     read: set[str] = set()
     for done, (name, listed) in enumerate(every, start=1):
         if name in beside:

@@ -199,7 +199,8 @@ class Input:
     copies: Mapping[int, str] = field(default_factory=dict)
     """Number of a turn that is left out as a copy, from 1 -> the path of the file that has it."""
     same_as: str = ""
-    """The path of a file with the very same bytes, whose turns are counted instead; empty if there is none."""
+    """The path of a file with the very same bytes, or with the same steps in whole, whose turns are counted instead;
+    empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

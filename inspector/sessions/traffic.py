@@ -147,6 +147,7 @@ UNREAD: tuple[Unread, ...] = (
     Unread("Bedrock agents", r"/agents/[^/]+/agentAliases/|/retrieveAndGenerate"
                              r"|bedrock-agent-runtime[^/]*/agents/[^/]+$"),
     Unread("Cohere generate", r"cohere.*/generate$|/v1/generate$"),
+    Unread("AI21 Jurassic", r"ai21[^/]*/studio/.*complete$"),
     Unread("Aleph Alpha", r"aleph-alpha[^/]*/complete$"),
     Unread("Replicate", r"replicate[^/]*/v1/(.*/)?predictions(/[^/]+)?$"),
     Unread("a SageMaker endpoint", r"/endpoints/[^/]+/invocations(-response-stream)?$"),

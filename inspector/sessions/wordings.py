@@ -135,6 +135,9 @@ REFUSALS: tuple[NotRun, ...] = (
            "a permission rule refused it", "opencode"),
     NotRun("denied", r"(?:user denied permission\b|the user has declined to run this tool\b|"
            r"the user declined this tool call\b)", "the user refused it", "Crush; Goose; opencode 2 runner/step.ts"),
+    NotRun("call_skipped", r"<user_cancellation>(?:tool execution skipped by user\b|user cancelled the operation\b|"
+           r"[\w.-]{1,100}</user_cancellation>)", "the user refused it",
+           "Mistral Vibe core/utils/tags.py: mostly with the name of the tool alone"),
     NotRun("input_rewritten", r"user cancell?ed assistant tool calling\b", "the user cancelled it first", "Crush"),
     NotRun("hook_denied", r"tool call blocked by hook\b", "a hook refused it", "Crush"),
     NotRun("unread_arguments", r"(?:-?\d+: )?could not interpret tool use parameters\b",
@@ -192,9 +195,10 @@ PLACEHOLDERS: tuple[str, ...] = (
     r"interrupted by user", r"task was interrupted before this tool call could be completed\.",
     r"tool execution was interrupted before completion\.",
     r"\[interrupted by user before this tool produced a result\]",
+    r"<user_cancellation>tool execution interrupted - no response available</user_cancellation>",
 )
 """Patterns of the whole text that agents write as the result of a call without one: Claude Code, Roo Code (when a task
-is resumed, and for a missing result), ZeroClaw. They show no more than that the call has no result."""
+is resumed, and for a missing result), ZeroClaw, Mistral Vibe. They show no more than that the call has no result."""
 _PLACEHOLDER = rf"(?i)\s*(?:<error>)?\s*(?:{'|'.join(PLACEHOLDERS)})\s*(?:</error>)?\s*$"
 
 

@@ -330,7 +330,8 @@ def judge(
     # OpenAI says stop over complete calls where tool_choice names the function (vLLM PR#25054).
     promoted = stop.normalized is Stop.END_TURN and _has_complete_calls(response, request)
     if promoted:
-        evidence = Evidence("judge.promoted", response.tool_calls[0].at, f"complete calls under {stop.raw!r}")
+        first = next(call for call in response.tool_calls if not is_phantom(call))
+        evidence = Evidence("judge.promoted", first.at, f"complete calls under {stop.raw!r}")
         stop = stop._replace(normalized=Stop.TOOL_CALL, evidence=(*stop.evidence, evidence))
     elif stop.normalized is Stop.TOOL_CALL and not endings.has_calls(response):
         stop = stop._replace(detail="no_calls")

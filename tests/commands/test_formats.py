@@ -29,9 +29,9 @@ def test_the_same_as_a_document(inspector):
         name for name, row in IMPORTERS.items() if row.grows}
     assert kept["har"] == {"stop_reason": "provider", "cap": True, "usage": True, "wire": True}
     assert kept["pi"]["stop_reason"] == "recorder"
-    (folder,) = next(row for row in value["files"] if row["name"] == "claude-code")["folders"]
-    assert folder == {"agent": "Claude Code", "variable": "CLAUDE_CONFIG_DIR",
-                      "path": "~/.claude/projects/*/*.jsonl"}
+    assert next(row for row in value["files"] if row["name"] == "claude-code")["folders"] == [
+        {"agent": "Claude Code", "variable": "CLAUDE_CONFIG_DIR", "path": "~/.claude/projects/*/*.jsonl"},
+        {"agent": "iFlow", "variable": "", "path": "~/.iflow/projects/*/*.jsonl"}]
 
 
 @pytest.mark.parametrize(("content", "says"), [

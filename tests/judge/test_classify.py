@@ -471,6 +471,11 @@ def test_a_call_that_will_be_refused_was_made_all_the_same(other: ToolCall) -> N
     assert alone.promoted is (other.arguments != "")
 
 
+def test_the_evidence_of_a_promotion_is_the_first_call_that_was_made() -> None:
+    found = effective(reply(Stop.END_TURN, ToolCall(None, "", None, at=At(start=1)), call(at=At(start=3))))
+    assert found.stop.evidence[-1].at == At(start=3)
+
+
 def test_one_call_that_is_not_complete_prevents_the_promotion_of_all() -> None:
     found = effective(reply(Stop.END_TURN, call(), call(None, kind=CallKind.CUSTOM)))
     assert found.stop.normalized is Stop.END_TURN

@@ -850,6 +850,10 @@ def test_few_tools_are_named_and_more_are_counted(names, said):
     assert said in alone(chat(None, "tool_calls", *calls))[2]
 
 
+def test_a_call_without_a_name_and_arguments_is_none_that_the_answer_asks_for():
+    assert "asks for a, and" in alone(chat(None, "stop", {}, call("{}", "call_1", "a")))[2]
+
+
 def test_a_simulated_turn_that_stops_at_a_call_is_not_complete():
     played = shown(*repaired_call()[:2], settings=Settings(max_tokens=400, simulate=True))
     seen = only(played).verdict

@@ -685,6 +685,11 @@ SHAPES: tuple[Shape, ...] = (
          "attributes": {"raw_response": "a", "output_tokens": 7, "native_tool_calls": 2, "parsed_tool_calls": 1}},
         {"id": "2", "event_type": "tool_call_result", "turn_id": "t", "success": False, "payload": {"output": "x"}}],
         rows=True),
+    *(Shape("chat-lines", f"{name}.jsonl", [
+        {"role": "user", "content": "go", **more}, {"role": "assistant", "content": "a", "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "w", "arguments": "{"}}], **more},
+        {"role": "tool", "content": "x", "tool_call_id": "c", **more}], rows=True)
+      for name, more in (("vibe", {"injected": False}), ("pico", {"created_at": "2026-06-01T10:00:00Z"}))),
     Shape("botnexus", "s.jsonl", [{"role": "user", "content": "go", "isCrashSentinel": False}, {
         "role": "tool", "content": "", "toolName": "w", "toolCallId": "c", "toolArgs": "{}"}], rows=True),
     Shape("continue", "continue.json", {"sessionId": "s", "title": "t", "history": [

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from inspector.check import check_paths
+from inspector.check.rules import RULES
 from inspector.sessions import open_paths
+from inspector.sessions.open import open_each
 from tests.scenes.transcripts import rules, shown, stops, words
 
 Row = dict[str, Any]
@@ -131,3 +134,49 @@ def test_a_session_is_named_by_its_folder(home, tmp_path):
 def test_a_member_of_another_type_is_passed_over_and_named(tmp_path):
     seen = read(tmp_path, asked("go"), said("Hi.", status=7))
     assert "line 2: status is a number, and text was expected; it was passed over" in " ".join(seen.inputs[0].notices)
+
+
+def both_files(folder: Path, *shortened: Row) -> list[str]:
+    """The whole file of a conversation of one turn, and the file with shortened texts."""
+    folder.mkdir(exist_ok=True)
+    result = step("LIST_DIRECTORY", content="a.md")
+    whole = (asked("go"), said("Look at it.", "ls"), result, said("Done."), asked("more"), said("Yes."))
+    names = [folder / name for name in ("transcript.jsonl", "transcript_full.jsonl")]
+    names[0].write_text(lines(*(shortened or (*whole[:1], {**said("Look", "ls"), "truncated_fields": ["tool_calls"]},
+                                              *whole[2:]))))
+    names[1].write_text(lines(*whole))
+    return list(map(str, names))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_both_files_of_a_conversation_only_the_whole_one_counts(tmp_path, turned):
+    part, whole = both_files(tmp_path)
+    given = [whole, part] if turned else [part, whole]
+    said_of = f"{part}: a shortened copy of {whole}, whose turns are counted; they are not counted twice"
+    for inputs in (open_paths(given).inputs, [each for group in open_each(given, api=None, profile=None)
+                                              for each in group.recording.inputs]):
+        held = {each.path: each for each in inputs}
+        assert (held[whole].responses, held[part].responses, held[part].same_as) == (3, 0, whole)
+        assert held[part].notices == (said_of,)
+    report = check_paths(given, list(RULES), jobs=1)
+    assert len(report.turns) == len(check_paths([whole], list(RULES), jobs=1).turns) == 2
+    assert report.notices == [f"{part}: a shortened copy of {whole}, whose turns are checked"]
+    assert report.problems == check_paths([whole], list(RULES), jobs=1).problems
+
+
+def test_a_folder_with_both_files_is_read_once(tmp_path):
+    part, whole = both_files(tmp_path)
+    held = {each.path: each.responses for each in open_paths([str(tmp_path)]).inputs}
+    assert (held[part], held[whole]) == (0, 3)
+
+
+def test_the_shortened_file_alone_counts(tmp_path):
+    part, _ = both_files(tmp_path)
+    other = both_files(tmp_path / "other")[1]
+    assert [each.responses for each in open_paths([part, other]).inputs] == [3, 3]
+
+
+def test_two_files_of_which_none_is_shortened_count_once(tmp_path):
+    part, whole = both_files(tmp_path, asked("go"), said("Done."))
+    Path(whole).write_text(Path(part).read_text())
+    assert {each.path: each.responses for each in open_paths([part, whole]).inputs} == {part: 0, whole: 1}

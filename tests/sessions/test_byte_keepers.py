@@ -245,6 +245,9 @@ MODEL = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/"
      '[{"generated_text": "a"}]', "a SageMaker endpoint: not read yet"),
     ("POST", "https://api.aleph-alpha.com/complete", '{"completions": [{"completion": "a"}]}',
      "Aleph Alpha: not read yet"),
+    ("POST", "https://api.ai21.com/studio/v1/j2-ultra/complete",
+     '{"completions": [{"data": {"text": "a"}, "finishReason": {"reason": "endoftext"}}]}',
+     "AI21 Jurassic: not read yet"),
     ("POST", "https://api.mistral.ai/v1/ocr", '{"pages": [{"index": 0, "markdown": "a"}]}',
      "text recognition (OCR): not read yet"),
 ])

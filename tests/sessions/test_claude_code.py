@@ -851,3 +851,63 @@ def test_a_refusal_that_withdrew_no_answer_leaves_the_answer_as_it_is(tmp_path, 
         block(text("Done."), stop="end_turn"), system("model_refusal_fallback", requestId="req_msg_01", **more)),
         tmp_path)
     assert (stops(seen), seen.turns[0].verdict.word) == (["end_turn"], "COMPLETE")
+
+
+# -- iFlow, whose rows are Claude Code's -------------------------------------------------------------------------------
+
+
+def iflow(*rows: dict) -> str:
+    """The file: every answer names the user's message, its first row, as its parent."""
+    return claude(*({"sessionId": "session-1", **({"parentUuid": "u1"} if row["type"] == "assistant" else {}), **row}
+                    for row in rows))
+
+
+def answer(key: str, *content: dict) -> dict:
+    row = block({}, f"response-{key}")
+    row["message"]["content"] = list(content)
+    return row
+
+
+FIRST, SECOND = use("call_1", "Read", path="a.md"), use("call_2", "Read", path="b.md")
+
+
+def calls_of(seen, number: int) -> list[tuple[str | None, str]]:
+    return [(each.call.id, each.admission.value) for each in seen.responses[number].verdicts]
+
+
+def test_parallel_calls_that_iflow_repeats_row_by_row_are_one_answer(tmp_path):
+    seen = shown(iflow(
+        prompt("go"), answer("1", text("Look."), FIRST), answer("2", FIRST, SECOND), answer("3", SECOND),
+        result("a", "call_1"), result("b", "call_2"), answer("4", SECOND, text("Now."), use("call_3", "Read")),
+        result("c", "call_3"), answer("5", text("Done."))), tmp_path)
+    assert [facts.exchange.lines for facts in seen.responses] == [(2, 3, 4), (7,), (9,)]
+    assert calls_of(seen, 0) == [("call_1", "ready"), ("call_2", "ready")]
+    assert calls_of(seen, 1) == [("call_3", "ready")]  # the call before it was answered already
+    assert "rows that repeat a call of the answer before them, which has its result: 1" in notices(seen)
+    last = seen.responses[1].exchange.request.messages
+    assert [part.call_id for message in last for part in message.results] == ["call_1", "call_2"]
+    assert len(seen.turns) == 1
+
+
+def test_a_row_of_iflow_that_only_repeats_an_answered_call_is_no_answer(tmp_path):
+    seen = shown(iflow(prompt("go"), answer("1", FIRST), result("a", "call_1"), answer("2", FIRST),
+                       answer("3", text("Done."))), tmp_path)
+    assert [facts.exchange.lines for facts in seen.responses] == [(2,), (5,)]
+
+
+def test_a_call_that_iflow_repeats_with_other_arguments_is_held_in_both_rows(tmp_path):
+    other = use("call_1", "Read", path="other.md")
+    seen = shown(iflow(prompt("go"), answer("1", FIRST), answer("2", other, SECOND), result("b", "call_2")), tmp_path)
+    assert calls_of(seen, 0) == [("call_1", "held")]
+    assert calls_of(seen, 1)[0] == ("call_1", "held")
+
+
+def test_a_repeated_call_without_a_result_is_not_released(tmp_path):
+    seen = shown(iflow(prompt("go"), answer("1", FIRST), answer("2", FIRST, SECOND), result("a", "call_1")), tmp_path)
+    assert calls_of(seen, 0)[1] == ("call_2", "held")
+
+
+def test_another_writer_may_use_the_id_of_a_call_again_after_its_result(tmp_path):
+    seen = shown(claude(prompt("go"), block(FIRST), result("a", "call_1"), block(FIRST, "msg_02"),
+                        result("a", "call_1")), tmp_path)
+    assert [calls_of(seen, 0), calls_of(seen, 1)] == [[("call_1", "ready")], [("call_1", "ready")]]

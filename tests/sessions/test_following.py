@@ -71,6 +71,7 @@ ROLLOUT = (
         {"type": "function_call_output", "call_id": "c", "output": "a.txt"})),
     {"type": "compacted", "payload": {}},
 )
+USE = tuple({"type": "tool_use", "id": key, "name": "ls", "input": {"path": key}} for key in ("c1", "c2"))
 OLDER_KIMI = tuple({"timestamp": 1, "message": {"type": kind, "payload": payload}} for kind, payload in (
     ("TurnBegin", {"user_input": "go"}), ("StepBegin", {}), ("ContentPart", {"type": "text", "text": "hi"}),
     ("ToolCall", {"id": "c", "function": {"name": "ls", "arguments": "{"}}), ("ToolCallPart", {"arguments_part": "}"}),
@@ -94,7 +95,16 @@ MORE: Mapping[str, tuple[rows.Row, ...]] = {
 """Rows that are added to those of each format's file by hand."""
 LINES = [(shape.format, tuple(shape.value)) for shape in SHAPES if shape.rows and IMPORTERS[shape.format].grows]
 GROW = [(name, (*first, *MORE.get(name, ()), *first)) for name, first in LINES]
-GROW.append(("kimi", OLDER_KIMI * 2))
+IFLOW = tuple({"sessionId": "session-1", "uuid": uuid, "parentUuid": parent, "type": kind, "message": message}
+              for uuid, parent, kind, message in (
+    ("u1", None, "user", {"role": "user", "content": "go"}),
+    ("a1", "u1", "assistant", {"id": "response-1", "content": [USE[0]]}),
+    ("a2", "u1", "assistant", {"id": "response-2", "content": list(USE)}),
+    *((f"r{at}", "a2", "user", {"content": [{"type": "tool_result", "tool_use_id": use["id"], "content": "x"}]})
+      for at, use in enumerate(USE)),
+    ("a3", "u1", "assistant", {"id": "response-3", "content": [USE[1], {"type": "text", "text": "Done."}]}),
+    ("u2", "a3", "user", {"role": "user", "content": "more"})))
+GROW += [("kimi", OLDER_KIMI * 2), ("claude-code", IFLOW)]
 
 
 def test_every_format_that_says_so_is_read_on() -> None:

@@ -511,6 +511,34 @@ def test_loggers_name_the_two_sides_of_a_pair(opened, asks, answers):
     assert (exchange.request.max_tokens, exchange.response.text) == (5, "hello")
 
 
+def converted_beside(raw) -> str:
+    """A log of OpenHands: the answer after it made a call of the tags in its text, and the answer as it came."""
+    call = {"id": "toolu_01", "type": "function", "function": {"name": "ls", "arguments": '{"path": "a"}'}}
+    message = {"role": "assistant", "content": "Look.", "tool_calls": [call]}
+    converted = {"object": "chat.completion", "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+    return json.dumps({"kwargs": ASKED, "response": converted, "raw_response": raw})
+
+
+@pytest.mark.parametrize(("word", "text"), [
+    ("stop", "Look.<function=ls><parameter=path>a</parameter>"), ("length", "Look.<function=ls><parameter=pa")])
+def test_of_two_answers_the_one_before_its_conversion_is_read(opened, word, text):
+    message = {"role": "assistant", "content": text, "tool_calls": None}
+    raw = {"object": "chat.completion", "choices": [{"index": 0, "finish_reason": word, "message": message}]}
+    (exchange,) = opened(converted_beside(raw)).exchanges
+    response = exchange.response
+    assert (response.text, response.tool_calls, response.raw_stop_reason) == (text, (), word)
+    assert exchange.body.decode() == json.dumps(raw)
+
+
+@pytest.mark.parametrize("raw", [
+    None, "a", [], {}, {"choices": []}, {"choices": None}, {"choices": ["a"]},
+    {"choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "Look.", "tool_calls": [{}]}}]},
+])
+def test_the_converted_answer_is_read_if_the_one_before_it_lost_its_call(opened, raw):
+    (exchange,) = opened(converted_beside(raw)).exchanges
+    assert [(call.name, call.arguments) for call in exchange.response.tool_calls] == [("ls", '{"path": "a"}')]
+
+
 @pytest.mark.parametrize("name", ["interactions", "http_interactions", "exchanges", "entries", "calls", "pairs",
                                   "records", "items", "logs", "requests"])
 def test_loggers_name_the_list_of_pairs(opened, name):

@@ -204,6 +204,7 @@ def test_openinference_is_flattened_and_a_cut_call_is_seen(name, tmp_path):
     '{"city": "Rome", "days": [1, 2]}', '[{"city": "Rome"}]', '["Rome", "Oslo"]', '{"text": "Rome", "score": 1}',
     '[{"text": "Rome", "label": "city"}]', '{"content": "Rome", "title": "t"}', '{"type": "city", "content": "Rome"}',
     '{"parts": ["wheel"]}', "{}", '[{"type": "city"}]', '[{"type": "text", "text": "Rome"}, {"city": "Rome"}]',
+    "[]", "[1, 2]",
 ])
 def test_an_answer_that_is_json_is_its_text(answer, tmp_path):
     held = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "m",
@@ -215,9 +216,15 @@ def test_an_answer_that_is_json_is_its_text(answer, tmp_path):
         assert (seen.responses[0].exchange.response.text, words(seen)) == (answer, ["COMPLETE"]), names
 
 
-@pytest.mark.parametrize("answer", ['{"city": "Rome"}', '[{"city": "Rome"}]'])
+@pytest.mark.parametrize("answer", ['{"city": "Rome"}', '[{"city": "Rome"}]', "[1, 2]", "[[]]", '[1, {"a": 2}]'])
 def test_an_answer_that_is_json_in_one_attribute(answer):
     assert [each.text for each in outputs_of({"gen_ai.completion": answer})] == [answer]
+
+
+@pytest.mark.parametrize("name", ["gen_ai.output.messages", "gen_ai.completion"])
+@pytest.mark.parametrize("empty", ["[]", []])
+def test_a_list_without_messages_is_no_answer(name, empty):
+    assert outputs_of({name: empty}) == []
 
 
 @pytest.mark.parametrize("member", ["role", "content", "contents", "message", "parts", "tool_calls", "type",

@@ -106,6 +106,7 @@ def test_every_maker_is_read(name: str) -> None:
     ("CONTENT_FILTERED", Stop.SAFETY_BLOCKED), ("RAG_QUERY_WHEN_RAG_DISABLED", Stop.ERROR), ("COMPLETE", Stop.END_TURN),
     ("MAX_TOKENS", Stop.MAX_TOKENS), ("ERROR", Stop.ERROR), ("ERROR_TOXIC", Stop.SAFETY_BLOCKED),
     ("STOP_SEQUENCE", Stop.END_TURN), ("ERROR_LIMIT", Stop.CONTEXT_WINDOW_EXCEEDED), ("USER_CANCEL", Stop.CANCELLED),
+    ("endoftext", Stop.END_TURN),
     ("end_turn", Stop.END_TURN), ("guardrail_intervened", Stop.SAFETY_BLOCKED), ("odd", Stop.UNKNOWN),
 ])
 def test_what_the_words_mean(word: str, stop: Stop) -> None:
@@ -124,6 +125,7 @@ def test_the_words_of_claude_and_nova_mean_what_they_mean_in_their_own_formats(a
     {"text": "a", "finish_reason": "COMPLETE"},
     {"completion": "a", "stop_reason": "stop_sequence"}, {"outputs": [{"text": "a", "stop_reason": "stop"}]},
     {"choices": [{"text": "a", "stop_reason": "stop"}]},
+    {"prompt": {"text": "p"}, "completions": [{"data": {"text": "a"}, "finishReason": {"reason": "endoftext"}}]},
 ])
 def test_makers_that_count_nothing(body: dict[str, Any]) -> None:
     response = decode_response(API, whole(body))
@@ -132,6 +134,25 @@ def test_makers_that_count_nothing(body: dict[str, Any]) -> None:
     at = response.stop_reason.evidence[0].at
     assert at is not None
     assert json.dumps(body).encode()[at.start : at.end] == json.dumps(response.raw_stop_reason).encode()
+
+
+def test_an_answer_of_jurassic_that_the_cap_has_cut() -> None:
+    body = {"id": 1234, "prompt": {"text": "p"}, "completions": [
+        {"data": {"text": "a"}, "finishReason": {"reason": "length", "length": 2}}]}
+    response = decode_response(API, whole(body))
+    assert (response.text, response.stop_reason.normalized) == ("a", Stop.MAX_TOKENS)
+    assert wire(API).read_request({"prompt": "p", "maxTokens": 2}).max_tokens == 2
+
+
+@pytest.mark.parametrize("completions", [[], [None], [{"data": None}], [{"data": {"text": 1}}], {"data": {}}])
+def test_a_damaged_answer_of_jurassic_is_no_whole_answer(completions: Any) -> None:
+    response = decode_response(API, whole({"id": 1234, "completions": completions}))
+    assert (response.text, response.raw_stop_reason) == (None, None)
+
+
+def test_an_answer_of_jurassic_without_a_reason_is_not_whole() -> None:
+    response = decode_response(API, whole({"completions": [{"data": {"text": "a"}, "finishReason": None}]}))
+    assert (response.text, response.stop_reason.normalized) == ("a", Stop.INTERRUPTED)
 
 
 def test_a_stream_of_deepseek_is_one_text() -> None:

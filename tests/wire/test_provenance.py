@@ -384,6 +384,8 @@ BEDROCK_INVOKE: list[tuple[bytes, dict[str, list[str]]]] = [
     (whole({"generations": [{"text": "a", "finish_reason": "COMPLETE"}]}),
      {"text": ['"a"'], "stop_reason": ['"COMPLETE"']}),
     (whole({"text": "a", "finish_reason": "COMPLETE"}), {"text": ['"a"'], "stop_reason": ['"COMPLETE"']}),
+    (whole({"completions": [{"data": {"text": "a"}, "finishReason": {"reason": "endoftext"}}]}),
+     {"text": ['"a"'], "stop_reason": ['"endoftext"']}),
     (whole({"choices": [{"text": "a", "stop_reason": "stop"}]}), {"text": ['"a"'], "stop_reason": ['"stop"']}),
     (whole({"text": "", "tool_calls": [{"name": "f", "parameters": {"p": 1}}], "finish_reason": "COMPLETE"}),
      {"tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['{"p": 1}'], "stop_reason": ['"COMPLETE"']}),

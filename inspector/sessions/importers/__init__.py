@@ -7,77 +7,13 @@ formats.
 
 import os
 from collections.abc import Mapping
-from enum import StrEnum
 from importlib import import_module
-from typing import IO, NamedTuple, cast
+from typing import IO, cast
 
 from inspector.config import files as bounds
 from inspector.sessions import intake
+from inspector.sessions.file_format import CERTAIN, AgentFolder, FileFormat, Keeps, Words
 from inspector.sessions.recording import ODD, FileReading, Importer, Options
-
-
-class AgentFolder(NamedTuple):
-    """The default folder of an agent's files: from an environment variable, or below the home folder."""
-
-    agent: str
-    variable: str
-    folder: str
-    parts: tuple[str, ...]
-    """The folder names on the way to the files: `*` stands for any one folder, `**` for any number of levels."""
-    names: tuple[str, ...] = ("*.jsonl",)
-    """The patterns of the files' names."""
-
-
-class Words(StrEnum):
-    """The owner of the stop words that a format stores: the provider, the recorder, or nobody."""
-
-    PROVIDER = "the provider's"
-    RECORDER = "the recorder's"
-    HINT = "none, but the state of a turn or an error"
-    NONE = "none"
-
-
-class Keeps(NamedTuple):
-    """The parts of an exchange that a format stores."""
-
-    words: Words
-    cap: bool = False
-    """Whether the format stores the output cap that the request set."""
-    usage: bool = False
-    wire: bool = False
-    """Whether the format stores the provider's own bytes."""
-
-
-CERTAIN = 100
-"""The score of `sniff` after which no further importer is tried."""
-
-
-class FileFormat(NamedTuple):
-    """One readable file format, and how its files are recognised."""
-
-    module: str
-    title: str
-    """The name of the format's files, for people."""
-    expects: str
-    """How a file of the format begins, in words, for the message about a file that no importer accepts."""
-    keeps: Keeps
-    marks: tuple[bytes, ...] = ()
-    """Texts of which every file of the format has one in its head or its name. For a file without any of them the
-    format's module is not loaded, which saves 6 ms of the start of `explain`. Empty: the format has no marks."""
-    folders: tuple[AgentFolder, ...] = ()
-    beside: str = ""
-    """The pattern of the further files that belong to a file: below a folder with the file's name without its suffix,
-    or, if the pattern begins with `../`, beside the file."""
-    grows: bool = False
-    """Whether a file of the format grows line by line. Then the beginning of a file is a session of its own, new rows
-    are read without the earlier ones, and the format's module has a `reader`."""
-    lines: bool = False
-    """Whether a file of the format may be JSON Lines whose first lines are a session of their own."""
-    members: tuple[frozenset[str], ...] = ()
-    """Sets of member names, for common marks: one of the first objects has all members of one set."""
-    most: int = CERTAIN
-    """The highest score of the format's `sniff`. A file that another format recognises with this score is not tried."""
-
 
 _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
@@ -113,7 +49,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.PROVIDER, usage=True),
         (b"sessionId", b"leafUuid", b"file-history-snapshot", b"queue-operation", b"total_cost_usd",
          b'"type":"user"', b'"type": "user"', b'"type":"assistant"', b'"type": "assistant"'),
-        (AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),),
+        (AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),
+         AgentFolder("iFlow", "", ".iflow", ("projects", "*"))),
         "subagents/*.jsonl", grows=True,
     ),
     "pi": FileFormat(
@@ -303,6 +240,14 @@ IMPORTERS: Mapping[str, FileFormat] = {
             for variable in ("ZEROCLAW_WORKSPACE", "ZEROCLAW_DATA_DIR", "ZEROCLAW_CONFIG_DIR")
             for parts in (("state",), ("workspace", "state"))
         ), grows=True,
+    ),
+    "chat-lines": FileFormat(
+        f"{_HERE}.chat_lines", "chat messages in lines (PicoClaw, Mistral Vibe)",
+        'lines with "role" and "content", and "tool_calls" or members that the agent adds', Keeps(Words.NONE),
+        (b'"role"',), (
+            AgentFolder("PicoClaw", "PICOCLAW_HOME", ".picoclaw", ("workspace", "sessions")),
+            AgentFolder("Mistral Vibe", "VIBE_HOME", ".vibe", ("logs", "session", "*"), ("messages.jsonl",)),
+        ), grows=True, members=(frozenset({"role", "content"}),),
     ),
     "botnexus": FileFormat(
         f"{_HERE}.botnexus", "BotNexus session",

@@ -5,13 +5,14 @@ one object, as the web version does (`loglines`).
 The rows form a tree (`parentUuid`). Each content block of an answer is a row, with the answer's message id. Rows that
 no request contained (hooks, snapshots, progress) are skipped. A row of the agent about a failure is a failed answer, or
 shows how the answer before it ended. The format is undocumented and changes, so rows of an unknown shape are counted
-and reported. In the stream rows name no parent, and follow the row before. `claude_rows` reads single rows.
+and reported. In the stream, and in the files of iFlow, a row follows the row before. `claude_rows` reads single rows.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from functools import partial
 from sys import intern
 from typing import IO, Any
@@ -172,17 +173,17 @@ class _Session(TranscriptReader):
         return place
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the parent row, or of the row before if the row names no parent."""
-        if "parentUuid" not in value:
+        """The place of the parent row, or of the row before if the row follows that."""
+        if "parentUuid" not in value or _is_of_iflow(value):
             return self.last.get(_caller(value)) or TreePlace(None)
         # After a compaction `parentUuid` is null, and `logicalParentUuid` names the row before.
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
         return (self.parent(parent) if isinstance(parent, str) else None) or TreePlace(None)
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Stores the place after a row, and the place after the last row that names no parent."""
+        """Stores the place after a row, and the place after the last row that follows the one before it."""
         super().keep(line, place)
-        if "parentUuid" not in line.value:
+        if "parentUuid" not in line.value or _is_of_iflow(line.value):
             self.last[_caller(line.value)] = place
 
     def _user(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
@@ -257,9 +258,14 @@ class _Session(TranscriptReader):
                 return self._failure(line, message, text, where)
             self.reading.skipped.append(Skipped(line.number - 1, "a message of Claude Code's own, and no model's"))
             return where
-        answer = self._group(line, message, where)
+        again = _calls_again(line, message["content"], where)
+        if again and where.since is not None:
+            self.remarks["repeat a call of the answer before them, which has its result"] += 1
+            if len(again) == len(message["content"]):
+                return where
+        answer = (again and where.right_above) or self._group(line, message, where)
         at = answer.take(line)
-        self._blocks(answer, line, message["content"], at)
+        self._blocks(answer, line, message["content"], at, again)
         claude_rows.take_end(answer, message, at)
         return TreePlace(answer)
 
@@ -286,9 +292,13 @@ class _Session(TranscriptReader):
             answer.session = below_file("subagent")
         return answer
 
-    def _blocks(self, answer: TranscriptAnswer, line: TranscriptLine, content: Any, at: At) -> None:
+    def _blocks(
+        self, answer: TranscriptAnswer, line: TranscriptLine, content: Any, at: At, again: Collection[int]
+    ) -> None:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for number, block in enumerate(blocks):
+            if number in again:
+                continue
             if not isinstance(block, dict):
                 self.remarks["hold a block that is not an object"] += 1
                 continue
@@ -356,6 +366,21 @@ class _Session(TranscriptReader):
 def _caller(value: dict[str, Any]) -> str | None:
     """The call whose subagent wrote a row of the stream."""
     return text_or_none(value.get("parent_tool_use_id"))
+
+
+def _is_of_iflow(value: dict[str, Any]) -> bool:
+    """Whether iFlow wrote a row; every answer there names the user's message as its parent, not the row before."""
+    return str(value.get("sessionId")).startswith("session-")
+
+
+def _calls_again(line: TranscriptLine, content: Any, where: TreePlace) -> list[int]:
+    """The numbers of the blocks with calls of the answer above, with equal ids and arguments: iFlow repeats the last
+    call of a row in the next, under another message id. Elsewhere an id may return after the result of its call."""
+    above = where.answer if _is_of_iflow(line.value) else where.right_above
+    known = {call.id: call.arguments for call in above.calls} if above is not None else {}
+    return [number for number, block in enumerate(content if known else ()) if isinstance(block, dict)
+            and isinstance(block.get("id"), str) and block["id"] in known
+            and slice_of(line.data, "message", "content", number, "input") == known[block["id"]]]
 
 
 def _strip_signatures(part: ResponsePart) -> ResponsePart:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, AgentFolder, FileFormat
+from inspector.sessions.file_format import AgentFolder, FileFormat
+from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import NOT_READ, FileReading, Options, UnreadableError
 from inspector.sessions.transcripts.member_values import objects_of

@@ -17,6 +17,7 @@ from inspector.sessions import redact, traffic
 from inspector.sessions.importers.records import DUMP, complete, first_look, join_stream, texts_of_dumps, values_in
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import FileReading, Options, RawExchange, Skipped, UnreadableError
+from inspector.sessions.transcripts.member_values import object_of, objects_of
 from loop_core.values import TransportEnd
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.framing import Whole
@@ -26,13 +27,15 @@ from loop_core.wire.json_values import char_span
 # Loggers, proxies, cassettes and batch files name the same members differently.
 
 REQUESTS = ("request", "req", "request_body", "requestBody", "input", "kwargs")
+RAW = "raw_response"
+"""The provider's own answer, where OpenHands logs beside it the answer after it made calls of tags in the text."""
 RESPONSES = (
     "response",
     "resp",
     "res",
     "response_body",
     "responseBody",
-    "raw_response",
+    RAW,
     "output",
     "result",
     "completion",
@@ -239,6 +242,8 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
             return raw
         error = redact.text(" ".join(str(value.get("error") or "").split())[:120])
         return f"failed before any answer: {error}" if error else "no response in it"
+    if answered == "response" and _is_whole_answer(value.get(RAW)):
+        answered = RAW
     raw = RawExchange(entry)
     raw.started = moment(value)
     raw.duration_ms = duration(value)
@@ -249,6 +254,14 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
     if nock:
         return _of_nock(raw, value, piece, options, reading)
     return _response(raw, value[answered], piece, (answered,), options, reading)
+
+
+def _is_whole_answer(value: Any) -> bool:
+    """Whether an object is an answer of Chat Completions whose calls were stored: OpenHands' log may hold `{}` for one,
+    and then only the converted answer beside it has the call."""
+    choices = objects_of(object_of(value).get("choices"))
+    calls = [call for choice in choices for call in object_of(choice.get("message")).get("tool_calls") or ()]
+    return bool(choices) and all(calls)
 
 
 def _of_nock(

@@ -217,7 +217,7 @@ def _messages(attributes: Attributes, names: tuple[str, ...], flat: tuple[str, .
         if isinstance(content, str) and _CUT_MESSAGES.match(content):
             return  # the exporter's limit on attributes cut the JSON, so its messages cannot be read
         messages = content if isinstance(content, list) else [] if content is None else [content]
-        if all(isinstance(each, dict) and not each.keys() & MESSAGE_MEMBERS for each in messages):
+        if not any(isinstance(each, str) or object_of(each).keys() & MESSAGE_MEMBERS for each in messages):
             messages = messages and [attributes[name]]  # the text of an answer that is JSON
         if messages:
             yield from (message_of(each) for each in messages)
@@ -254,9 +254,9 @@ def _several(value: Any) -> list[dict[str, Any]]:
 
 
 def _are_parts(value: Any) -> bool:
-    """Whether the JSON of a text is parts of a message, and not an answer that is JSON itself. A part of a kind that is
-    not known, such as a document, may stand beside others."""
-    listed = value.get("parts", [value]) if isinstance(value, dict) else value
+    """Whether the JSON of a text is parts of a message, and not an answer that is JSON itself, such as `[]`. A part of
+    a kind that is not known, such as a document, may stand beside others."""
+    listed = value.get("parts", [value]) if isinstance(value, dict) else value or None
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         return False
     kinds = {known_text(each.get("type")) for each in listed if each is value or not each.keys() <= GEMINI_PARTS}

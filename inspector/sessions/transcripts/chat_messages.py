@@ -259,7 +259,7 @@ class MessageReader(ChatReader):
             take_message(answer, value, line, answer.take(line))
             return TreePlace(answer)
         if role == "tool":
-            failed = text.startswith("<system>ERROR")  # Kimi CLI's mark
+            failed = text.startswith(("<system>ERROR", "<tool_error>"))  # marks of Kimi CLI and Mistral Vibe
             return self.result(line, place, value.get("tool_call_id"), text, failed, value.get("name"))
         if role == "user":
             return self.say(line, place, text, own=self.own(text))

@@ -40,6 +40,7 @@ from loop_core.wire.reads import FactRow, See
 
 _LLAMA = "AWS guide, Meta Llama and Mistral AI models: stop_reason"
 _TITAN = "AWS guide, Amazon Titan Text models: completionReason"
+_AI21 = "AWS guide, AI21 Labs Jurassic-2 models: finishReason.reason"
 _COHERE = "AWS guide, Cohere Command models: finish_reason"
 _COHERE_R = "cohere 7.3.1 types/finish_reason.py (v1), which Command R writes on Bedrock too"
 
@@ -53,6 +54,7 @@ MAKERS_WORDS: Mapping[str, StopRow] = {
     "STOP_CRITERIA_MET": StopRow(Stop.END_TURN, "stop_sequence", _TITAN),
     "CONTENT_FILTERED": StopRow(Stop.SAFETY_BLOCKED, None, _TITAN),
     "RAG_QUERY_WHEN_RAG_DISABLED": StopRow(Stop.ERROR, "fatal: rag disabled", _TITAN),
+    "endoftext": StopRow(Stop.END_TURN, None, _AI21),
     "COMPLETE": StopRow(Stop.END_TURN, None, _COHERE),
     "MAX_TOKENS": StopRow(Stop.MAX_TOKENS, None, _COHERE),
     "ERROR": StopRow(Stop.ERROR, "retryable", _COHERE),
@@ -61,7 +63,7 @@ MAKERS_WORDS: Mapping[str, StopRow] = {
     "ERROR_LIMIT": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _COHERE_R),
     "USER_CANCEL": StopRow(Stop.CANCELLED, None, _COHERE_R),
 }
-"""Native word -> mapped reason, for the models of Llama, Mistral, Titan and Cohere."""
+"""Native word -> mapped reason, for the models of Llama, Mistral, Titan, AI21 and Cohere."""
 GUARDRAIL = "amazon-bedrock-guardrailAction"
 """The name of the field that says, in a body or a chunk of any maker, whether a guardrail intervened."""
 STOP_REASONS: Mapping[str, StopRow] = {
@@ -84,6 +86,7 @@ class TextShape(NamedTuple):
     holder: str
     """The name of the list whose first item holds text and reason; empty if the body itself holds them."""
     text: str
+    """The path of the text, and that of the reason, as in a JSON pointer."""
     reason: str
     input_tokens: str = ""
     output_tokens: str = ""
@@ -99,6 +102,7 @@ TEXTS: tuple[TextShape, ...] = (
     TextShape("results", "outputText", "completionReason", "inputTextTokenCount"),  # Titan
     TextShape("", "outputText", "completionReason", "inputTextTokenCount", "totalOutputTextTokenCount"),  # its chunks
     TextShape("generations", "text", "finish_reason"),  # Cohere Command
+    TextShape("completions", "data/text", "finishReason/reason"),  # AI21's Jurassic-2
     TextShape("", "completion", "stop_reason"),  # Claude up to 2.1, without messages
     TextShape("", "text", "finish_reason", calls="tool_calls"),  # Cohere Command R, and chunks of Command
 )
@@ -255,14 +259,15 @@ class Decoder(ConverseDecoder):
         return self._maker
 
     def _shape(self, body: Mapping[str, Any]) -> TextShape | None:
-        found = [shape for shape in TEXTS if isinstance(_holder(shape, body).get(shape.text), str)]
-        return next((shape for shape in found if shape.reason in _holder(shape, body)), found[0] if found else None)
+        found = [shape for shape in TEXTS if isinstance(_member(_holder(shape, body), shape.text), str)]
+        reasons = ((shape, shape.reason.partition("/")[0]) for shape in found)
+        return next((shape for shape, name in reasons if name in _holder(shape, body)), found[0] if found else None)
 
     def _text(self, shape: TextShape, body: Mapping[str, Any], at: At | None, source: bytes) -> None:
         """Reads a body, or a chunk (which has a place), of a maker whose answer is one text, with its calls."""
         self._read_text = True
         holder = _holder(shape, body)
-        self._texts.append(string(holder.get(shape.text)) or "")
+        self._texts.append(string(_member(holder, shape.text)) or "")
         calls = list_of(body.get(shape.calls)) if shape.calls else []
         json_text = source.decode("utf-8", "replace") if calls else ""
         for number, call in enumerate(calls):
@@ -271,9 +276,10 @@ class Decoder(ConverseDecoder):
                 self._calls.append(ToolCall(None, string(call.get("name")) or "", arguments, closed=True,
                                             form=ArgsForm.OBJECT, at=at or self.at(shape.calls, number)))
         self.id = string(body.get("id")) or self.id
-        reason = string(holder.get(shape.reason))
+        reason = string(_member(holder, shape.reason))
         if reason:
-            self.end_with(reason, at or self.at(*((shape.holder, 0) if shape.holder else ()), shape.reason))
+            place = *((shape.holder, 0) if shape.holder else ()), *shape.reason.split("/")
+            self.end_with(reason, at or self.at(*place))
         usage = mapping_of(body.get("usage"))
         counts = [token_count(body.get(shape.input_tokens, usage.get("prompt_tokens"))),
                   token_count(body.get(shape.output_tokens, usage.get("completion_tokens")))]
@@ -314,6 +320,12 @@ def _as_chunk(event: dict[str, Any]) -> dict[str, Any]:
 
 def _holder(shape: TextShape, body: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping_of(next(iter(list_of(body.get(shape.holder))), None)) if shape.holder else body
+
+
+def _member(value: Any, path: str) -> Any:
+    for name in path.split("/"):
+        value = mapping_of(value).get(name)
+    return value
 
 
 def _with_converse_counts(value: Mapping[str, Any]) -> Mapping[str, Any]:

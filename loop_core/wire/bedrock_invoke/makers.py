@@ -197,7 +197,7 @@ PATHS: tuple[re.Pattern[str], ...] = (
 VERSION = "bedrock-2023-05-31"
 """The value of `anthropic_version` that Bedrock requires in every body for Claude."""
 _PROMPTS = ("prompt", "inputText", "message")
-_CAPS = ("max_gen_len", "max_tokens", "max_tokens_to_sample")
+_CAPS = ("max_gen_len", "max_tokens", "max_tokens_to_sample", "maxTokens")
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:

@@ -1,0 +1,67 @@
+"""One readable file format: how its files are recognised, what they store, and where its agent writes them."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class AgentFolder(NamedTuple):
+    """The default folder of an agent's files: from an environment variable, or below the home folder."""
+
+    agent: str
+    variable: str
+    folder: str
+    parts: tuple[str, ...]
+    """The folder names on the way to the files: `*` stands for any one folder, `**` for any number of levels."""
+    names: tuple[str, ...] = ("*.jsonl",)
+    """The patterns of the files' names."""
+
+
+class Words(StrEnum):
+    """The owner of the stop words that a format stores: the provider, the recorder, or nobody."""
+
+    PROVIDER = "the provider's"
+    RECORDER = "the recorder's"
+    HINT = "none, but the state of a turn or an error"
+    NONE = "none"
+
+
+class Keeps(NamedTuple):
+    """The parts of an exchange that a format stores."""
+
+    words: Words
+    cap: bool = False
+    """Whether the format stores the output cap that the request set."""
+    usage: bool = False
+    wire: bool = False
+    """Whether the format stores the provider's own bytes."""
+
+
+CERTAIN = 100
+"""The score of `sniff` after which no further importer is tried."""
+
+
+class FileFormat(NamedTuple):
+    """One readable file format, and how its files are recognised."""
+
+    module: str
+    title: str
+    """The name of the format's files, for people."""
+    expects: str
+    """How a file of the format begins, in words, for the message about a file that no importer accepts."""
+    keeps: Keeps
+    marks: tuple[bytes, ...] = ()
+    """Texts of which every file of the format has one in its head or its name. For a file without any of them the
+    format's module is not loaded, which saves 6 ms of the start of `explain`. Empty: the format has no marks."""
+    folders: tuple[AgentFolder, ...] = ()
+    beside: str = ""
+    """The pattern of the further files that belong to a file: below a folder with the file's name without its suffix,
+    or, if the pattern begins with `../`, beside the file."""
+    grows: bool = False
+    """Whether a file of the format grows line by line. Then the beginning of a file is a session of its own, new rows
+    are read without the earlier ones, and the format's module has a `reader`."""
+    lines: bool = False
+    """Whether a file of the format may be JSON Lines whose first lines are a session of their own."""
+    members: tuple[frozenset[str], ...] = ()
+    """Sets of member names, for common marks: one of the first objects has all members of one set."""
+    most: int = CERTAIN
+    """The highest score of the format's `sniff`. A file that another format recognises with this score is not tried."""
