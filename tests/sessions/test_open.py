@@ -519,22 +519,24 @@ def converted_beside(raw) -> str:
     return json.dumps({"kwargs": ASKED, "response": converted, "raw_response": raw})
 
 
-@pytest.mark.parametrize(("word", "text"), [
-    ("stop", "Look.<function=ls><parameter=path>a</parameter>"), ("length", "Look.<function=ls><parameter=pa")])
-def test_of_two_answers_the_one_before_its_conversion_is_read(opened, word, text):
+def test_of_two_answers_the_one_with_the_provider_s_word_is_read(opened):
+    """The conversion closed the call of a cut text, and wrote that the answer had stopped."""
+    text = "Look.<function=ls><parameter=pa"
     message = {"role": "assistant", "content": text, "tool_calls": None}
-    raw = {"object": "chat.completion", "choices": [{"index": 0, "finish_reason": word, "message": message}]}
+    raw = {"object": "chat.completion", "choices": [{"index": 0, "finish_reason": "length", "message": message}]}
     (exchange,) = opened(converted_beside(raw)).exchanges
     response = exchange.response
-    assert (response.text, response.tool_calls, response.raw_stop_reason) == (text, (), word)
+    assert (response.text, response.tool_calls, response.raw_stop_reason) == (text, (), "length")
     assert exchange.body.decode() == json.dumps(raw)
 
 
 @pytest.mark.parametrize("raw", [
     None, "a", [], {}, {"choices": []}, {"choices": None}, {"choices": ["a"]},
-    {"choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "Look.", "tool_calls": [{}]}}]},
+    {"choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "Look.<function=ls>"}}]},
+    {"choices": [{"index": 0, "finish_reason": None, "message": {"content": "Look.", "tool_calls": [{}]}}]},
 ])
-def test_the_converted_answer_is_read_if_the_one_before_it_lost_its_call(opened, raw):
+def test_the_converted_answer_is_read_if_the_provider_s_word_is_the_same(opened, raw):
+    """The prompt asked for the tags, so the calls are no markup that was left in a text."""
     (exchange,) = opened(converted_beside(raw)).exchanges
     assert [(call.name, call.arguments) for call in exchange.response.tool_calls] == [("ls", '{"path": "a"}')]
 

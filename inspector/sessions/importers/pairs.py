@@ -17,7 +17,7 @@ from inspector.sessions import redact, traffic
 from inspector.sessions.importers.records import DUMP, complete, first_look, join_stream, texts_of_dumps, values_in
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import FileReading, Options, RawExchange, Skipped, UnreadableError
-from inspector.sessions.transcripts.member_values import object_of, objects_of
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 from loop_core.values import TransportEnd
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.framing import Whole
@@ -28,7 +28,7 @@ from loop_core.wire.json_values import char_span
 
 REQUESTS = ("request", "req", "request_body", "requestBody", "input", "kwargs")
 RAW = "raw_response"
-"""The provider's own answer, where OpenHands logs beside it the answer after it made calls of tags in the text."""
+"""The provider's own answer, where OpenHands logs beside it the answer after it made calls of the tags in its text."""
 RESPONSES = (
     "response",
     "resp",
@@ -242,7 +242,7 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
             return raw
         error = redact.text(" ".join(str(value.get("error") or "").split())[:120])
         return f"failed before any answer: {error}" if error else "no response in it"
-    if answered == "response" and _is_whole_answer(value.get(RAW)):
+    if answered == "response" and _word_of(value.get(RAW)) not in (None, _word_of(value["response"])):
         answered = RAW
     raw = RawExchange(entry)
     raw.started = moment(value)
@@ -256,12 +256,11 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
     return _response(raw, value[answered], piece, (answered,), options, reading)
 
 
-def _is_whole_answer(value: Any) -> bool:
-    """Whether an object is an answer of Chat Completions whose calls were stored: OpenHands' log may hold `{}` for one,
-    and then only the converted answer beside it has the call."""
-    choices = objects_of(object_of(value).get("choices"))
-    calls = [call for choice in choices for call in object_of(choice.get("message")).get("tool_calls") or ()]
-    return bool(choices) and all(calls)
+def _word_of(answer: Any) -> str | None:
+    """The stop word of an answer of Chat Completions; None if there is none. A program that makes calls of tags in the
+    text, which its prompt asked for, may change the provider's word; else its calls are what its agent saw."""
+    choices = objects_of(object_of(answer).get("choices"))
+    return known_text(choices[0].get("finish_reason")) if choices else None
 
 
 def _of_nock(
