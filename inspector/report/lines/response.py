@@ -187,9 +187,9 @@ def _correction(facts: ResponseFacts) -> Line:
 
 def _outcome(view: View, facts: ResponseFacts) -> list[Line]:
     state = facts.state.value if facts.state else "not reached"
-    # In a live run, and for a simulated answer, no recorded agent has received the answer.
+    # There is no recorded agent in a live run. Of a simulated answer the line says that the agent never saw it.
     live = view.steps[facts.step].fidelity is Fidelity.LIVE
-    agent = [] if live or facts.is_made else [field("the agent", safe(facts.recorded_next))]
+    agent = [] if live else [field("the agent", safe(facts.recorded_next))]
     return [field("our machine", Span(state, Tone.STRONG)), *agent]
 
 
