@@ -95,9 +95,14 @@ def fake() -> Iterator[Fake]:
                 return
             threading.Thread(target=serve, args=(connection,), daemon=True).start()
 
-    threading.Thread(target=accept, daemon=True).start()
+    acceptor = threading.Thread(target=accept, daemon=True)
+    acceptor.start()
     yield made
     stop.set()
+    # The thread ends before its socket is closed: else it might accept at the same number, which the listener of the
+    # next test gets, and answer that test with the answers of this one.
+    socket.create_connection(listener.getsockname()).close()
+    acceptor.join()
     listener.close()
 
 
