@@ -21,9 +21,9 @@ import httpx
 from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
 from loop_core.client.coding import CodingError
 from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader
+from loop_core.client.incoming import Failure, Reading
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
-from loop_core.client.reading import Failure, Reading
 from loop_core.client.threads import Cutter, WholeTimeoutError, at_most, run_in_thread, unless
 from loop_core.errors import CallerError, LoopError, foreign
 from loop_core.turn.continuation import Method
