@@ -26,7 +26,7 @@ class Failure(NamedTuple):
 
 
 @dataclass(slots=True)
-class Reading:
+class IncomingAnswer:
     """One answer while it is read, with the time; `response` once it is over."""
 
     hearing: ResponseReader

@@ -21,7 +21,7 @@ import httpx
 from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
 from loop_core.client.coding import CodingError
 from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader
-from loop_core.client.incoming import Failure, Reading
+from loop_core.client.incoming import Failure, IncomingAnswer
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
 from loop_core.client.threads import Cutter, WholeTimeoutError, at_most, run_in_thread, unless
@@ -115,13 +115,13 @@ class _Source:
         return Mask((*self.server.secrets, *self.server.hidden_words), self._redact)
 
     @contextmanager
-    def _reading(self, request: LiveRequest) -> Iterator[Reading]:
+    def _reading(self, request: LiveRequest) -> Iterator[IncomingAnswer]:
         """A context for reading the answer to a request: an error of httpx, or a cancellation, ends the answer."""
         # Numbered here, where nothing waits in between: tasks that share a source never get the same number.
         numbered = replace(request, number=self.request_count)
         self.request_count += 1
         hearing = ResponseReader(numbered, self.server, self.observer, self._redact)
-        reading = Reading(hearing, self.line.timeouts, time.monotonic, FAILURES)
+        reading = IncomingAnswer(hearing, self.line.timeouts, time.monotonic, FAILURES)
         try:
             yield reading
         except Exception as why:
