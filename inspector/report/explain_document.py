@@ -15,9 +15,9 @@ from inspector.report.findings import ReportedFinding
 from inspector.report.run_answers import answers_of
 from inspector.report.times_and_costs import (
     CostSum,
-    input_tokens,
     response_cost,
     session_cost,
+    split_input,
     times_of,
     turn_cost,
     turn_times,
@@ -78,7 +78,9 @@ def _simulated_answer(facts: ResponseFacts) -> dict[str, Any]:
 
 def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]:
     exchange, response, stop = facts.exchange, facts.exchange.response, facts.judgement.stop
-    usage, tokens = response.usage, input_tokens(exchange)
+    usage = response.usage
+    written = written_tokens(exchange) if usage else None
+    tokens = split_input(exchange, written)
     return {
         "path": exchange.path,
         "entry": exchange.entry,
@@ -102,7 +104,7 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
             "output_tokens": usage.output_tokens if usage else None,
             "reasoning_tokens": usage.reasoning_tokens if usage else None,
             "cached_tokens": usage.cached_tokens if usage else None,
-            "cache_write_tokens": written_tokens(exchange) if usage else None,
+            "cache_write_tokens": written,
             "uncached_tokens": tokens.fresh if tokens else None,
         },
         "turn": facts.turn,

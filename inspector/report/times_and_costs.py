@@ -244,6 +244,11 @@ def written_tokens(exchange: Exchange) -> int | None:
 
 def input_tokens(exchange: Exchange) -> InputTokens | None:
     """The input tokens that the provider reported; None if it reported none, or contradicts itself."""
+    return split_input(exchange, written_tokens(exchange))
+
+
+def split_input(exchange: Exchange, written: int | None) -> InputTokens | None:
+    """As `input_tokens`, with the count of `written_tokens`, so that the body is not searched again."""
     usage = exchange.response.usage
     if usage is None or usage.input_tokens is None:
         return None
@@ -251,9 +256,8 @@ def input_tokens(exchange: Exchange) -> InputTokens | None:
     # Anthropic's `input_tokens` leaves out cached tokens
     # (https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching); OpenAI's `prompt_tokens` includes them
     # (https://platform.openai.com/docs/guides/prompt-caching).
-    written = written_tokens(exchange) or 0
-    beside = wire(exchange.api).cached_apart
-    found = InputTokens(input_count if beside else input_count - cached - written, cached, written)
+    fresh = input_count if wire(exchange.api).cached_apart else input_count - cached - (written or 0)
+    found = InputTokens(fresh, cached, written or 0)
     # More cached than input tokens contradicts the format's way of counting; a guess would give a wrong cost.
     return found if min(found) >= 0 else None
 
