@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from inspector.check import finders
 from inspector.check.finders import Finder, RuleHit, from_findings, from_verdict
+from inspector.config.settings import suggestion
 from inspector.report.facts import TurnFacts, View
 from loop_core.errors import CallerError
 from loop_core.values import Severity
@@ -257,11 +258,7 @@ def rule_named(name: str) -> CheckRule:
     """The rule with this id. Raises `CallerError` if there is none; the nearest is named."""
     if name in RULES:
         return RULES[name]
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, RULES, 1)
-    raise CallerError(f"{name!r} is not a rule{f'; did you mean {near[0]}?' if near else ''}: "
-                      "`inspector rule` lists them")
+    raise CallerError(f"{name!r} is not a rule{suggestion(name, RULES)}: `inspector rule` lists them")
 
 
 def selected_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequence[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import stat
 import tomllib
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from inspector.config.settings import suggestion
 from loop_core.errors import CallerError
 from loop_core.turn.limits import RANGES, SCOPES
 
@@ -103,5 +103,4 @@ def _first(why: ValidationError) -> str:
         return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}"
     inner: dict[Any, type[BaseModel]] = {"agent": Agent, "prices": PriceModel}
     table = inner.get(error["loc"][0], ConfigFile) if len(error["loc"]) > 1 else ConfigFile
-    near = get_close_matches(str(error["loc"][-1]), table.model_fields, 1)
-    return f"{place}: there is no such value" + (f"; did you mean {near[0]}?" if near else "")
+    return f"{place}: there is no such value{suggestion(str(error['loc'][-1]), table.model_fields)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
@@ -229,10 +229,15 @@ def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
 
 def nearest(word: str, words: Sequence[str]) -> str:
     """The word that may be meant, as the end of a message; all words if none is near."""
+    return suggestion(word, words) or f"; expected one of {', '.join(words)}"
+
+
+def suggestion(word: str, words: Iterable[str]) -> str:
+    """The word that may be meant, as the end of a message; empty if none is near."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, words, 1)
-    return f"; did you mean {near[0]}?" if near else f"; expected one of {', '.join(words)}"
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def settings_asked(assignments: Mapping[str, str], base: Settings) -> Settings:

@@ -18,6 +18,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Input
 
+from inspector.config.settings import suggestion
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, one_line, text_of, width_of, wrap_line
 from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
@@ -77,7 +78,7 @@ def check_keys(keys: Mapping[str, str]) -> None:
     ids = every_id()
     for name, key_names in keys.items():
         if name not in ids:
-            raise CallerError(f"keys.{name}: there is no such binding{_near(name, ids)}")
+            raise CallerError(f"keys.{name}: there is no such binding{suggestion(name, sorted(ids))}")
         if not all(part.strip() for part in key_names.split(",")):
             raise CallerError(f"keys.{name}: {key_names!r} names no key; expected keys such as space,right")
         for part in key_names.split(","):
@@ -92,15 +93,7 @@ def _check_key(binding: str, key: str) -> None:
     *modifiers, plain = key.split("+") if len(key) > 1 else [key]
     known = len(plain) == 1 or plain in KEY_NAMES or key_to_character(plain) is not None
     if not known or not MODIFIERS.issuperset(modifiers):
-        raise CallerError(f"keys.{binding}: there is no key {key!r}{_near(key, KEY_NAMES)}")
-
-
-def _near(word: str, words: Iterable[str]) -> str:
-    """The word that may be meant, as the end of a message; empty if none is near."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, sorted(words), 1)
-    return f"; did you mean {near[0]}?" if near else ""
+        raise CallerError(f"keys.{binding}: there is no key {key!r}{suggestion(key, sorted(KEY_NAMES))}")
 
 
 @cache
