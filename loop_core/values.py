@@ -217,20 +217,20 @@ MessagePart = TextPart | ReasoningPart | ToolCall | OpaquePart | ToolResultPart
 
 
 class Usage(NamedTuple):
-    """Token counts as the provider reported them; None if it reported none."""
+    """Token counts as the provider reported them; None if it reported none. The cache is the provider's."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     """All generated tokens, reasoning included, whichever way the provider counts."""
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
     @property
     def visible_tokens(self) -> int | None:
         """Output tokens without reasoning; None if unknown, or if less than the reasoning is reported (recorded)."""
-        if self.output_tokens is None or (self.reasoning_tokens or 0) > self.output_tokens:
-            return None
-        return self.output_tokens - (self.reasoning_tokens or 0)
+        left = None if self.output_tokens is None else self.output_tokens - (self.reasoning_tokens or 0)
+        return None if left is None or left < 0 else left
 
 
 class Quota(NamedTuple):

@@ -250,6 +250,7 @@ def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -
         conventions.OUTPUT_TOKENS: usage.output_tokens if usage else None,
         conventions.REASONING_TOKENS: usage.reasoning_tokens if usage else None,
         conventions.CACHED_TOKENS: usage.cached_tokens if usage else None,
+        conventions.CACHE_WRITE_TOKENS: usage.cache_write_tokens if usage else None,
         conventions.HTTP_STATUS: response.http_status,
         f"{OURS}api": exchange.api, f"{OURS}profile": exchange.profile.name,
         f"{OURS}response.index": facts.index, f"{OURS}response.place": facts.link.place.value,

@@ -15,13 +15,12 @@ from inspector.report.findings import ReportedFinding
 from inspector.report.run_answers import answers_of
 from inspector.report.times_and_costs import (
     CostSum,
+    input_tokens,
     response_cost,
     session_cost,
-    split_input,
     times_of,
     turn_cost,
     turn_times,
-    written_tokens,
 )
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.recording import Exchange
@@ -79,8 +78,7 @@ def _simulated_answer(facts: ResponseFacts) -> dict[str, Any]:
 def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]:
     exchange, response, stop = facts.exchange, facts.exchange.response, facts.judgement.stop
     usage = response.usage
-    written = written_tokens(exchange) if usage else None
-    tokens = split_input(exchange, written)
+    tokens = input_tokens(exchange)
     return {
         "path": exchange.path,
         "entry": exchange.entry,
@@ -104,7 +102,7 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
             "output_tokens": usage.output_tokens if usage else None,
             "reasoning_tokens": usage.reasoning_tokens if usage else None,
             "cached_tokens": usage.cached_tokens if usage else None,
-            "cache_write_tokens": written,
+            "cache_write_tokens": usage.cache_write_tokens if usage else None,
             "uncached_tokens": tokens.fresh if tokens else None,
         },
         "turn": facts.turn,

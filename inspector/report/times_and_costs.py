@@ -9,7 +9,6 @@ a price for one of the counted kinds of tokens, a response has no cost, and a su
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -216,10 +215,6 @@ def _length(ms: float | None) -> float | None:
 
 BYTES_A_TOKEN = 4
 """The bytes per token, roughly (https://help.openai.com/en/articles/4936856): more in English, fewer in code."""
-_WRITTEN = (rb'"(?:cache_(?:creation_input|write)_tokens|cache(?:Creation|Write)InputTokens|cacheWrite(?:Tokens)?'
-            rb'|input_tokens_cache_write|input_?[cC]ache_?[cC]reation)"\s*:\s*([0-9]{1,15})(?=\s*[,}\]])')
-"""Matches the count of tokens written to the cache, in the names of wire formats and of recorders; never in an answer's
-text, whose quotes are escaped."""
 
 
 class InputTokens(NamedTuple):
@@ -236,28 +231,17 @@ class InputTokens(NamedTuple):
         return self.fresh + self.cached + self.written
 
 
-def written_tokens(exchange: Exchange) -> int | None:
-    """The input tokens that were written to the cache, as the provider counted them; None if it did not."""
-    # The largest count: a stream repeats the usage with running totals, and pi names the price of these tokens so too.
-    return max(map(int, re.findall(_WRITTEN, exchange.body)), default=None)
-
-
 def input_tokens(exchange: Exchange) -> InputTokens | None:
     """The input tokens that the provider reported; None if it reported none, or contradicts itself."""
-    return split_input(exchange, written_tokens(exchange))
-
-
-def split_input(exchange: Exchange, written: int | None) -> InputTokens | None:
-    """As `input_tokens`, with the count of `written_tokens`, so that the body is not searched again."""
     usage = exchange.response.usage
     if usage is None or usage.input_tokens is None:
         return None
-    input_count, cached = usage.input_tokens, usage.cached_tokens or 0
+    input_count, cached, written = usage.input_tokens, usage.cached_tokens or 0, usage.cache_write_tokens or 0
     # Anthropic's `input_tokens` leaves out cached tokens
     # (https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching); OpenAI's `prompt_tokens` includes them
     # (https://platform.openai.com/docs/guides/prompt-caching).
-    fresh = input_count if wire(exchange.api).cached_apart else input_count - cached - (written or 0)
-    found = InputTokens(fresh, cached, written or 0)
+    fresh = input_count if wire(exchange.api).cached_apart else input_count - cached - written
+    found = InputTokens(fresh, cached, written)
     # More cached than input tokens contradicts the format's way of counting; a guess would give a wrong cost.
     return found if min(found) >= 0 else None
 

@@ -42,7 +42,8 @@ def block(content: Row, key: str = "msg_01", stop: str | None = None, tokens: in
     message = {"model": MODEL, "id": key, "type": "message", "role": "assistant", "content": [content],
                "stop_reason": stop, "stop_sequence": None}
     if tokens is not None:
-        message["usage"] = {"input_tokens": 3, "cache_read_input_tokens": 100, "output_tokens": tokens}
+        message["usage"] = {"input_tokens": 3, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 7,
+                            "output_tokens": tokens}
     return {"type": "assistant", "message": message, "requestId": f"req_{key}", **more}
 
 

@@ -176,7 +176,7 @@ def test_the_rows_of_a_message_are_one_answer_with_its_last_word_and_largest_usa
     assert [type(part).__name__ for part in first.parts] == ["ReasoningPart", "TextPart", "ToolCall"]
     assert (first.text, first.reasoning_content, first.raw_stop_reason, first.model) == (
         "I will.", "hm", "tool_use", "claude-opus-4-5-20251101")
-    assert (first.usage.input_tokens, first.usage.output_tokens, first.usage.cached_tokens) == (3, 121, 100)
+    assert first.usage == (3, 121, None, 100, 7)
     assert second.text == "Done."
     assert places(seen) == [["request", "tool_result"]]
     assert words(seen) == ["COMPLETE"]

@@ -51,8 +51,8 @@ TOTALS = itertools.count(99)
 
 def count(output=12, total=None):
     total = next(TOTALS) if total is None else total
-    used = {"input_tokens": 50, "cached_input_tokens": 40, "output_tokens": output, "reasoning_output_tokens": 3,
-            "total_tokens": 50 + output}
+    used = {"input_tokens": 50, "cached_input_tokens": 40, "cache_write_input_tokens": 5, "output_tokens": output,
+            "reasoning_output_tokens": 3, "total_tokens": 50 + output}
     return event("token_count", info={"last_token_usage": used, "total_token_usage": {**used, "output_tokens": total}})
 
 
@@ -78,7 +78,7 @@ def test_answers_are_the_items_between_two_counts(tmp_path):
     assert [part.id for part in first.response.parts if type(part) is ToolCall] == ["call_1", "call_2"]
     assert first.response.reasoning_content == "Let me see"
     assert (first.model, first.recorder, first.api) == ("gpt-5.5-codex", "codex", "openai_responses")
-    assert first.response.usage == (50, 12, 3, 40)
+    assert first.response.usage == (50, 12, 3, 40, 5)
     assert second.response.usage.output_tokens == 5
     assert stops(seen) == ["tool_call", "end_turn"]
     assert places(seen) == [["request", "tool_result"]]

@@ -35,12 +35,12 @@ def results(seen):
 
 def test_an_answer_and_its_counts(tmp_path):
     seen = read(tmp_path, item("reasoning", text="hm"), item("agent_message", text="Hi"), item("todo_list", items=[]),
-                done(input_tokens=9, output_tokens=5, reasoning_output_tokens=2, cached_input_tokens=4))
+                done(input_tokens=9, output_tokens=5, reasoning_output_tokens=2, cached_input_tokens=4,
+                     cache_write_input_tokens=3))
     (facts,) = seen.responses
     made = facts.exchange.response
     assert (made.text, made.reasoning_content, facts.exchange.recorder) == ("Hi", "hm", "codex-exec")
-    counts = made.usage
-    assert (counts.input_tokens, counts.output_tokens, counts.reasoning_tokens, counts.cached_tokens) == (9, 5, 2, 4)
+    assert made.usage == (9, 5, 2, 4, 3)
     assert stops(seen) == ["unknown"]
     assert "Codex CLI keeps none" in seen.inputs[0].notices[0]
     assert "of unknown type" not in "\n".join(seen.inputs[0].notices)

@@ -33,8 +33,8 @@ def read(tmp_path, *items, **more):
 
 
 def test_messages_calls_and_results(tmp_path):
-    usage = {"promptTokens": 30, "completionTokens": 7, "promptTokensDetails": {"cachedTokens": 20},
-             "completionTokensDetails": {"reasoningTokens": 3}}
+    usage = {"promptTokens": 30, "completionTokens": 7, "completionTokensDetails": {"reasoningTokens": 3},
+             "promptTokensDetails": {"cachedTokens": 20, "cacheWriteTokens": 4}}
     seen = read(tmp_path, item("system", "s"), item("user", [{"type": "text", "text": "go"}]), item("thinking", "hm"),
                 item("assistant", "I look.", toolCalls=[call()], usage=usage, toolCallStates=[state()]),
                 item("tool", "ok", toolCallId="c1"), item("assistant", "Done.", reasoning={"text": "aha"}),
@@ -42,8 +42,7 @@ def test_messages_calls_and_results(tmp_path):
     first, second = (facts.exchange for facts in seen.responses)
     assert (first.model, first.recorder, first.response.text) == ("GPT-4o", "continue", "I look.")
     assert (first.response.reasoning_content, second.response.reasoning_content) == ("hm", "aha")
-    counts = first.response.usage
-    assert (counts.input_tokens, counts.output_tokens, counts.reasoning_tokens, counts.cached_tokens) == (30, 7, 3, 20)
+    assert first.response.usage == (30, 7, 3, 20, 4)
     assert stops(seen)[0] == "tool_call"
     (results,) = [message.results for message in second.request.messages if message.results]
     assert [(part.call_id, part.text, part.is_error) for part in results] == [("c1", "ok", False)]

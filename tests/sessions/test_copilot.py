@@ -78,7 +78,8 @@ def test_results_after_an_answer_without_calls_answer_no_calls_of_it(tmp_path):
 
 
 def spent(key="r1", **more):
-    return event("assistant.usage", apiCallId=key, inputTokens=90, outputTokens=64, cacheReadTokens=20, **more)
+    return event("assistant.usage", apiCallId=key, inputTokens=90, outputTokens=64, cacheReadTokens=20,
+                 cacheWriteTokens=11, **more)
 
 
 @pytest.mark.parametrize(("word", "stop", "shown_as"), [
@@ -91,7 +92,7 @@ def test_what_a_stream_says_of_a_request(tmp_path, word, stop, shown_as, early):
     seen = shown(file(user("go"), *(rows if early else rows[::-1])), tmp_path)
     response = seen.responses[0].exchange.response
     assert (stops(seen), response.raw_stop_reason, response.text) == ([stop], None, "Done.")
-    assert response.usage[:4] == (90, 64, None, 20)
+    assert response.usage == (90, 64, None, 20, 11)
     assert seen.responses[0].exchange.request.max_tokens == 64
     assert shown_as is None or words(seen) == [shown_as]
     assert "keeps none" not in "\n".join(seen.inputs[0].notices)

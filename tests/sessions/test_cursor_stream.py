@@ -93,7 +93,7 @@ def test_the_counts_of_a_run_with_one_answer_of_cursor(tmp_path):
     used = {"inputTokens": 5, "outputTokens": 4, "cacheReadTokens": 2, "cacheWriteTokens": 1}
     one = [INIT, spoke("user", "go"), spoke("assistant", "Hi.")]
     seen = shown(written(*one, ended(usage=used)), tmp_path)
-    assert seen.responses[0].exchange.response.usage[:4] == (8, 4, None, 2)
+    assert seen.responses[0].exchange.response.usage == (8, 4, None, 2, 1)
     two = shown(written(*one, ran("started", "c1"), ran("completed", "c1", {"success": {}}), spoke("assistant", "x"),
                         ended(usage=used)), tmp_path)
     assert [facts.exchange.response.usage for facts in two.responses] == [None, None]

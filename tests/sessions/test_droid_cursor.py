@@ -150,9 +150,10 @@ def test_the_stream_drifts_and_is_read(session, key, tmp_path):
 def test_the_counts_of_a_run_are_those_of_its_only_answer(tmp_path):
     rows = [{"type": "message", "session_id": "s", "role": "user", "text": "go"},
             {"type": "message", "session_id": "s", "role": "assistant", "text": "Done"},
-            {"type": "completion", "session_id": "s", "finalText": "Done", "usage": {"output_tokens": 5}}]
+            {"type": "completion", "session_id": "s", "finalText": "Done", "usage": {
+                "output_tokens": 5, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 2}}]
     seen = shown(written(*rows), tmp_path)
-    assert [facts.exchange.response.usage.output_tokens for facts in seen.responses] == [5]
+    assert [facts.exchange.response.usage for facts in seen.responses] == [(None, 5, None, 3, 2)]
     seen = shown(written(*rows[:2], rows[0], *rows[1:]), tmp_path)
     assert [facts.exchange.response.usage for facts in seen.responses] == [None, None]
 

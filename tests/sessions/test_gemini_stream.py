@@ -54,7 +54,7 @@ def test_pieces_and_calls_up_to_their_results_are_one_answer(tmp_path):
 
 def test_the_counts_of_a_run_are_those_of_its_only_answer(tmp_path):
     (facts,) = read(tmp_path, INIT, ASKED, piece("Hi"), outcome()).responses
-    assert facts.exchange.response.usage == (9, 5, None, 4)
+    assert facts.exchange.response.usage == (9, 5, None, 4, None)
 
 
 @pytest.mark.parametrize(("kind", "verdict"), [

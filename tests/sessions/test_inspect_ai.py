@@ -291,4 +291,4 @@ def test_newer_releases_count_cached_tokens_beside_the_input(opened, total, give
     event = model("stop")
     event["output"]["usage"] |= {"input_tokens_cache_read": 1, "input_tokens_cache_write": 2, "total_tokens": total}
     (one,) = opened(log(event), "a.json").exchanges
-    assert one.response.usage.input_tokens == given
+    assert one.response.usage == (given, 7, 2, 1, 2)

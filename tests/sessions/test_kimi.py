@@ -90,7 +90,7 @@ def test_the_engines_journal_is_read_where_there_are_no_events_of_the_loop(tmp_p
     assert stops(seen) == ["max_tokens", "max_tokens"]  # the call was cut, whatever the provider said
     assert first.response.raw_stop_reason == "tool_calls"
     assert first.response.model == "k3"
-    assert first.response.usage[:4] == (42, 12, None, 30)
+    assert first.response.usage == (42, 12, None, 30, 2)
     assert [call.arguments for call in first.response.tool_calls] == ['{"path": "a']
     assert last.response.text == "Half of"
     assert last.response.raw_stop_reason is None
@@ -127,7 +127,7 @@ def test_the_providers_own_word_comes_first(tmp_path):
     assert (facts.exchange.response.raw_stop_reason, stops(seen)) == ("length", ["max_tokens"])
     assert rules(seen)[0] == "transcript.provider"
     assert facts.exchange.request.max_tokens == 4096
-    assert facts.exchange.response.usage == (42, 12, None, 30)
+    assert facts.exchange.response.usage == (42, 12, None, 30, 2)
     assert facts.exchange.started == "2026-08-01T19:33:32.829+00:00"
     assert words(seen) == ["TRUNCATED"]
     at = facts.judgement.stop.evidence[0].at
@@ -217,7 +217,8 @@ def test_the_python_client(tmp_path):
         row("TurnBegin", user_input="go"), row("StepBegin", n=1), row("ContentPart", type="think", think="hm"),
         row("ContentPart", type="text", text="Writing."),
         row("ToolCall", id="c1", function={"name": "Write", "arguments": cut}),
-        row("StatusUpdate", token_usage={"input_other": 5, "input_cache_read": 1, "output": 9}, message_id="m1"),
+        row("StatusUpdate", token_usage={"input_other": 5, "input_cache_read": 1, "input_cache_creation": 2,
+                                          "output": 9}, message_id="m1"),
         row("ToolResult", tool_call_id="c1", return_value={"is_error": True, "output": "bad JSON"}),
         row("StepBegin", n=2), row("ContentPart", type="text", text="Done."),
         row("StatusUpdate", message_id="m2"), row("TurnEnd"),
@@ -225,7 +226,7 @@ def test_the_python_client(tmp_path):
         row("StepInterrupted"), row("StepRetry", error_type="x"), row("CompactionBegin"), head=HEAD), tmp_path)
     assert stops(seen) == ["max_tokens", "end_turn", "error"]
     first = seen.responses[0].exchange.response
-    assert (first.id, first.usage, first.reasoning_content) == ("m1", (6, 9, None, 1), "hm")
+    assert (first.id, first.usage, first.reasoning_content) == ("m1", (8, 9, None, 1, 2), "hm")
     assert seen.responses[0].verdicts[0].call.arguments == cut
     assert seen.responses[0].exchange.started == "1970-01-01T00:00:01.500+00:00"
     assert "Kimi CLI keeps no stop reason" in seen.inputs[0].notices[0]

@@ -83,7 +83,7 @@ def test_without_a_word_nothing_is_known(tmp_path):
                  tmp_path)
     assert words(seen) == ["END NOT RECORDED"]
     assert seen.turns[0].run.record.user_text == "hi"
-    assert seen.responses[0].exchange.response.usage == (None, 5, 2, None)
+    assert seen.responses[0].exchange.response.usage == (None, 5, 2, None, None)
 
 
 def test_what_two_instrumentations_tell_is_one_answer(tmp_path):
@@ -315,7 +315,7 @@ def test_an_error_beside_a_word_is_told(tmp_path):
 def test_a_total_says_which_counts_are_parts_of_others(tmp_path, cached, thought, written, total, counts):
     used = {"input": 5, "output": 4, cached: 1, written: 3, thought: 2, "total": total}
     seen = shown(trace(generation("a", 1, "hi", chat("x", "stop"), usageDetails=used)), tmp_path)
-    assert seen.responses[0].exchange.response.usage[:4] == counts
+    assert seen.responses[0].exchange.response.usage == (*counts, 3)
 
 
 def test_a_page_of_the_api_is_read(tmp_path):

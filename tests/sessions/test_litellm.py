@@ -19,7 +19,9 @@ def payload(word: str = "length", *messages: dict[str, Any], **more: Any) -> dic
             "custom_llm_provider": "openai", "startTime": 1700000000.5, "messages": [ASK, *messages],
             "model_parameters": {"max_tokens": 9}, "response": {
                 "id": "c1", "model": "gpt-4o", "choices": [{"index": 0, "finish_reason": word, "message": message}],
-                "usage": {"prompt_tokens": 3, "completion_tokens": 9}}, **more}
+                "usage": {
+                    "prompt_tokens": 30, "completion_tokens": 9, "cache_creation_input_tokens": 4,
+                    "prompt_tokens_details": {"cached_tokens": 20}}}, **more}
 
 
 def stops(seen: Any) -> list[tuple[str | None, str]]:
@@ -33,7 +35,7 @@ def test_a_payload_is_an_answer(opened, text):
     seen = opened(text, "a.json")
     assert (seen.inputs[0].format, stops(seen)) == ("litellm", [("length", "max_tokens")])
     one = seen.exchanges[0]
-    assert (one.request.max_tokens, one.response.usage.output_tokens) == (9, 9)
+    assert (one.request.max_tokens, one.response.usage) == (9, (30, 9, None, 20, 4))
     assert one.started == "2023-11-14T22:13:20.500+00:00"
 
 

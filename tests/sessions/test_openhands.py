@@ -286,7 +286,8 @@ def action(key: str, name: str = "resp_1", arguments: str = '{"command": "ls"}')
 
 
 def conversation(folder, *rows: Row) -> str:
-    usage = {"response_id": "resp_1", "model": "m", "prompt_tokens": 9, "completion_tokens": 5, "reasoning_tokens": 2}
+    usage = {"response_id": "resp_1", "model": "m", "prompt_tokens": 9, "completion_tokens": 5, "reasoning_tokens": 2,
+             "cache_read_tokens": 3, "cache_write_tokens": 4}
     held = {"id": "c", "execution_status": "idle", "agent": {"llm": {"model": "gpt-5", "max_output_tokens": 4096}},
             "stats": {"usage_to_metrics": {"agent": {"token_usages": [usage]}}}}
     (folder / "events").mkdir()
@@ -306,7 +307,7 @@ def test_a_conversation_is_its_state_and_its_events(tmp_path):
     (given,), (first, last) = loaded.inputs, loaded.exchanges
     assert [each.name for each in first.response.tool_calls] == ["terminal", "terminal"]
     assert first.response.text == "Look."
-    assert (first.request.max_tokens, first.response.usage.output_tokens) == (4096, 5)
+    assert (first.request.max_tokens, first.response.usage) == (4096, (9, 5, 2, 3, 4))
     assert first.response.model == "gpt-5"
     assert first.refusals == {KEYS[1]: "the user refused it: it did not run"}
     assert last.request.messages[0].results[0].text == "a.py"

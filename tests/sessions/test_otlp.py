@@ -70,7 +70,8 @@ def test_a_span_is_an_answer_and_the_input_of_the_next_holds_the_results(tmp_pat
     first = span(1, chat([said({"type": "reasoning", "content": "hm"}, text("Look."), CALL)], asked, "tool_calls", **{
         "gen_ai.response.id": "r1", "gen_ai.response.model": "gpt-5-x", "gen_ai.request.max_tokens": 64,
         "gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 7,
-        "gen_ai.usage.cache_read.input_tokens": 40, "gen_ai.usage.reasoning.output_tokens": 3}))
+        "gen_ai.usage.cache_read.input_tokens": 40, "gen_ai.usage.reasoning.output_tokens": 3,
+        "gen_ai.usage.cache_creation.input_tokens": 20}))
     second = span(2, chat([said(text("Done."))], [*asked, said(CALL), result]))
     agent = span(0, {"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "x", "gen_ai.request.model": "m"})
     seen = shown(traces(agent, second, first), tmp_path)
@@ -79,8 +80,7 @@ def test_a_span_is_an_answer_and_the_input_of_the_next_holds_the_results(tmp_pat
     assert words(seen) == ["COMPLETE"]
     assert rules(seen)[:2] == ["transcript.recorder", "otlp.finish_reasons"]
     exchange = seen.responses[0].exchange
-    usage = exchange.response.usage
-    assert (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens, usage.cached_tokens) == (100, 7, 3, 40)
+    assert exchange.response.usage == (100, 7, 3, 40, 20)
     assert (exchange.response.model, exchange.request.max_tokens) == ("gpt-5-x", 64)
     assert exchange.started.startswith("2026-02-02T02:40:00")
     assert [type(part).__name__ for part in exchange.response.parts] == ["ReasoningPart", "TextPart", "ToolCall"]
@@ -148,7 +148,8 @@ def test_the_names_of_the_ai_sdk(tmp_path):
 def test_every_name_of_a_fact_is_read(fact, name, tmp_path):
     key = "call_a1b2c3d4"
     answer = chat([said(text("hi"), CALL)], [GO], None)
-    given: Any = {"cap": 64, "input": 9, "output": 7, "cached": 5, "reasoning": 3}.get(fact, "given")
+    given: Any = {"cap": 64, "input": 9, "output": 7, "cached": 5, "reasoning": 3, "written": 2}.get(
+        fact, "given")
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": key, "gen_ai.tool.call.result": "a.py"}
     if fact == "call":
         del tool["gen_ai.tool.call.id"]
@@ -172,7 +173,7 @@ def test_every_name_of_a_fact_is_read(fact, name, tmp_path):
     assert {
         "model": exchange.response.model, "id": exchange.response.id.split(":")[0], "cap": exchange.request.max_tokens,
         "input": usage.input_tokens, "output": usage.output_tokens, "cached": usage.cached_tokens,
-        "reasoning": usage.reasoning_tokens,
+        "reasoning": usage.reasoning_tokens, "written": usage.cache_write_tokens,
     }.get(fact, given) == given
     if fact == "word":
         assert stops(seen)[0] == "max_tokens"
@@ -448,12 +449,11 @@ def test_a_trace_without_contents_is_no_empty_answer(word, stop, opened):
 
 def test_the_spans_of_claude_code_say_their_end_and_counts(opened):
     request = {"span.type": "llm_request", "model": "claude-opus-5", "session.id": "s", "input_tokens": 2,
-               "output_tokens": 12, "cache_read_tokens": 80, "stop_reason": "max_tokens"}
+               "output_tokens": 12, "cache_read_tokens": 80, "cache_creation_tokens": 6, "stop_reason": "max_tokens"}
     seen = opened(traces(span(1, request), span(2, {"span.type": "tool", "model": "claude-opus-5"})), "a.json")
     (one,) = seen.exchanges
     assert one.response.stop_reason.normalized.value == "max_tokens"
-    assert (one.response.usage.input_tokens, one.response.usage.output_tokens) == (2, 12)
-    assert one.response.usage.cached_tokens == 80
+    assert one.response.usage == (2, 12, None, 80, 6)
     assert "spans that are not an answer of a model: 1" in notices(seen)
 
 

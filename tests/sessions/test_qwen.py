@@ -40,7 +40,7 @@ def test_calls_results_and_thoughts(tmp_path):
         row("5", "4", "user", text("thanks"))), tmp_path)
     first = seen.responses[0].exchange
     assert (first.model, first.recorder, first.response.reasoning_content) == ("qwen3", "qwen", "hm")
-    assert first.response.usage == (9, 6, 2, 5)
+    assert first.response.usage == (9, 6, 2, 5, None)
     assert stops(seen) == ["tool_call", "end_turn"]
     assert places(seen) == [["request", "tool_result"]]
     assert words(seen) == ["END INFERRED"]

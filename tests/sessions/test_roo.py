@@ -37,7 +37,7 @@ def request(ts=900, **given):
 
 
 ASKED = user(said("<task>\ngo\n</task>"), said("<environment_details><model>m-1</model></environment_details>"))
-DONE = {"tokensIn": 9, "tokensOut": 4, "cacheReads": 5, "cost": 0.1}
+DONE = {"tokensIn": 9, "tokensOut": 4, "cacheReads": 5, "cacheWrites": 7, "cost": 0.1}
 
 
 def task(tmp_path, history=None, screen=None, name=HISTORY, **beside):
@@ -58,7 +58,7 @@ def test_history_usage_model_and_result(tmp_path):
                 [request(**DONE, apiProtocol="anthropic"), request(3100, tokensIn=1, tokensOut=2, cost=0)],
                 history_item={"task": "go on"})
     first, last = (view.exchange for view in seen.responses)
-    assert first.response.usage[:4] == (9, 4, None, 5)
+    assert first.response.usage == (9, 4, None, 5, 7)
     assert first.response.model == "m-1"
     assert first.response.api == "anthropic_messages"
     assert last.response.usage[:2] == (1, 2)
@@ -191,7 +191,7 @@ def test_models_and_counts_of_cline(tmp_path):
                            user(said("[read_file for 'a'] Result:"), ts=3000), model(said("b"), ts=4000)],
                 task_metadata={"model_usage": [{"ts": 3500, "model_id": "m-3"}]})
     assert [view.exchange.response.model for view in seen.responses] == ["m-2", "m-3"]
-    assert seen.responses[0].exchange.response.usage[:4] == (7, 3, None, 1)
+    assert seen.responses[0].exchange.response.usage == (7, 3, None, 1, None)
     assert stops(seen) == ["unknown", "unknown"]  # what the agent itself says ends no turn
 
 
@@ -343,12 +343,13 @@ def test_a_reminder_of_clines_sdk_is_no_message_of_the_user(tmp_path, metadata):
 
 
 def test_clines_sdk_counts_each_answer_or_a_whole_turn(tmp_path):
-    first, last = {"inputTokens": 5, "outputTokens": 2, "cacheReadTokens": 1}, {"inputTokens": 9, "outputTokens": 4}
+    first = {"inputTokens": 5, "outputTokens": 2, "cacheReadTokens": 1, "cacheWriteTokens": 3}
+    last = {"inputTokens": 9, "outputTokens": 4}
     seen = stored(tmp_path, user(said("go")), model(CALL, metrics=first), user(result("done"), ts=3000),
                   model(said("ok"), ts=4000, metrics=last), user(said("more"), ts=5000),
                   model(said("b"), ts=6000, metrics=last))
-    assert [view.exchange.response.usage and view.exchange.response.usage[:4] for view in seen.responses] == [
-        (5, 2, None, 1), (9, 4, None, None), (9, 4, None, None)]
+    assert [view.exchange.response.usage for view in seen.responses] == [
+        (5, 2, None, 1, 3), (9, 4, None, None, None), (9, 4, None, None, None)]
 
 
 @pytest.mark.parametrize(("status", "told"), [("failed", True), ("cancelled", True), ("running", True),

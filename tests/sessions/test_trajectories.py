@@ -345,7 +345,7 @@ CUT = {"object": "response", "id": "resp_2", "model": "gpt-5", "status": "incomp
        "incomplete_details": {"reason": "max_output_tokens"},
        "output": [{"type": "function_call", "call_id": "call_e5f6a7b8", "name": "bash", "arguments": '{"command": "l'}],
        "usage": {"input_tokens": 30, "output_tokens": 16, "output_tokens_details": {"reasoning_tokens": 4},
-                 "input_tokens_details": {"cached_tokens": 20}}}
+                 "input_tokens_details": {"cached_tokens": 20, "cache_write_tokens": 5}}}
 
 
 def test_answers_of_the_responses_api_have_the_providers_word_also_those_that_were_rejected(tmp_path):
@@ -357,9 +357,10 @@ def test_answers_of_the_responses_api_have_the_providers_word_also_those_that_we
                       complaint), tmp_path)
     assert [each.exchange.response.stop_reason.raw for each in seen.responses] == [
         "completed", "incomplete:max_output_tokens"]
+    assert seen.responses[1].exchange.response.usage == (30, 16, 4, 20, 5)
     assert (stops(seen), words(seen)) == (["tool_call", "max_tokens"], ["CALL HELD"])
     last = seen.responses[1].exchange
-    assert (last.api, last.response.usage) == ("openai_responses", (30, 16, 4, 20))
+    assert (last.api, last.response.usage) == ("openai_responses", (30, 16, 4, 20, 5))
     assert [call.arguments for call in last.response.tool_calls] == ['{"command": "l']
     first = last.response.stop_reason.evidence[0]
     assert (first.rule, first.at.pointer) == ("transcript.provider", "/extra/response/status")

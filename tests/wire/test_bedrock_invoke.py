@@ -230,9 +230,9 @@ def test_calls_of_mistral_are_closed_by_its_own_word() -> None:
 
 
 def test_cached_tokens_of_nova() -> None:
-    usage = {"inputTokens": 5, "outputTokens": 7, "cacheReadInputTokenCount": 3}
+    usage = {"inputTokens": 5, "outputTokens": 7, "cacheReadInputTokenCount": 3, "cacheWriteInputTokenCount": 2}
     response = decode_response(API, chunks({"messageStop": {"stopReason": "end_turn"}}, {"metadata": {"usage": usage}}))
-    assert response.usage == Usage(5, 7, None, 3)
+    assert response.usage == Usage(5, 7, None, 3, 2)
 
 
 URL = "https://bedrock-runtime.us-east-1.amazonaws.com/model/{}/invoke-with-response-stream"

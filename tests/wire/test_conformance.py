@@ -534,7 +534,7 @@ def beside(response: ChatResponse) -> Iterator[ChatResponse]:
     yield replace(response, parts=tuple(part._replace(phase="final_answer") if type(part) is TextPart else part
                                         for part in response.parts))
     usage = response.usage or Usage(5, 7)
-    for counts in (usage, usage._replace(reasoning_tokens=2), usage._replace(cached_tokens=2)):
+    for counts in (usage, usage._replace(reasoning_tokens=2), usage._replace(cached_tokens=2, cache_write_tokens=1)):
         yield replace(response, usage=counts)
     for more in ({"id": "i"}, {"model": "m"}, {"continuation_token": "dG9r"}, {"refusal": "No."}):
         yield replace(response, **more)

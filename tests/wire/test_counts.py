@@ -65,14 +65,16 @@ def test_no_limit_is_sent_again_as_it_stood() -> None:
 @pytest.mark.parametrize("value", [-5, True, "12", 12.5, float("inf"), float("nan"), 10**30, None])
 def test_no_importer_takes_a_count_that_cannot_be(value: object) -> None:
     assert token_count(value) is None
-    names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens")
+    names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens",
+             "cache_write_input_tokens")
     assert codex_usage({"last_token_usage": dict.fromkeys(names, value)}) == Usage()
     kimi = dict.fromkeys(("inputOther", "inputCacheRead", "inputCacheCreation", "output"), value)
     assert kimi_usage(kimi) == Usage()
     pi = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite", "totalTokens"), value)
     assert pi_usage(pi, "anthropic_messages") == Usage()
-    assert TaskRequest.of({"usage": [value] * 3}).usage == Usage()
+    assert TaskRequest.of({"usage": [value] * 4}).usage == Usage()
     answer = TranscriptAnswer("a", "anthropic_messages", None, TreePlace(None), 1)
-    claude = dict.fromkeys(("input_tokens", "output_tokens", "cache_read_input_tokens"), value)
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    claude = dict.fromkeys(names, value)
     take_end(answer, {"usage": claude}, At())
     assert answer.usage == Usage()

@@ -17,7 +17,7 @@ import pytest
 
 from inspector.sessions.provenance import Provenance, provenance
 from loop_core.errors import LoopError
-from loop_core.values import ChatResponse
+from loop_core.values import ChatResponse, Usage
 from loop_core.wire import FORMATS, decode, wire
 from loop_core.wire.reads import text_of
 
@@ -127,15 +127,15 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
      {"tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['"{}"']}),
     *((sse(chunk({"content": "a"}), place({"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 35,
                                           "completion_tokens_details": {"reasoning_tokens": 5},
-                                          "prompt_tokens_details": {"cached_tokens": 3}})),
+                                          "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2}})),
        {"text": ['"a"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["20", "5"],
-        "usage.reasoning_tokens": ["5"], "usage.cached_tokens": ["3"]})
+        "usage.reasoning_tokens": ["5"], "usage.cached_tokens": ["3"], "usage.cache_write_tokens": ["2"]})
       for place in (lambda counts: {"choices": [], "usage": counts}, lambda counts: chunk({}, usage=counts),
                     lambda counts: {**chunk({}), "x_groq": {"usage": counts}})),
     *((sse(chunk({"content": "a"}), place({"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 35,
-                                          "reasoning_tokens": 5, name: 3})),
+                                          "reasoning_tokens": 5, name: 3, "cache_creation_input_tokens": 2})),
        {"text": ['"a"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["20", "5"],
-        "usage.reasoning_tokens": ["5"], "usage.cached_tokens": ["3"]})
+        "usage.reasoning_tokens": ["5"], "usage.cached_tokens": ["3"], "usage.cache_write_tokens": ["2"]})
       for place in (lambda counts: {"choices": [], "usage": counts}, lambda counts: chunk({}, usage=counts),
                     lambda counts: {**chunk({}), "x_groq": {"usage": counts}})
       for name in ("prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")),
@@ -174,10 +174,10 @@ def ended(reason: str, usage: dict[str, Any] | None = None, **more: Any) -> dict
     return {"type": "message_delta", "delta": {"stop_reason": reason, **more}, "usage": usage or {}}
 
 
-COUNTS = {"input_tokens": 10, "output_tokens": 20, "cache_read_input_tokens": 3,
+COUNTS = {"input_tokens": 10, "output_tokens": 20, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 2,
           "output_tokens_details": {"thinking_tokens": 5}}
 COUNTED = {"usage.input_tokens": ["10"], "usage.output_tokens": ["20"], "usage.cached_tokens": ["3"],
-           "usage.reasoning_tokens": ["5"]}
+           "usage.cache_write_tokens": ["2"], "usage.reasoning_tokens": ["5"]}
 EXPLAINED = {"type": "refusal", "explanation": "why"}
 CONTENT = [{"type": "thinking", "thinking": "t", "signature": "s"}, {"type": "text", "text": "a"},
            {"type": "tool_use", "id": "k", "name": "f", "input": {"n": 1}},
@@ -277,8 +277,9 @@ GEMINI_GENERATE: list[tuple[bytes, dict[str, list[str]]]] = [
      {"text": ['"a"'], "error": ['{"code": 500, "message": "m"}'], "stop_reason": ['{"code": 500, "message": "m"}']}),
 ]
 
-USAGE = {"inputTokens": 10, "outputTokens": 20, "cacheReadInputTokens": 3}
-USED = {"usage.input_tokens": ["10"], "usage.output_tokens": ["20"], "usage.cached_tokens": ["3"]}
+USAGE = {"inputTokens": 10, "outputTokens": 20, "cacheReadInputTokens": 3, "cacheWriteInputTokens": 2}
+USED = {"usage.input_tokens": ["10"], "usage.output_tokens": ["20"], "usage.cached_tokens": ["3"],
+        "usage.cache_write_tokens": ["2"]}
 ROUTED = {"promptRouter": {"invokedModelId": "m"}}
 EVENTS: list[tuple[str, dict[str, Any]]] = [
     ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": "t"}}}),
@@ -442,9 +443,9 @@ FUNCTION = item("function_call", call_id="k", name="f", arguments="{}", status="
 CUSTOM = item("custom_tool_call", call_id="k", name="f", input="x", status="completed")
 SEARCH = {"type": "web_search_call", "id": "w", "status": "completed"}
 TOTALS = {"input_tokens": 10, "output_tokens": 15, "total_tokens": 30, "output_tokens_details": {"reasoning_tokens": 5},
-          "input_tokens_details": {"cached_tokens": 3}}
+          "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2}}
 TOTALLED = {"usage.input_tokens": ["10"], "usage.output_tokens": ["15", "5"], "usage.reasoning_tokens": ["5"],
-            "usage.cached_tokens": ["3"]}
+            "usage.cached_tokens": ["3"], "usage.cache_write_tokens": ["2"]}
 ITEMS: list[tuple[dict[str, Any], dict[str, list[str]]]] = [
     (MESSAGE, {"text": ['"ab"'], "refusal": ['"no"']}),
     (item("message", content="ab"), {"text": ['"ab"']}),
@@ -642,7 +643,7 @@ def holds(api: str, body: bytes, response: ChatResponse, traced: Provenance) -> 
         for read in traced.by_fact.get(fact, ()):
             assert not read.again or text_of(body[read.start : read.end]) in text
     if response.usage is not None:
-        for name in ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens"):
+        for name in Usage._fields:
             count, reads = getattr(response.usage, name), traced.of(f"usage.{name}")
             if count is not None:
                 assert sum(float(body[read.start : read.end]) for read in reads) == count

@@ -35,7 +35,6 @@ from inspector.report.times_and_costs import (
     session_cost,
     time_phrases,
     turn_cost,
-    written_tokens,
 )
 from inspector.sessions.reasons import inference_of, recorder_word
 from inspector.sessions.thread import entry_name
@@ -197,7 +196,7 @@ def _usage(facts: ResponseFacts) -> list[Line]:
     usage = facts.exchange.response.usage
     if usage is None:
         return [field("usage", Span("not reported", Tone.DIM))]
-    return [field("usage", *words(*_counts(usage, facts.exchange.cap, written_tokens(facts.exchange))))]
+    return [field("usage", *words(*_counts(usage, facts.exchange.cap)))]
 
 
 def _cost(view: View, facts: ResponseFacts) -> list[Line]:
@@ -214,7 +213,7 @@ def _cost(view: View, facts: ResponseFacts) -> list[Line]:
     return [field("cost", *join_groups([(cost_span,), *rest]))]
 
 
-def _counts(usage: Usage, cap: int | None, written: int | None) -> list[str]:
+def _counts(usage: Usage, cap: int | None) -> list[str]:
     def number(value: int | None) -> str:
         return "–" if value is None else f"{value:,}"
 
@@ -229,8 +228,8 @@ def _counts(usage: Usage, cap: int | None, written: int | None) -> list[str]:
         found.append(f"the answer {number(usage.visible_tokens)}{limit if apart else ''}")
     if usage.cached_tokens is not None:
         found.append(f"cached {usage.cached_tokens:,}")
-    if written:
-        found.append(f"written to the cache {written:,}")
+    if usage.cache_write_tokens:
+        found.append(f"written to the cache {usage.cache_write_tokens:,}")
     return found
 
 

@@ -134,7 +134,7 @@ def usage_of(usage: dict[str, Any], api: str) -> Usage:
     total, cache = number_of(usage.get("totalInputTokens")), (read or 0) + (written or 0)
     if total is not None and total >= cache:  # some threads state the fresh input only as part of the total
         fresh = total - cache
-    return Usage(input_count(api, fresh, read, written), number_of(usage.get("outputTokens")), None, read)
+    return Usage(input_count(api, fresh, read, written), number_of(usage.get("outputTokens")), None, read, written)
 
 
 def _end(answer: TranscriptAnswer, state: dict[str, Any], at: At) -> None:

@@ -96,6 +96,7 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At, path: st
             _most(before.output_tokens, usage.get("output_tokens")),
             None,
             _most(before.cached_tokens, usage.get("cache_read_input_tokens")),
+            _most(before.cache_write_tokens, usage.get("cache_creation_input_tokens")),
         )
 
 

@@ -100,7 +100,8 @@ def usage_of(info: Any) -> Usage | None:
     counts = object_of(info).get("last_token_usage")
     if not isinstance(counts, dict):
         return None
-    names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens")
+    names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens",
+             "cache_write_input_tokens")
     return Usage(*counts_of(counts, *names))
 
 

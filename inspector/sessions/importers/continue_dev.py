@@ -16,7 +16,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, take_calls, text_of, usage_of
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
 from loop_core.values import ReasoningPart, ToolCall, ToolResultPart, Usage
 
 ENDED = {"done": False, "errored": True, "canceled": True}
@@ -147,4 +147,4 @@ def _usage(value: Any) -> Usage | None:
         return usage_of(value)
     return Usage(number_of(value.get("promptTokens")), number_of(value.get("completionTokens")),
                  number_of(object_of(value.get("completionTokensDetails")).get("reasoningTokens")),
-                 number_of(object_of(value.get("promptTokensDetails")).get("cachedTokens")))
+                 *counts_of(object_of(value.get("promptTokensDetails")), "cachedTokens", "cacheWriteTokens"))

@@ -225,7 +225,7 @@ def _ends_loop(place: TreePlace) -> bool:
 def _take_usage(answer: TranscriptAnswer, line: TranscriptLine) -> None:
     """Reads the counts, the cap and the stop word of a request from the event that is not stored with a session."""
     data, at = object_of(line.value.get("data")), answer.take(line)
-    counts = counts_of(data, "inputTokens", "outputTokens", "reasoningTokens", "cacheReadTokens")
+    counts = counts_of(data, "inputTokens", "outputTokens", "reasoningTokens", "cacheReadTokens", "cacheWriteTokens")
     answer.usage = Usage(*counts) if counts[0] is not None else answer.usage
     answer.cap = number_of(data.get("maxOutputTokens")) or answer.cap
     word = known_text(data.get("finishReason"))

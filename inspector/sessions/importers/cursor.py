@@ -241,7 +241,8 @@ class _Stream(ChatReader):
             input_tokens, output_tokens, cached, written = counts_of(
                 object_of(value.get("usage")), "inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
             input_tokens = input_count(self.answers[0].api, input_tokens, cached, written)
-            self.answers[0].usage = None if output_tokens is None else Usage(input_tokens, output_tokens, None, cached)
+            self.answers[0].usage = None if output_tokens is None else Usage(
+                input_tokens, output_tokens, None, cached, written)
         if value.get("subtype") == "success" and value.get("is_error") is not True:
             return self.say(line, place, "success", mark="ended")
         why = first_text(value.get("result"), value.get("error"), "the run ended with an error")

@@ -189,7 +189,8 @@ class _Session(ChatReader):
             answer.add_text(text)
         usage = object_of(line.value.get("usage"))
         if usage and len(self.answers) == 1:  # the counts are those of the whole run
-            answer.usage = usage_in(usage, "input_tokens", "output_tokens", None, "cache_read_input_tokens")
+            answer.usage = usage_in(usage, "input_tokens", "output_tokens", None, "cache_read_input_tokens",
+                                    "cache_creation_input_tokens")
         if line.value.get("is_error") is True or line.value.get("isError") is True:
             return self._failure(line, TreePlace(answer), "the run ended with an error")
         return self.say(line, TreePlace(answer), "completion", mark="ended")

@@ -264,7 +264,7 @@ def usage_of(usage: Any, api: str) -> Usage | None:
         "input_tokens_cache_write", "total_tokens")
     apart = total == (input_tokens or 0) + (output_tokens or 0) + (cached or 0) + (written or 0)
     return Usage(input_count(api, input_tokens, cached, written) if apart else input_tokens, output_tokens, thought,
-                 cached)
+                 cached, written)
 
 
 # -- A sample as records -----------------------------------------------------------------------------------------------

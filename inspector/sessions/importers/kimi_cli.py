@@ -79,7 +79,7 @@ def usage_of(usage: Any) -> Usage | None:
     parts = [first_count(usage, "inputOther", "input_other"), first_count(usage, "inputCacheRead", "input_cache_read"),
              first_count(usage, "inputCacheCreation", "input_cache_creation")]
     input_counts = [part for part in parts if part is not None]
-    return Usage(sum(input_counts) if input_counts else None, number_of(usage.get("output")), None, parts[1])
+    return Usage(sum(input_counts) if input_counts else None, number_of(usage.get("output")), None, *parts[1:])
 
 
 class KimiReader(ChatReader):

@@ -395,4 +395,4 @@ def usage_of(value: dict[str, Any], api: str) -> Usage | None:
         output_tokens = None if output_tokens is None else output_tokens + (thought or 0)
         written = sum(parts.get(name, 0) for name in WRITTEN)
         input_tokens = input_count(api, input_tokens, cached, written)
-    return Usage(input_tokens, output_tokens, thought, cached)
+    return Usage(input_tokens, output_tokens, thought, cached, first_count(counts, *WRITTEN))

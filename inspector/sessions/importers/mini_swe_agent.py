@@ -208,5 +208,5 @@ def take_response(
     if counts:
         input_tokens, output_tokens = counts_of(counts, "input_tokens", "output_tokens")
         thought = number_of(object_of(counts.get("output_tokens_details")).get("reasoning_tokens"))
-        cached = number_of(object_of(counts.get("input_tokens_details")).get("cached_tokens"))
-        answer.usage = Usage(input_tokens, output_tokens, thought, cached)
+        cache = counts_of(object_of(counts.get("input_tokens_details")), "cached_tokens", "cache_write_tokens")
+        answer.usage = Usage(input_tokens, output_tokens, thought, *cache)

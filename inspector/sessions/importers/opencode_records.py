@@ -306,7 +306,7 @@ def usage_of(tokens: Any, api: str) -> Usage | None:
     # The inspector counts reasoning as part of the output, as most providers do.
     if output_tokens is not None and thought and number_of(counts.get("total")) == every:
         output_tokens += thought
-    return Usage(input_count(api, input_tokens, cached, written), output_tokens, thought, cached)
+    return Usage(input_count(api, input_tokens, cached, written), output_tokens, thought, cached, written)
 
 
 def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: At, pointer: str) -> None:

@@ -76,4 +76,5 @@ def sdk_text(record: dict[str, Any]) -> str:
 
 def sdk_usage(usage: dict[str, Any]) -> Usage:
     """The token counts of one answer, in the SDK's names."""
-    return Usage(*counts_of(usage, "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens"))
+    return Usage(*counts_of(usage, "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens",
+                            "cache_write_tokens"))

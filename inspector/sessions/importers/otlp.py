@@ -164,7 +164,8 @@ class _Traces(ChatReader):
             # 2**62 ns is in the year 2116; `datetime` refuses years after 9999.
             answer.started = datetime.fromtimestamp(min(span.start, 1 << 62) / 1e9, UTC).isoformat()
         rows = [answer.take(line), *(answer.take(line._replace(data=row)) for row in span.logs)]
-        answer.usage = Usage(*(count(fact(attributes, name)) for name in ("input", "output", "reasoning", "cached")))
+        answer.usage = Usage(*(count(fact(attributes, name))
+                               for name in ("input", "output", "reasoning", "cached", "written")))
         outputs = outputs_of(attributes)
         first, last = (rows[number] for number in span.output_rows)
         take_output(answer, outputs[0] if outputs else None, first._replace(end=last.end))

@@ -120,7 +120,7 @@ def usage_of(usage: Any, api: str) -> Usage | None:
     # A total that equals input plus output shows that cached tokens are part of the input already.
     if total is None or total != (input_tokens or 0) + (output_tokens or 0):
         input_tokens = input_count(api, input_tokens, cached, written)
-    return Usage(input_tokens, output_tokens, None, cached)
+    return Usage(input_tokens, output_tokens, None, cached, written)
 
 
 def result_text(value: Any, number: int) -> str:

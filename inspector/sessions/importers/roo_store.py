@@ -50,14 +50,14 @@ class TaskRequest(NamedTuple):
         return {"role": "request", "ts": self.ts, "protocol": self.protocol, "cancel": self.cancel,
                 "failure": self.failure, "done": self.done, "partial": self.partial, "completed": self.completed,
                 "usage": None if usage is None else [usage.input_tokens, usage.output_tokens,
-                                                     usage.cached_tokens]}
+                                                     usage.cached_tokens, usage.cache_write_tokens]}
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> TaskRequest:
         """The request of a record."""
         counts = value.get("usage")
-        numbers = [number_of(count) for count in counts] if isinstance(counts, list) and len(counts) == 3 else None
-        usage = Usage(numbers[0], numbers[1], None, numbers[2]) if numbers is not None else None
+        numbers = [number_of(count) for count in counts] if isinstance(counts, list) and len(counts) == 4 else None
+        usage = Usage(numbers[0], numbers[1], None, numbers[2], numbers[3]) if numbers is not None else None
         at = value.get("ts")
         return cls(at if isinstance(at, (int, float)) else 0, usage, known_text(value.get("protocol")),
                    known_text(value.get("cancel")), known_text(value.get("failure")), value.get("done") is True,
@@ -94,7 +94,8 @@ def _request(row: dict[str, Any]) -> TaskRequest:
     text, at = row.get("text"), row.get("ts")
     members = object_of(parse_prefix(text.encode("utf-8", "replace")) if isinstance(text, str) else None)
     return TaskRequest(
-        at if isinstance(at, (int, float)) else 0, usage_in(members, "tokensIn", "tokensOut", None, "cacheReads"),
+        at if isinstance(at, (int, float)) else 0, usage_in(members, "tokensIn", "tokensOut", None, "cacheReads",
+                                                          "cacheWrites"),
         known_text(members.get("apiProtocol")), known_text(members.get("cancelReason")),
         known_text(members.get("streamingFailedMessage")), members.get("cost") is not None)
 
@@ -155,7 +156,8 @@ def count_turns(turns: Sequence[Sequence[tuple[TranscriptAnswer, dict[str, Any]]
     """Gives the answers of each turn their token counts, unless they may be those of the whole turn."""
     for turn in turns:
         counted = [(answer, usage) for answer, metrics in turn
-                   if (usage := usage_in(metrics, "inputTokens", "outputTokens", None, "cacheReadTokens")) is not None]
+                   if (usage := usage_in(metrics, "inputTokens", "outputTokens", None, "cacheReadTokens",
+                                    "cacheWriteTokens")) is not None]
         if len(turn) == 1 or len(counted) > 1:  # older releases write one count for a turn
             for answer, usage in counted:
                 answer.usage = usage

@@ -30,6 +30,8 @@ FACTS: Mapping[str, tuple[str, ...]] = {
                "output_tokens", "gen_ai.response.completion_tokens"),
     "cached": ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens",
                "llm.token_count.prompt_details.cache_read", "cache_read_tokens"),
+    "written": ("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
+                "llm.token_count.prompt_details.cache_write", "cache_creation_tokens"),
     "reasoning": ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens",
                   "llm.token_count.completion_details.reasoning"),
     "word": ("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason",

@@ -25,7 +25,7 @@ from loop_core.wire import wire
 from loop_core.wire.json_values import byte_span, path_of
 from loop_core.wire.reads import FactValue
 
-_COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
+_COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "cache_write_tokens")
 
 
 class FactRead(NamedTuple):

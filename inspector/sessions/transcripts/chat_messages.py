@@ -18,7 +18,14 @@ from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPla
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
-from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import (
+    counts_of,
+    first_count,
+    known_text,
+    number_of,
+    object_of,
+    objects_of,
+)
 from loop_core.values import (
     ArgsForm,
     At,
@@ -108,10 +115,12 @@ def usage_of(usage: Any) -> Usage | None:
     """Token counts in the names of Chat Completions."""
     if not isinstance(usage, dict):
         return None
-    cached = object_of(usage.get("prompt_tokens_details")).get("cached_tokens")
+    details = object_of(usage.get("prompt_tokens_details"))
+    written = first_count({**usage, **details}, "cache_write_tokens", "cache_creation_input_tokens")
     thought = object_of(usage.get("completion_tokens_details")).get("reasoning_tokens")
     input_tokens, output_tokens = counts_of(usage, "prompt_tokens", "completion_tokens")
-    return Usage(input_tokens, output_tokens, number_of(thought), number_of(cached))
+    return Usage(input_tokens, output_tokens, number_of(thought), number_of(details.get("cached_tokens")),
+                 written)
 
 
 # -- The reader of a list ---------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def first_count(holder: dict[str, Any], *names: str) -> int | None:
 
 
 def usage_in(holder: dict[str, Any], *names: str | None) -> Usage | None:
-    """The counts of input, output, reasoning and cached tokens in these members; None without input and output."""
+    """The counts in these members, in the order of `Usage`; None without input and output."""
     usage = Usage(*counts_of(holder, *names))
     return None if usage.input_tokens is None and usage.output_tokens is None else usage
 

@@ -205,7 +205,8 @@ def _usage(response: ChatResponse) -> dict[str, Any] | None:
     if usage is None:
         return None
     details = None if usage.reasoning_tokens is None else {"thinking_tokens": usage.reasoning_tokens}
-    return non_null(input_tokens=usage.input_tokens, cache_read_input_tokens=usage.cached_tokens,
+    return non_null(input_tokens=usage.input_tokens, cache_creation_input_tokens=usage.cache_write_tokens,
+                    cache_read_input_tokens=usage.cached_tokens,
                     output_tokens=usage.output_tokens, output_tokens_details=details,
                     iterations=None if spent is None else RawJSON(spent))
 

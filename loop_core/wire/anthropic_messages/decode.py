@@ -33,10 +33,10 @@ from loop_core.wire.body import compact, mapping_of, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
 
-_COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens")
+_COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _PROSE = frozenset({"text", "thinking"})
 """The types of blocks that say nothing while they are empty."""
-_USAGE = ("input_tokens", "output_tokens", "thinking_tokens", "cache_read_input_tokens")
+_USAGE = ("input_tokens", "output_tokens", "thinking_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 """The names of the token counts, in the order of the fields of `Usage`."""
 _MESSAGE_NATIVE = ("stop_sequence", "stop_details", "container", "context_management")
 

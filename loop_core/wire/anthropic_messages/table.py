@@ -157,6 +157,7 @@ _COUNTS: tuple[tuple[str, str], ...] = (
     ("usage.output_tokens", "/usage/output_tokens"),
     ("usage.reasoning_tokens", "/usage/output_tokens_details/thinking_tokens"),
     ("usage.cached_tokens", "/usage/cache_read_input_tokens"),
+    ("usage.cache_write_tokens", "/usage/cache_creation_input_tokens"),
 )
 _MESSAGE: tuple[tuple[str, str], ...] = (
     ("id", "/id"), ("model", "/model"), ("refusal", "/stop_details/explanation"), *_COUNTS,

@@ -171,7 +171,8 @@ def _tail(response: ChatResponse) -> dict[str, Any]:
     if usage is not None:
         members["usage"] = non_null(
             inputTokens=usage.input_tokens, outputTokens=usage.output_tokens,
-            totalTokens=total_of(usage), cacheReadInputTokens=usage.cached_tokens)
+            totalTokens=total_of(usage), cacheReadInputTokens=usage.cached_tokens,
+            cacheWriteInputTokens=usage.cache_write_tokens)
     reason = response.native.get("trace.guardrail.actionReason")
     return {**members, **({} if reason is None else {"trace": {"guardrail": {"actionReason": reason}}})}
 

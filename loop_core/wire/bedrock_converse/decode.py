@@ -324,6 +324,7 @@ class Decoder(base.Decoder):
                 input_tokens=token_count(usage.get("inputTokens")),
                 output_tokens=token_count(usage.get("outputTokens")),
                 cached_tokens=token_count(usage.get("cacheReadInputTokens")),
+                cache_write_tokens=token_count(usage.get("cacheWriteInputTokens")),
             )
         trace = event.get("trace")
         if isinstance(trace, dict):

@@ -91,6 +91,7 @@ _METADATA: tuple[tuple[str, str], ...] = (
     ("usage.input_tokens", "/usage/inputTokens"),
     ("usage.output_tokens", "/usage/outputTokens"),
     ("usage.cached_tokens", "/usage/cacheReadInputTokens"),
+    ("usage.cache_write_tokens", "/usage/cacheWriteInputTokens"),
     ("model", "/trace/promptRouter/invokedModelId"),
 )
 _EVENTS: tuple[tuple[str, str, str], ...] = (

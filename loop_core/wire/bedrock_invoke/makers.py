@@ -41,7 +41,9 @@ MISTRAL_CHAT = re.compile(r"\bmistral\.(?:mistral-large|pixtral|magistral|minist
 MISTRAL = re.compile(r"\bmistral\.")
 METRICS = "amazon-bedrock-invocationMetrics"
 """The name of the field in a stream's last chunk that holds Bedrock's own token counts."""
-NOVA_COUNTS: Mapping[str, str] = {"cacheReadInputTokenCount": "cacheReadInputTokens"}
+NOVA_COUNTS: Mapping[str, str] = {
+    "cacheReadInputTokenCount": "cacheReadInputTokens", "cacheWriteInputTokenCount": "cacheWriteInputTokens",
+}
 """Name of a token count in Nova's bodies -> its name in Converse."""
 WORDS: Mapping[str, str] = {
     "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length",

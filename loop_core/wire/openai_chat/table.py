@@ -139,6 +139,10 @@ _CACHED: tuple[tuple[str, ...], ...] = (
     ("cached_tokens",),  # Moonshot
     ("cache_read_input_tokens",),  # gateways before Anthropic
 )
+_CACHE_WRITES: tuple[tuple[str, ...], ...] = (
+    ("prompt_tokens_details", "cache_write_tokens"),  # OpenRouter
+    ("cache_creation_input_tokens",),  # gateways before Anthropic
+)
 _REASONING: tuple[tuple[str, ...], ...] = (
     ("completion_tokens_details", "reasoning_tokens"),
     ("reasoning_tokens",),
@@ -162,7 +166,7 @@ def read_usage(counts: Mapping[str, Any], model: str | None) -> Usage | None:
         return None
     if reasoning and completion is not None and prompt is not None and prompt + completion + reasoning == total:
         completion += reasoning
-    return Usage(prompt, completion, reasoning, cached)
+    return Usage(prompt, completion, reasoning, cached, _first(counts, _CACHE_WRITES))
 
 
 def write_body_words(response: ChatResponse) -> dict[str, Any]:
@@ -173,10 +177,10 @@ def write_body_words(response: ChatResponse) -> dict[str, Any]:
 
 def write_usage(usage: Usage) -> dict[str, Any]:
     """The `usage` object for these counts."""
-    cached = None if usage.cached_tokens is None else {"cached_tokens": usage.cached_tokens}
+    cache = non_null(cached_tokens=usage.cached_tokens, cache_write_tokens=usage.cache_write_tokens) or None
     thought = None if usage.reasoning_tokens is None else {"reasoning_tokens": usage.reasoning_tokens}
     return non_null(prompt_tokens=usage.input_tokens, completion_tokens=usage.output_tokens,
-                    total_tokens=total_of(usage), prompt_tokens_details=cached, completion_tokens_details=thought)
+                    total_tokens=total_of(usage), prompt_tokens_details=cache, completion_tokens_details=thought)
 
 
 def _first(counts: Mapping[str, Any], places: tuple[tuple[str, ...], ...]) -> int | None:
@@ -214,6 +218,8 @@ _COUNTS: tuple[tuple[str, str], ...] = (
     ("usage.cached_tokens", "/prompt_cache_hit_tokens"),
     ("usage.cached_tokens", "/cached_tokens"),
     ("usage.cached_tokens", "/cache_read_input_tokens"),
+    ("usage.cache_write_tokens", "/prompt_tokens_details/cache_write_tokens"),
+    ("usage.cache_write_tokens", "/cache_creation_input_tokens"),
 )
 _USAGES: tuple[str, ...] = ("/usage", "/x_groq/usage", "/choices/*/usage")
 _MESSAGE_FIELDS: tuple[tuple[str, str, str], ...] = (

@@ -251,8 +251,9 @@ def _error(error: ProviderError, native: Mapping[str, str] | None = None) -> dic
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    # Beside it is the number of tokens that were written to the cache; we know of none.
-    cached = None if usage.cached_tokens is None else {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0}
+    # The API's `cache_write_tokens` is 0 if nothing was written to the cache.
+    cached = None if usage.cached_tokens is None else {
+        "cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_write_tokens or 0}
     thought = None if usage.reasoning_tokens is None else {"reasoning_tokens": usage.reasoning_tokens}
     return non_null(input_tokens=usage.input_tokens, input_tokens_details=cached, output_tokens=usage.output_tokens,
                     output_tokens_details=thought, total_tokens=total_of(usage))

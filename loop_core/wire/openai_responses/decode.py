@@ -372,5 +372,6 @@ def _usage(usage: Any) -> Usage | None:
     if (thought and input_tokens is not None and output_tokens is not None
             and total == input_tokens + output_tokens + thought):
         output_tokens += thought  # a server that counts thinking separately
-    return Usage(input_tokens, output_tokens, thought,
-                 token_count(into.get("cached_tokens")) if isinstance(into, dict) else None)
+    cached, written = (token_count(into.get(name)) if isinstance(into, dict) else None
+                       for name in ("cached_tokens", "cache_write_tokens"))
+    return Usage(input_tokens, output_tokens, thought, cached, written)

@@ -172,6 +172,7 @@ _RESPONSE: tuple[tuple[str, str], ...] = (
     # A server may count thinking separately; then the output is the sum of both.
     ("usage.output_tokens", "/usage/output_tokens_details/reasoning_tokens"),
     ("usage.cached_tokens", "/usage/input_tokens_details/cached_tokens"),
+    ("usage.cache_write_tokens", "/usage/input_tokens_details/cache_write_tokens"),
 )
 _ITEMS: tuple[str, ...] = ("/item", "/output/*", "/response/output/*")
 _ITEM: tuple[tuple[str, str], ...] = (
