@@ -62,7 +62,7 @@ def keeps_conversation(request: Request) -> bool:
     return is_chained(request) and request.extra.get("conversation") is not None
 
 
-def outgoing(turn: Turn, send: Send) -> Request:
+def request_for(turn: Turn, send: Send) -> Request:
     """The request that a `Send` effect asks for: the history so far and the new messages. If the server stores the
     history, the request names the last response by its id and holds only new messages. Raises `CallerError` if a
     continuation token or the last response's id is needed, and there is no usable one."""
@@ -234,7 +234,7 @@ def known_ability(server: Server, request: Request) -> tuple[Ability, str]:
 def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> LiveRequest:
     """The HTTP request that an effect of a turn asks for, as it would be sent now. Raises `LoopError` if it cannot be
     sent in this format."""
-    request = outgoing(turn, send)
+    request = request_for(turn, send)
     if send.method is Method.POLL:
         polled = turn.evaluation.response.id if turn.evaluation else None
         if not polled:
