@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from inspector.sessions.importers import IMPORTERS
+from loop_core.turn.state import RequestPlace
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 GLOSSARY = DOCS / "glossary.md"
@@ -103,6 +106,20 @@ def test_every_test_that_is_named_exists() -> None:
     for path, name in named:
         source = (ROOT / path).read_text("utf-8")
         assert re.search(rf"^(?:async )?def {name}\(", source, re.MULTILINE), f"{path}: {name}"
+
+
+def test_the_page_on_transcripts_names_every_agent_with_a_folder() -> None:
+    text = (DOCS / "transcripts.md").read_text("utf-8")
+    for name, row in IMPORTERS.items():
+        for folder in row.folders:
+            for word in (name, folder.variable):
+                assert not word or re.search(rf"`{word}`", text), f"{word} is not on the page"
+
+
+def test_the_page_on_session_files_names_every_place_of_a_request() -> None:
+    text = (DOCS / "session-format.md").read_text("utf-8")
+    row = next(line for line in text.splitlines() if line.startswith("| `place`, `ordinal` |"))
+    assert [place for place in RequestPlace if f"`{place}`" not in row] == []
 
 
 def test_every_picture_is_small_and_on_a_page() -> None:

@@ -22,6 +22,7 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines.spans import one_line
+from inspector.report.run_answers import used_responses
 from inspector.report.times_and_costs import moment, turn_times
 from inspector.sessions import intake, open_paths, redact, without_collector
 from inspector.sessions.copies import equal_files, may_copy, stored_keys
@@ -145,7 +146,7 @@ def _fingerprint(rule: str, body: bytes, count: int) -> str:
 
 def _turn_end(view: View, turn: TurnFacts, number: int) -> TurnEnd:
     facts = deciding(view, turn)
-    answers = [view.responses[link.index] for link in turn.run.record.links]
+    answers = used_responses(view, turn)
     counts = [each.exchange.response.usage.output_tokens if each.exchange.response.usage else None for each in answers]
     times = turn_times(view, turn)
     start = moment(times.started) if times is not None else None

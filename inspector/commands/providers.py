@@ -45,8 +45,8 @@ def run_command(
 ) -> None:
     """Asks a provider or a local model, runs the turn to its end and records it.
 
-    Exits by the end state: 0 completed and nothing else, 3 ended by a limit or without an answer, 4 blocked,
-    5 interrupted, 6 error, 130 cancelled. Standard error says why it ended.
+    The exit code says how the turn ended: 0 completed, 3 at a limit or without an answer, 4 blocked, 5 interrupted,
+    6 error, 130 cancelled. Standard error says why.
     """
     from inspector.live import headless
 
@@ -98,7 +98,7 @@ def run_command(
 @click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8765", show_default=True,
               help="Listen here, on this machine alone; port 0 takes a free one.")
 @click.option("--profile", metavar="NAME", help="Speak as this server does (vllm, openrouter, anthropic+open…).")
-@click.option("--pace", type=commands.FiniteRange(0, 1000), default=1.0, show_default=True,
+@click.option("--pace", metavar="FACTOR", type=commands.FiniteRange(0, 1000), default=1.0, show_default=True,
               help="Multiply every wait; 0 waits for nothing.")
 @click.option("--cors", metavar="ORIGIN", help="Let the pages of this origin (https://app.example) read the answers.")
 @click.option("--list", "names", is_flag=True, help="List the scenarios that come with the program, and the faults.")

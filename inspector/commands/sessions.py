@@ -136,7 +136,7 @@ def export(
 
 @click.command(context_settings=commands.CONTEXT)
 def samples() -> None:
-    """Lists the embedded sample sessions with their paths."""
+    """Lists the sample sessions with their paths."""
     from inspector.report.lines.spans import one_line
     from inspector.sessions.folders import samples as embedded
 

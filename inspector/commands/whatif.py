@@ -185,7 +185,7 @@ def policies(
 @click.option("--html", "page_path", metavar="FILE", help="Also write the heat map as a page; - for the page alone.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/tune/2).")
-@click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Processes; without it, one for each processor.")
+@click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Processes; by default one for each core.")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
 def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, specs: Sequence[str],
          assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, page_path: str | None,

@@ -21,16 +21,8 @@ AGENT = "agent"
 """The table of a configuration that holds the limits, by the names of ZeroClaw RFI 2309."""
 KEYS = "keys"
 PRICES = "prices"
-NAMES: Mapping[str, str] = {
-    "policy": "the loop's beliefs",
-    "seam": "how seams are decided",
-    "method": "how text is continued",
-    "allow_silence": "whether an answer with nothing visible is one that was asked for",
-    "theme": "the theme of the app",
-    "ascii": "draw with ASCII characters only",
-    "currency": "the text after an amount of money",
-}
-"""Name of a configured value other than a limit, a key or a price -> what it sets."""
+NAMES = ("policy", "seam", "method", "allow_silence", "theme", "ascii", "currency")
+"""The names of configured values other than limits, keys and prices."""
 DEFAULT = "default"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tomllib
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -48,6 +48,7 @@ class ConfigFile(Strict):
     policy: str | None = None
     seam: str | None = None
     method: str | None = None
+    allow_silence: Literal["yes", "no"] | None = None
     theme: str | None = None
     ascii: bool | None = None
     keys: dict[str, str] = Field(default_factory=dict)

@@ -31,7 +31,7 @@ from inspector.replay.rerun import BranchStart, cap_of, case_since, start_of
 from inspector.report.lines.spans import count_of, one_line
 from inspector.sessions.recording import Exchange
 from loop_core.client.exchange import Retries
-from loop_core.client.outgoing import LiveRequest, ability, body_of, outgoing
+from loop_core.client.outgoing import LiveRequest, ability, body_of, request_for
 from loop_core.errors import CallerError
 from loop_core.turn.history import Ability
 from loop_core.turn.state import Send, Tick
@@ -89,7 +89,7 @@ def branch_request(
     send = next((effect for effect in ahead.effects if isinstance(effect, Send)), None)
     edits = pending_edits(parent.case, start.turn.record, settings)
     spelled = _spelling(opening, target, [each for each in edits if each[0].exchange == start.opening.index])
-    request = outgoing(ahead.turn, send) if send is not None else ahead.turn.request
+    request = request_for(ahead.turn, send) if send is not None else ahead.turn.request
     body = body_of(request, target.profile)  # raises before anything is sent, if it cannot be sent in this format
     refuse_secrets(body, target.server)
     record = start.turn.record

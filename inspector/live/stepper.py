@@ -27,8 +27,7 @@ from loop_core.turn.loop import opening_step as first_step
 from loop_core.turn.state import Effect, Event, Finish, RequestPlace, RunTools, Send, State, Tick, cancelled_answer
 from loop_core.turn.trace import Step, next_step, step_key
 from loop_core.values import Message, Request, Role, TextPart
-from loop_core.wire import following as stream_reader
-from loop_core.wire import wire
+from loop_core.wire import stream_reader, wire
 
 
 class Flow:

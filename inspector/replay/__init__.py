@@ -331,9 +331,8 @@ def run(
     request, plan = plan_of(case, record, links[0], settings, number)
     left = after is not None and _has_recut(after)  # a run that has left the recording does not return to it
     recorded = source_of(case, record, links)
-    simulate = (settings.simulate or left) and recorded.answers
     source: TurnSource = recorded
-    if simulate:
+    if recorded.answers and (settings.simulate or left):
         source = _simulate(case, record, links, settings)
     elif TOTAL in settings.explicit:
         source = BoundedSource(recorded, case.recording.exchanges)

@@ -99,9 +99,9 @@ def plausible_usage(response: ChatResponse) -> Usage | None:
 
 def capped_tokens(usage: Usage | None, thinking_counts: bool) -> int | None:
     """The reported output tokens that count under the cap; None if the provider reported none."""
-    if usage is None or thinking_counts:
-        return None if usage is None else usage.output_tokens
-    return usage.visible_tokens
+    if usage is None:
+        return None
+    return usage.output_tokens if thinking_counts else usage.visible_tokens
 
 
 def measure(

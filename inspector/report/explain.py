@@ -285,12 +285,11 @@ def _response(facts: ResponseFacts, findings: list[str], ran: Sequence[Verdict],
     every_stance: Sequence[Stance] = ()
     for verdict in facts.verdicts:
         call = verdict.call
-        received = "absent" if call.arguments is None else one_line(call.arguments, 200)
         name = one_line(call.name) or "(no name)"
         agent = f" ({RAN_IT})" if verdict in ran else ""
         yield f"    call {name}: {verdict.admission.value.upper()}{agent}, {one_line(verdict.why)}"
         if verdict.admission is not Admission.READY:
-            yield f"      received: {received}"
+            yield f"      received: {'absent' if call.arguments is None else one_line(call.arguments, 200)}"
             every_stance = every_stance or stances(facts.exchange, facts.judgement, facts.verdicts)
             fates = names_by_fate(opinions_of(every_stance, verdict))
             yield "      policies: " + "; ".join(f"{SAYS[fate]}: {', '.join(names)}" for fate, names in fates)

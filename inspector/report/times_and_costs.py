@@ -114,7 +114,7 @@ def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
             if together is not None and wall + len(exchanges) < together:
                 wall = None  # the times contradict the sum of the answers, so they are not those of the requests
         found = TurnTimes(ClockSource.WIRE, started, wall, together)
-    return found if found[1:] != (None,) * len(found[1:]) else None
+    return found if any(each is not None for each in found[1:]) else None
 
 
 def took_phrase(times: TurnTimes) -> str:

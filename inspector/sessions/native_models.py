@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from inspector.sessions import redact
 from loop_core.formats import FORMATS
+from loop_core.turn.state import RequestPlace
 
 Headers = list[tuple[str, str]]
 
@@ -67,14 +68,14 @@ class RequestRecord(Payload):
     id: str = Field(description="Names the exchange in the records that follow.")
     api: Api | None = Field(None, description="The API; found from URL and content where absent.")
     profile: str | None = Field(
-        None, description="Who speaks the format; found from URL, headers and content where absent."
+        None, description="Which server speaks the format; found from URL, headers and content where absent."
     )
     url: str = ""
     method: str = "POST"
     headers: Headers = Field(default_factory=list)
     body: Any = None
     place: str | None = Field(
-        None, description="Why this program sent it: request, continuation, repair or resume; absent where another did."
+        None, description=f"Why this program sent it: {', '.join(RequestPlace)}; absent where another did."
     )
     ordinal: int | None = Field(
         None, description="Its number among the requests of that place in the turn, from 1; 0 for the first request."

@@ -15,7 +15,6 @@ from textual.screen import Screen
 from textual.theme import Theme
 from textual.types import CSSPathType
 
-from inspector.replay.case import Case
 from inspector.report.lines.spans import Tone, one_line
 from inspector.sessions import exempt_from_collector
 from inspector.sessions.intake import heavy
@@ -44,7 +43,6 @@ from inspector.tui.session_files import (
     load,
     load_beginning,
     remember,
-    session_of,
 )
 from loop_core.errors import LoopError
 
@@ -101,7 +99,7 @@ class LoopInspector(KeysInOrderApp):
     ]
 
     def __init__(
-        self, paths: Sequence[str] = (), *, case: Case | None = None, opened_already: OpenSession | None = None,
+        self, paths: Sequence[str] = (), *, opened_already: OpenSession | None = None,
         reading: ReadingOptions | None = None, plain: bool = False, theme: str | None = None,
         keys: Mapping[str, str] | None = None, live: LiveStart | None = None, begins: ScreenPlace | None = None,
         as_table: bool = False,
@@ -123,7 +121,7 @@ class LoopInspector(KeysInOrderApp):
         self._as_table = as_table
         """Whether a session of several turns opens on the table of its turns."""
         self._plain = plain
-        self._start = opened_already or (session_of(case, paths, self.reading.settings) if case is not None else None)
+        self._start = opened_already
         if plain:
             self.add_class("-plain")
             self.stylesheet.add_source(PLAIN_CSS)

@@ -368,10 +368,10 @@ class TurnAbout(Panel):
         """The fields of the row, each in as many lines as it needs."""
         lines = turn_table.about(self.row) if self.row is not None else (
             [(Span(NO_MATCH_NOTE),)] if self._listed.filter is not None else [])
-        return fitted(lines, width, max(1, self.size.height), paint_of(self.app).measure)
+        return fit_lines(lines, width, max(1, self.size.height), paint_of(self.app).measure)
 
 
-def fitted(lines: Sequence[Line], width: int, room: int, measure: Measure) -> Sequence[Line]:
+def fit_lines(lines: Sequence[Line], width: int, room: int, measure: Measure) -> Sequence[Line]:
     """Lines wrapped into at most `room` rows; if they are cut, the last row says which key shows all."""
     rows = [row for line in lines for row in wrap_line(line, width, measure)]
     if len(rows) <= room:

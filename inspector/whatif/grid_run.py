@@ -256,7 +256,7 @@ def tune(
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> TunedGrid:
-    """Runs every turn of the case in every cell of the grid. `jobs` bounds the processes, None: one for each processor.
+    """Runs every turn of the case in every cell of the grid. `jobs` bounds the processes, None: one for each core.
     `cancelled` is called repeatedly; once it returns true, the results so far are returned. Raises `CallerError` if a
     session file holds a limit that does not exist or is out of range, or there is no such profile."""
     stop = cancelled or (lambda: False)

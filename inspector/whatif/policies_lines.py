@@ -24,9 +24,9 @@ from inspector.report.lines.spans import (
     width_of,
     words,
 )
+from inspector.report.lines.steps import SEVERITY
 from inspector.report.table import Column, Table
 from inspector.whatif.policies import DECISIONS, Cell, Matrix
-from loop_core.values import Severity
 
 Place = tuple[int, int]
 """The place of a cell: the index of its turn, and that of its policy."""
@@ -39,7 +39,6 @@ FILE, FILE_MOST = 11, 31
 """The least and the largest width, in columns, of a file's name between the turn and the policies."""
 FULL_WIDTH = 25
 """The width in columns at which every decision is written in full, between its mark and a blank."""
-ROLES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARN, Severity.INFO: Tone.OK}
 
 
 def short_word(cell: Cell) -> str:
@@ -168,7 +167,7 @@ def row(matrix: Matrix, turn: int, here: Place | None, layout: Layout) -> Line:
         cell, chosen = matrix.rows[turn][policy], (turn, policy) == here
         full = _full_words(cell)
         word = full if len(full) <= layout.column - 2 else short_word(cell)
-        role = Tone.MATCH if chosen else ROLES[cell.decision.severity]
+        role = Tone.MATCH if chosen else SEVERITY[cell.decision.severity]
         spans += [Span("▶" if chosen else " ", Tone.HERE), Span(word, role),
                   Span(" " * (layout.column - 1 - len(word)))]
     return tuple(spans)
@@ -231,7 +230,7 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
         # The number of the turn in its file, as in the table of turns.
         *([field("file", safe(f"turn {matrix.paths[: turn + 1].count(matrix.paths[turn]):,} of {matrix.files[turn]}"))]
           if matrix.files else []),
-        field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),
+        field("decision", Span(cell.decision.word, SEVERITY[cell.decision.severity])),
         field("why", safe(cell.why)),
         field("policy", Span(policy.title)),
         *([field("differs", Span("from strict in no step" if cell.step is None else
@@ -254,7 +253,7 @@ def _decision_groups(matrix: Matrix, turn: int) -> list[Line]:
     lines: list[Line] = [(Span(f"turn {turn + 1:,} under all", Tone.TITLE),)]
     for who, cell in cells_by_decision(matrix, matrix.rows[turn], by_step=False):
         word = f"{_full_words(cell):<{FULL_WIDTH}}"
-        lines += [(Span(word, ROLES[cell.decision.severity]), Span(who)),
+        lines += [(Span(word, SEVERITY[cell.decision.severity]), Span(who)),
                   (Span(" " * FULL_WIDTH), safe(cell.why, Tone.DIM))]
     return lines
 

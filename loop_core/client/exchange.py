@@ -195,8 +195,8 @@ class ResponseReader:
         seconds = (ms - self._last_ms) / 1000
         return f"was silent for {seconds:.0f} s, and then " if seconds >= NOTICEABLE else ""
 
-    def close(self, end: TransportEnd, ms: float, problem: str = "", may_have_left: bool = True) -> LiveResponse:
-        """Judges the answer as far as it arrived. `may_have_left`: whether the request may have reached the server."""
+    def close(self, end: TransportEnd, ms: float, problem: str = "", may_have_arrived: bool = True) -> LiveResponse:
+        """Judges the answer as far as it arrived; `may_have_arrived` is about the request, as in `LiveResponse`."""
         self._take(self._mask.flush(), ms)
         self._decode()
         if self._size > MOST_BYTES:
@@ -213,7 +213,7 @@ class ResponseReader:
             response = replace(response, findings=(*response.findings, broken))
         judged = judge(response, request, chosen.profile, native_reading(response, chosen.profile))
         answer = LiveResponse(self.ask, response, judged, chosen, self._status, self._headers, body,
-                              tuple(self._chunks), ms, problem, may_have_left)
+                              tuple(self._chunks), ms, problem, may_have_arrived)
         self._observer.on_end(answer)
         return answer
 

@@ -21,7 +21,7 @@ class Failure(NamedTuple):
     kind: type[Exception]
     end: TransportEnd
     words: str
-    may_have_left: bool = True
+    may_have_arrived: bool = True
     """Whether the request may have reached the server."""
 
 
@@ -29,7 +29,7 @@ class Failure(NamedTuple):
 class IncomingAnswer:
     """One answer while it is read, with the time; `response` once it is over."""
 
-    hearing: ResponseReader
+    reader: ResponseReader
     timeouts: Timeouts
     clock: Callable[[], float]
     failures: Sequence[Failure]
@@ -56,7 +56,7 @@ class IncomingAnswer:
     def begin(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Takes status and headers."""
         self.telling = True
-        self.hearing.begin(status, headers, self.ms)
+        self.reader.begin(status, headers, self.ms)
         self.telling = False
         self.body = Uncoding(",".join(value for name, value in headers if name.lower() == "content-encoding"))
 
@@ -64,7 +64,7 @@ class IncomingAnswer:
         """Takes a piece of the body; False if no more is to be read."""
         for piece in self.body.feed(data):
             self.telling = True
-            if not self.hearing.feed(piece, self.ms):
+            if not self.reader.feed(piece, self.ms):
                 self.close(TransportEnd.EOF)
             elif self.late:
                 self.answer()
@@ -73,10 +73,10 @@ class IncomingAnswer:
                 return False
         return True
 
-    def close(self, end: TransportEnd, problem: str = "", may_have_left: bool = True) -> LiveResponse:
+    def close(self, end: TransportEnd, problem: str = "", may_have_arrived: bool = True) -> LiveResponse:
         """The answer, which ends here unless something has ended it before."""
         if self.response is None:
-            self.response = self.hearing.close(end, self.ms, problem, may_have_left)
+            self.response = self.reader.close(end, self.ms, problem, may_have_arrived)
         return self.response
 
     def answer(self) -> LiveResponse:
@@ -87,14 +87,14 @@ class IncomingAnswer:
 
     def fail(self, why: Exception) -> None:
         """Ends the answer because of an error. A message of httpx may hold a proxy's address, so it is replaced."""
-        host = urlsplit(self.hearing.ask.url).netloc  # without the name and password that an address may hold
+        host = urlsplit(self.reader.ask.url).netloc  # without the name and password that an address may hold
         found = self._failure(why)
-        if self.late and found.may_have_left:
+        if self.late and found.may_have_arrived:
             why = WholeTimeoutError()  # a connection that `Cutter` has shut down breaks
             found = self._failure(why)
-        problem = found.words.format(host=host, times=self.timeouts, silent=self.hearing.silence_until(self.ms),
+        problem = found.words.format(host=host, times=self.timeouts, silent=self.reader.silence_until(self.ms),
                                      why=why, foreign=" ".join(words_of(why).split()))
-        self.close(found.end, problem, found.may_have_left)
+        self.close(found.end, problem, found.may_have_arrived)
 
     def _failure(self, why: Exception) -> Failure:
         return next(row for row in self.failures if isinstance(why, row.kind))

@@ -18,7 +18,7 @@ from loop_core.formats import format_entry
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability, tool_message, tool_result
 from loop_core.turn.state import RequestPlace, Send, Turn
-from loop_core.values import Message, Request, Role, TextPart
+from loop_core.values import ChatResponse, Message, Request, Role, TextPart
 from loop_core.wire import decode_request, wire
 from loop_core.wire.body import dump
 from loop_core.wire.format import Prefill, Profile
@@ -62,20 +62,19 @@ def keeps_conversation(request: Request) -> bool:
     return is_chained(request) and request.extra.get("conversation") is not None
 
 
-def outgoing(turn: Turn, send: Send) -> Request:
+def request_for(turn: Turn, send: Send) -> Request:
     """The request that a `Send` effect asks for: the history so far and the new messages. If the server stores the
     history, the request names the last response by its id and holds only new messages. Raises `CallerError` if a
     continuation token or the last response's id is needed, and there is no usable one."""
-    changes: dict[str, Any] = {}
-    if turn.evaluation is not None and is_chained(turn.request):
-        changes = _from_last(turn, send)
+    last = turn.evaluation.response if turn.evaluation is not None else None
+    chained = is_chained(turn.request)
+    changes = _from_last(turn, send, last) if last is not None and chained else {}
     if send.method is Method.TOKEN:
-        token = turn.evaluation.response.continuation_token if turn.evaluation else None
-        if token is None:
+        if last is None or last.continuation_token is None:
             raise CallerError("a continuation token is to be sent, but the last response held none")
-        changes["continuation_token"] = token
-        if turn.evaluation is not None and is_chained(turn.request) and turn.request.extra.get("store") is not False:
-            changes |= {"previous_id": turn.evaluation.response.id, "messages": _leading_system(turn)}
+        changes["continuation_token"] = last.continuation_token
+        if chained and turn.request.extra.get("store") is not False:
+            changes |= {"previous_id": last.id, "messages": _leading_system(turn)}
     changes.setdefault("messages", (*turn.history, *send.new_messages))
     changes["extra"] = _with_container(turn)
     return replace(turn.request, max_tokens=send.max_tokens, tool_choice=send.tool_choice, **changes)
@@ -94,7 +93,7 @@ def _with_container(turn: Turn) -> Mapping[str, Any]:
     return {**extra, name: container if asked is None else {**asked, "id": asked.get("id") or container}}
 
 
-def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
+def _from_last(turn: Turn, send: Send, last: ChatResponse) -> dict[str, Any]:
     """The changed fields of a request after the first of a chain; none if the request is sent again from where the turn
     began. Raises `CallerError` if the request cannot continue from the last response."""
     on_top = send.method in ON_TOP
@@ -104,7 +103,6 @@ def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
         if conversation and send.method is not Method.POLL:
             raise CallerError("the server keeps this conversation: the same request would stand in it twice")
         return {}
-    last = turn.evaluation.response if turn.evaluation is not None else None
     changes: dict[str, Any] = {}
     if not conversation:
         if turn.request.extra.get("store") is False:
@@ -112,7 +110,7 @@ def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
                 return {}  # the calls go with their results, on top of what the turn began from
             raise CallerError("the request is of a chain whose responses are not stored (store: false), so nothing can "
                               "go on from the last one")
-        if last is None or last.id is None:
+        if last.id is None:
             raise CallerError("the history is kept by the server, but the last response has no id to go on from")
         changes["previous_id"] = last.id
     results_of_calls = _refused_results(turn) if on_top else ()
@@ -234,7 +232,7 @@ def known_ability(server: Server, request: Request) -> tuple[Ability, str]:
 def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> LiveRequest:
     """The HTTP request that an effect of a turn asks for, as it would be sent now. Raises `LoopError` if it cannot be
     sent in this format."""
-    request = outgoing(turn, send)
+    request = request_for(turn, send)
     if send.method is Method.POLL:
         polled = turn.evaluation.response.id if turn.evaluation else None
         if not polled:

@@ -20,7 +20,7 @@ from loop_core.turn.policy import Policy
 from loop_core.turn.seam import APART, join
 from loop_core.turn.state import Cancel, Event, RunTools, Send, Turn, cancelled_answer
 from loop_core.values import Message, Request
-from loop_core.wire import following
+from loop_core.wire import stream_reader
 from loop_core.wire.body import mend
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class ShownText(Observer):
         """The parts of the current answer that were shown."""
         self._earlier_shown = False
         """Whether text of an earlier answer of the turn was shown."""
-        self._decoder, self._found = following(api)
+        self._decoder, self._found = stream_reader(api)
         self._start_text()
         self._broken = False
         self.last_answer: LiveResponse | None = None
@@ -151,7 +151,7 @@ class ShownText(Observer):
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """The head of an answer arrived; the answer to a repeated request starts from the beginning."""
-        self._decoder, self._found = following(self._api, headers)
+        self._decoder, self._found = stream_reader(self._api, headers)
         self._broken = False
         self._start_text()
 

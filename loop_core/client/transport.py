@@ -115,21 +115,21 @@ class _Source:
         return Mask((*self.server.secrets, *self.server.hidden_words), self._redact)
 
     @contextmanager
-    def _reading(self, request: LiveRequest) -> Iterator[IncomingAnswer]:
+    def _incoming(self, request: LiveRequest) -> Iterator[IncomingAnswer]:
         """A context for reading the answer to a request: an error of httpx, or a cancellation, ends the answer."""
         # Numbered here, where nothing waits in between: tasks that share a source never get the same number.
         numbered = replace(request, number=self.request_count)
         self.request_count += 1
-        hearing = ResponseReader(numbered, self.server, self.observer, self._redact)
-        reading = IncomingAnswer(hearing, self.line.timeouts, time.monotonic, FAILURES)
+        reader = ResponseReader(numbered, self.server, self.observer, self._redact)
+        incoming = IncomingAnswer(reader, self.line.timeouts, time.monotonic, FAILURES)
         try:
-            yield reading
+            yield incoming
         except Exception as why:
-            if reading.telling:
+            if incoming.telling:
                 raise  # it is the observer's, and tells that nothing is recorded any more
-            reading.fail(why)
+            incoming.fail(why)
         except (KeyboardInterrupt, asyncio.CancelledError):
-            reading.close(TransportEnd.ABORTED, "cancelled")
+            incoming.close(TransportEnd.ABORTED, "cancelled")
             raise
 
     def _http(self, request: LiveRequest) -> dict[str, Any]:
@@ -172,10 +172,10 @@ class _Source:
 
 # A ConnectTimeout is a TimeoutException too, a ProxyError and a ConnectError are TransportErrors.
 FAILURES: Sequence[Failure] = (
-    Failure(httpx.ConnectTimeout, TransportEnd.TIMEOUT, "no connection to {host} in time", may_have_left=False),
+    Failure(httpx.ConnectTimeout, TransportEnd.TIMEOUT, "no connection to {host} in time", may_have_arrived=False),
     Failure(httpx.TimeoutException, TransportEnd.TIMEOUT, "{host} was silent for {times.silence:g} s"),
-    Failure(httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}", may_have_left=False),
-    Failure(httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}", may_have_left=False),
+    Failure(httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}", may_have_arrived=False),
+    Failure(httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}", may_have_arrived=False),
     Failure(CodingError, TransportEnd.RESET, "{host} {why}"),
     Failure(httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
     Failure(WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
@@ -239,13 +239,13 @@ class Live(_Source):
     def _exchange(self, request: LiveRequest, http: dict[str, Any]) -> LiveResponse:
         if self._own:  # a client that was handed in may use several connections at a time
             http["extensions"] = {"trace": self._cutter.trace}
-        with (self._reading(request) as reading, self._cutter.after(self.line.timeouts.whole),
+        with (self._incoming(request) as incoming, self._cutter.after(self.line.timeouts.whole),
               self._client.stream(**http) as response):
-            reading.begin(response.status_code, response.headers.multi_items())
+            incoming.begin(response.status_code, response.headers.multi_items())
             for data in response.iter_raw():
-                if not reading.take(data):
+                if not incoming.take(data):
                     break
-        return reading.answer()
+        return incoming.answer()
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox."""
@@ -338,14 +338,14 @@ class AsyncLive(_Source):
             await asyncio.sleep(seconds)
 
     async def _exchange(self, request: LiveRequest, http: dict[str, Any]) -> LiveResponse:
-        with self._reading(request) as reading:
+        with self._incoming(request) as incoming:
             # A head that never ends brings no piece after which anybody would look at the time.
             async with at_most(self.line.timeouts.whole), self._client.stream(**http) as response:
-                reading.begin(response.status_code, response.headers.multi_items())
+                incoming.begin(response.status_code, response.headers.multi_items())
                 async for data in response.aiter_raw():
-                    if not reading.take(data):
+                    if not incoming.take(data):
                         break
-        return reading.answer()
+        return incoming.answer()
 
     async def aclose(self) -> None:
         """Closes the connections, unless the caller passed the HTTP client."""

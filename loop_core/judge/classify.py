@@ -262,12 +262,11 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
         note = f"{usage_text}, and the text stops in the middle ({sign.text}), though the reason is {stop.raw!r}"
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.ERROR,
                           quote=FactQuote("text", sign.start, sign.end))
-    call, reading = case.calls[-1] if case.calls else (None, None)
-    lacks = arguments.shortcoming(case.tool(call.name),
-                                  reading.value) if call is not None and reading is not None else ""
-    if call is not None and lacks:  # what a server makes of a call that it could not parse (vLLM PR#46303)
-        note = f"{usage_text}, and the arguments of {call.name} {lacks}, though the reason is {stop.raw!r}"
-        return Correction(Stop.MAX_TOKENS, None, call.at, note, Severity.ERROR)
+    for call, reading in case.calls[-1:]:
+        lacks = arguments.shortcoming(case.tool(call.name), reading.value)
+        if lacks:  # what a server makes of a call that it could not parse (vLLM PR#46303)
+            note = f"{usage_text}, and the arguments of {call.name} {lacks}, though the reason is {stop.raw!r}"
+            return Correction(Stop.MAX_TOKENS, None, call.at, note, Severity.ERROR)
     return Correction(None, None, None, f"{usage_text}; nothing else shows a cut", Severity.INFO)
 
 
@@ -357,9 +356,9 @@ def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
     # Gemini's OTHER is in its table.
     is_in_table = any(evidence.rule.endswith(".stop_reasons") for evidence in word.evidence)
     if word.normalized is Stop.UNKNOWN and word.raw and word.detail is None and not is_in_table:
-        at = response.stop_reason.evidence[0].at if response.stop_reason.evidence else None
+        at = word.evidence[0].at if word.evidence else None
         found.append(Finding("stop.unknown_word", Severity.WARNING,
-                             f"{response.stop_reason.raw!r} is not a known stop reason of {response.api}", at))
+                             f"{word.raw!r} is not a known stop reason of {response.api}", at))
     if stop.normalized is Stop.MAX_TOKENS and usage and usage.reasoning_tokens and usage.output_tokens:
         left = usage.visible_tokens
         if left is not None and usage.reasoning_tokens * 2 >= usage.output_tokens:

@@ -166,16 +166,9 @@ def _response_change(turn: Turn, event: ProviderResponse) -> Change:
     recorded = event.method is not None
     # A recorded answer was given to the recorded agent's prompt, not to ours: its own anchor and white space decide the
     # seam. Only an answer to our request has been asked for in our way.
-    own_send = None if recorded else send
-    segment = Segment(
-        response.text or "",
-        method,
-        event.anchor if own_send is None else own_send.anchor,
-        event.stripped if own_send is None else own_send.stripped,
-        event.echoes if recorded else turn.ability.echoes,
-        event.number,
-        event.mark if own_send is None else own_send.mark,
-    )
+    asked = event if recorded or send is None else send
+    segment = Segment(response.text or "", method, asked.anchor, asked.stripped,
+                      event.echoes if recorded else turn.ability.echoes, event.number, asked.mark)
     answers = (*turn.answers[:-1], (*turn.answers[-1], segment))
     messages = turn.history
     # A prefill is no message of its own: the answer continues it, and both enter the history as one message later.
@@ -267,13 +260,14 @@ def is_text_whole(turn: Turn) -> bool:
     come either; nor if the text visibly stops in the middle."""
     # BOOST and NUDGE repeat the request: emptiness after them says nothing about the text before.
     segments = turn.answers[-1]
-    if len(segments) < 2 or segments[-1].method not in GOING_ON:
+    if len(segments) < 2 or segments[-1].method not in ASKS_FOR_THE_REST:
         return False
     text = turn.joined_answer().text
     return bool(text.strip()) and stops_in_the_middle(text) is None
 
 
-GOING_ON = frozenset({Method.PREFILL, Method.HINT})
+ASKS_FOR_THE_REST = frozenset({Method.PREFILL, Method.HINT})
+"""The methods that ask for the rest of a text and for nothing else."""
 
 
 def nothing_was_read(turn: Turn) -> bool:

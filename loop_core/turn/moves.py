@@ -122,24 +122,22 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     )
     # A token may end inside a surrogate pair, and JSON with half of one is refused by servers.
     text, previous = history.whole_characters(turn.tail), turn.last_send
-    choice = turn.request.tool_choice
     blank = turn.evaluation is not None and not turn.evaluation.response.text
     cap, lower = costs.next_cap(turn, blank)  # nothing visible came: a retry needs more room (hermes-agent #96973)
-    ordinal = spent.continuations
     # The quotation is requested once more before more text is added to an unverified seam.
     again = misses_anchor(turn)
     method = Method.AGAIN if again else history.method_for(turn.policy.methods, text, _ability(turn))
+    messages: tuple[Message, ...] = ()
+    anchor, mark, stripped = "", QUOTE_MARKS[0], ""
     if not text.strip() or method is None:
+        method = Method.BOOST
         # The same request again, its anchor still asked for: an empty message is refused (hermes-agent #99622).
-        anchor, mark = (previous.anchor, previous.mark) if previous else ("", QUOTE_MARKS[0])
-        send = Send(RequestPlace.CONTINUATION, ordinal, Method.BOOST, (), cap, choice, anchor=anchor, mark=mark,
-                    lower_cap=lower)
+        if previous:
+            anchor, mark = previous.anchor, previous.mark
     elif method is Method.PREFILL:
         message, stripped = history.prefill_message(text)
-        send = Send(RequestPlace.CONTINUATION, ordinal, method, (message,), cap, choice, stripped=stripped,
-                    lower_cap=lower)
+        messages = (message,)
     else:
-        anchor, mark = "", QUOTE_MARKS[0]
         if again:
             anchor, mark = turn.answers[-1][-1].anchor, turn.answers[-1][-1].mark
         elif method is Method.ANCHOR:
@@ -149,9 +147,9 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         # Only text goes back: the cut response may have held calls and opaque blocks that must not be repeated.
         partial = Message(Role.ASSISTANT, (TextPart(text),))
         system = turn.ability.system_hint and turn.policy.system_hint
-        hint = history.hint_message(anchor, system, mark, again)
-        send = Send(RequestPlace.CONTINUATION, ordinal, method, (partial, hint), cap, choice, anchor=anchor, mark=mark,
-                    lower_cap=lower)
+        messages = (partial, history.hint_message(anchor, system, mark, again))
+    send = Send(RequestPlace.CONTINUATION, spent.continuations, method, messages, cap, turn.request.tool_choice,
+                anchor=anchor, mark=mark, stripped=stripped, lower_cap=lower)
     return turn._replace(spend=spent, last_send=send), (send,)
 
 
@@ -297,8 +295,8 @@ ENDING_NOTICES: Mapping[Ending, str] = {
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     """The notice for the operator at the end of a turn; None if all is well."""
     text = _end_text(turn, signal, terminal)
-    doubts, response = turn.doubtful_seams, turn.evaluation.response if turn.evaluation is not None else None
-    found = {each.rule for each in response.findings} if response is not None else set()
+    evaluation, doubts = turn.evaluation, turn.doubtful_seams
+    found = {each.rule for each in evaluation.response.findings} if evaluation is not None else set()
     if text is None and found & LOST_FRAME_RULES:
         text = NOTICES["member_repeated" if found & REPEATED_MEMBER_RULES else "frame_lost"]
     if doubts:

@@ -20,10 +20,10 @@ from loop_core.values import ChatResponse, Request, TransportEnd
 from loop_core.wire.base import Decoder
 from loop_core.wire.failures import StopRow
 from loop_core.wire.format import Format
-from loop_core.wire.reads import Pieces, watching
+from loop_core.wire.reads import Pieces, piece_observer
 
 __all__ = ["FORMATS", "decode", "decode_request", "decode_response", "decoder", "deltas", "encode_request",
-           "encode_response", "following", "wire"]
+           "encode_response", "stream_reader", "wire"]
 
 
 @cache
@@ -128,12 +128,12 @@ def encode_request(api: str, request: Request) -> dict[str, Any]:
     return form.encode_request(request)
 
 
-def following(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decoder, Pieces]:
+def stream_reader(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decoder, Pieces]:
     """A decoder for a stream that is still arriving, and the pieces of output that it fills. Raises `CallerError` if
     there is no such API."""
     form, found = wire(api), Pieces([], [], [])
     reading = form.decoder(headers=headers)
-    reading.seeing(watching(form.stream_reads, found))
+    reading.seeing(piece_observer(form.stream_reads, found))
     return reading, found
 
 
@@ -141,5 +141,5 @@ def deltas(api: str, body: bytes) -> Pieces:
     """The pieces of output that a recorded stream carries; none if the body is one JSON value. Raises `CallerError` if
     there is no such API; `DecodeError` if the bytes are not a body of it."""
     form, found = wire(api), Pieces([], [], [])
-    form.decoder().watch(body, watching(form.stream_reads, found))
+    form.decoder().watch(body, piece_observer(form.stream_reads, found))
     return found

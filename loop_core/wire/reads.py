@@ -1,8 +1,8 @@
 """Maps the values of a format's JSON to facts of the response, with their bytes.
 
 A format states what it reads as rows of a pattern and a fact. `find` walks over one JSON text and returns every value
-that a row names, with its bytes; it skips all others with the standard library's C scanner. `watching` does the same
-for a stream.
+that a row names, with its bytes; it skips all others with the standard library's C scanner. `piece_observer` does the
+same for a stream.
 
 Facts of one value: `id`, `model`, `native.NAME` (a word beside the stop reason), `stop_reason` and `error` (where no
 evidence tells of them already), `usage.input_tokens` and its siblings. Facts that may come in pieces: `text`,
@@ -239,7 +239,7 @@ _PIECES: Mapping[str, str] = {"text": "text", "reasoning": "thinking", "call.arg
 """Fact -> the field of `Pieces` that holds its texts."""
 
 
-def watching(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
+def piece_observer(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
     """An observer that appends to `pieces` the texts that `rows` name in each event of a stream. Of several choices it
     takes the first, and of an event one group of values, because another group repeats the same text. Empty texts are
     left out."""

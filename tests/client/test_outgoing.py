@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from loop_core.client.address import Server
-from loop_core.client.outgoing import ability, body_of, http_request, outgoing, with_reduced_tools
+from loop_core.client.outgoing import ability, body_of, http_request, request_for, with_reduced_tools
 from loop_core.errors import CallerError, EncodeError
 from loop_core.judge.classify import judge
 from loop_core.turn.continuation import Method
@@ -58,7 +58,7 @@ def started(api: str, allows: Ability, **more: Any) -> Turn:
 
 def test_the_first_request_is_the_request() -> None:
     turn, effects = begin("t", Request("openai_chat", (ASK,), "m", max_tokens=100, tool_choice="auto"))
-    request = outgoing(turn, sent(turn, effects))
+    request = request_for(turn, sent(turn, effects))
     assert (request.messages, request.max_tokens, request.tool_choice) == ((ASK,), 100, "auto")
 
 
@@ -78,11 +78,11 @@ def test_a_thought_signature_goes_only_where_gemini_may_be(profile: str, signed:
 
 def test_a_prefill_ends_the_history_and_never_stays_in_it() -> None:
     turn, effects = answered(started("anthropic_messages", Ability(prefill=True)), "One, two \n", Stop.MAX_TOKENS)
-    request = outgoing(turn, sent(turn, effects))
+    request = request_for(turn, sent(turn, effects))
     assert request.messages == (ASK, Message(Role.ASSISTANT, (TextPart("One, two"),)))
     assert request.extra == {"temperature": 0}
     turn, effects = answered(turn, "three", Stop.MAX_TOKENS)
-    assert outgoing(turn, sent(turn, effects)).messages == (
+    assert request_for(turn, sent(turn, effects)).messages == (
         ASK, Message(Role.ASSISTANT, (TextPart("One, two \nthree"),)))
 
 
@@ -94,7 +94,7 @@ def test_without_prefill_a_message_asks_to_go_on(api: str, role: Role) -> None:
     """System-side where the format takes it (ZeroClaw RFI 2309); else the conversation has to end with the user."""
     turn, effects = answered(started(api, ability(PROFILES["generic"], api)), "One, two", Stop.MAX_TOKENS)
     send = sent(turn, effects)
-    messages = outgoing(turn, send).messages
+    messages = request_for(turn, send).messages
     assert messages[:2] == (ASK, Message(Role.ASSISTANT, (TextPart("One, two"),)))
     assert messages[2].role is role
     assert "One, two" in messages[2].text if send.method is Method.ANCHOR else "Continue exactly" in messages[2].text
@@ -102,21 +102,21 @@ def test_without_prefill_a_message_asks_to_go_on(api: str, role: Role) -> None:
 
 def test_a_history_only_grows() -> None:
     turn, effects = answered(started("openai_chat", Ability()), "One, ", Stop.MAX_TOKENS)
-    first = outgoing(turn, sent(turn, effects)).messages
+    first = request_for(turn, sent(turn, effects)).messages
     turn, effects = answered(turn, "two, ", Stop.MAX_TOKENS)
-    assert outgoing(turn, sent(turn, effects)).messages[: len(first)] == first
+    assert request_for(turn, sent(turn, effects)).messages[: len(first)] == first
 
 
 def test_nothing_visible_is_asked_again_with_twice_the_cap() -> None:
     turn, effects = answered(started("openai_chat", Ability()), None, Stop.MAX_TOKENS)
-    request = outgoing(turn, sent(turn, effects))
+    request = request_for(turn, sent(turn, effects))
     assert (request.messages, request.max_tokens) == ((ASK,), 200)
 
 
 def test_a_repair_forces_the_call_and_doubles_the_cap_that_cut_it() -> None:
     turn = started("openai_chat", Ability(), tools=(Tool("w"),))
     turn, effects = answered(turn, "So:", Stop.MAX_TOKENS, ToolCall("c", "w", '{"a'))
-    request = outgoing(turn, sent(turn, effects))
+    request = request_for(turn, sent(turn, effects))
     assert (request.tool_choice, request.max_tokens) == ("tool:w", 200)
     assert request.messages[1] == Message(Role.ASSISTANT, (TextPart("So:"),))
     assert "w" in request.messages[2].text
@@ -128,7 +128,7 @@ def test_results_go_back_behind_their_calls() -> None:
                              Stop.TOOL_CALL, call)
     assert isinstance(effects[0], RunTools)
     turn, effects = step(turn, ToolResults((ToolResultPart("c", "w", "sun"),)))
-    assert outgoing(turn, sent(turn, effects)).messages == (
+    assert request_for(turn, sent(turn, effects)).messages == (
         ASK, Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (ToolResultPart("c", "w", "sun"),)))
 
 
@@ -143,17 +143,17 @@ def test_the_container_of_a_paused_answer_is_named_again(asked: dict[str, Any], 
     request = Request("anthropic_messages", (ASK,), "m", max_tokens=100, extra=asked)
     turn, effects = answered(begin("t", request)[0], "Searching", Stop.PAUSED, detail="echo",
                              native={"container.id": "c_1", "container.expires_at": "2026"})
-    assert body_of(outgoing(turn, sent(turn, effects)), PROFILES["anthropic"])["container"] == sent_on
+    assert body_of(request_for(turn, sent(turn, effects)), PROFILES["anthropic"])["container"] == sent_on
     turn, effects = answered(begin("t", request)[0], "Searching", Stop.PAUSED, detail="echo")
-    assert outgoing(turn, sent(turn, effects)).extra == asked
+    assert request_for(turn, sent(turn, effects)).extra == asked
 
 
 def test_a_paused_answer_is_echoed_and_a_token_is_sent_with_the_same_request() -> None:
     turn, effects = answered(started("anthropic_messages", Ability()), "Searching", Stop.PAUSED, detail="echo")
-    assert outgoing(turn, sent(turn, effects)).messages == (ASK, Message(Role.ASSISTANT, (TextPart("Searching"),)))
+    assert request_for(turn, sent(turn, effects)).messages == (ASK, Message(Role.ASSISTANT, (TextPart("Searching"),)))
     turn, effects = answered(started("gemini_generate", Ability()), "So", Stop.PAUSED, detail="token",
                              continuation_token="dG9r")
-    request = outgoing(turn, sent(turn, effects))
+    request = request_for(turn, sent(turn, effects))
     assert (request.messages, request.continuation_token) == ((ASK,), "dG9r")
     assert body_of(request, PROFILES["gemini"])["continuationToken"] == "dG9r"
 
@@ -168,7 +168,7 @@ def chain(ident: str | None = "resp_1", previous: str | None = None, **extra: An
 
 @pytest.mark.parametrize(("previous", "extra"), [("resp_0", {}), (None, {"store": True}), ("resp_0", {"store": True})])
 def test_what_the_server_keeps_is_named_by_id_and_not_sent_again(previous: str | None, extra: dict[str, Any]) -> None:
-    request = outgoing(*chain(previous=previous, **extra))
+    request = request_for(*chain(previous=previous, **extra))
     assert request.previous_id == "resp_1"
     assert [message.role for message in request.messages] == [Role.SYSTEM]
     body = body_of(request, PROFILES["openai"])
@@ -177,7 +177,7 @@ def test_what_the_server_keeps_is_named_by_id_and_not_sent_again(previous: str |
 
 def test_what_the_server_does_not_keep_is_sent_again() -> None:
     for extra in ({}, {"store": False}, {"store": None}):
-        request = outgoing(*chain(**extra))
+        request = request_for(*chain(**extra))
         assert request.previous_id is None
         assert [message.role for message in request.messages] == [Role.USER, Role.ASSISTANT, Role.SYSTEM]
 
@@ -187,7 +187,7 @@ def test_what_the_server_does_not_keep_is_sent_again() -> None:
 ])
 def test_a_chain_that_cannot_be_gone_on_with_says_why(ident: str | None, extra: dict[str, Any], why: str) -> None:
     with pytest.raises(CallerError, match=why):
-        outgoing(*chain(ident, "resp_0", **extra))
+        request_for(*chain(ident, "resp_0", **extra))
 
 
 @pytest.mark.parametrize(("method", "place"), [
@@ -199,7 +199,7 @@ def test_each_way_of_going_on_names_the_last_response_and_leaves_its_text_out(me
                                                                               place: RequestPlace) -> None:
     turn, _ = chain(previous="resp_0")
     added = (Message(Role.ASSISTANT, (TextPart("One, two"),)), Message(Role.SYSTEM, (TextPart("Go on."),)))
-    request = outgoing(turn, Send(place, 1, method, added, 100))
+    request = request_for(turn, Send(place, 1, method, added, 100))
     assert (request.previous_id, [message.text for message in request.messages]) == ("resp_1", ["Go on."])
 
 
@@ -208,25 +208,25 @@ def test_words_that_are_asked_for_once_more_go_on_from_the_answer_that_left_them
     turn, effects = answered(turn, "Sure! Here is the rest: three, four.", Stop.END_TURN, id="resp_2")
     send = sent(turn, effects)
     assert send.method is Method.AGAIN
-    request = outgoing(turn, send)
+    request = request_for(turn, send)
     assert request.previous_id == "resp_2"
     assert [message.role for message in request.messages] == [Role.SYSTEM]
 
 
 def test_a_conversation_of_the_server_gets_what_is_new_and_no_id() -> None:
-    request = outgoing(*chain(conversation="conv_1"))
+    request = request_for(*chain(conversation="conv_1"))
     assert (request.previous_id, request.extra) == (None, {"conversation": "conv_1"})
     assert [message.role for message in request.messages] == [Role.SYSTEM]
     turn, _ = begin("t", replace(request, messages=(ASK,), max_tokens=9))
     turn, effects = answered(turn, None, Stop.MAX_TOKENS, id="resp_1")
     with pytest.raises(CallerError, match="twice"):
-        outgoing(turn, sent(turn, effects))
+        request_for(turn, sent(turn, effects))
 
 
 def test_a_chained_request_that_brought_nothing_is_sent_again_from_where_the_turn_began() -> None:
     turn, _ = chain(previous="resp_0")
     turn, effects = answered(turn, None, Stop.MAX_TOKENS, id="resp_2")
-    request = outgoing(turn, sent(turn, effects))
+    request = request_for(turn, sent(turn, effects))
     assert request.previous_id == "resp_0"
     assert [message.role for message in request.messages] == [Role.USER, Role.ASSISTANT, Role.SYSTEM]
 
@@ -238,14 +238,14 @@ def test_results_of_a_free_form_tool_are_told_by_its_declaration() -> None:
                              ToolCall("c", "sh", "ls", closed=True, kind=CallKind.CUSTOM), id="resp_1")
     assert isinstance(effects[0], RunTools)
     turn, effects = step(turn, ToolResults((ToolResultPart("c", "sh", "a.txt"),)))
-    assert body_of(outgoing(turn, sent(turn, effects)), PROFILES["openai"])["input"] == [
+    assert body_of(request_for(turn, sent(turn, effects)), PROFILES["openai"])["input"] == [
         {"type": "custom_tool_call_output", "call_id": "c", "output": "a.txt"}]
 
 
 def test_a_token_that_never_came_cannot_be_sent() -> None:
     turn = started("gemini_generate", Ability())
     with pytest.raises(CallerError, match="held none"):
-        outgoing(turn, Send(RequestPlace.RESUME, 1, Method.TOKEN))
+        request_for(turn, Send(RequestPlace.RESUME, 1, Method.TOKEN))
 
 
 # -- what a server or a model allows ---------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def test_a_prefill_is_asked_for_only_where_it_is_taken(api: str, profile: str, m
     allows = ability(profile_named(profile, model).profile, api)
     assert allows.prefill is prefills
     turn, effects = answered(started(api, allows), "One, two", Stop.MAX_TOKENS)
-    request = outgoing(turn, sent(turn, effects))
+    request = request_for(turn, sent(turn, effects))
     assert (request.messages[-1].role is Role.ASSISTANT) is prefills
 
 
@@ -343,7 +343,7 @@ def test_a_streamed_chat_asks_for_its_usage_where_the_server_takes_that(profile:
 def test_a_kept_interaction_is_gone_on_from_by_its_id() -> None:
     asked = Request("gemini_interactions", (ASK,), "m", max_tokens=100, extra={"store": True})
     turn, effects = answered(begin("t", asked)[0], "One, ", Stop.MAX_TOKENS, id="v1_1")
-    request = outgoing(turn, sent(turn, effects))
+    request = request_for(turn, sent(turn, effects))
     assert request.previous_id == "v1_1"
     assert ASK not in request.messages
 

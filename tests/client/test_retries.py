@@ -35,7 +35,7 @@ def heard(body: bytes, end: TransportEnd = TransportEnd.EOF, asked: Request | No
     if status is not None:
         hearing.begin(status, [("content-type", "text/event-stream")])
     hearing.feed(body, 1)
-    return hearing.close(end, 2, may_have_left=left)
+    return hearing.close(end, 2, may_have_arrived=left)
 
 
 @pytest.mark.parametrize(("body", "end", "again"), [

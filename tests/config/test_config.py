@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from inspector import cli
-from inspector.config import every, files, load
+from inspector.config import NAMES, every, files, load
+from inspector.config.model import ConfigFile
 from inspector.config.settings import REPLAYED, Settings, live_limits
 from loop_core.errors import CallerError
 from loop_core.turn.continuation import Method, SeamRule
@@ -93,13 +94,18 @@ def test_retries_that_were_configured_hold_live_and_in_replays(at_home, retries)
     assert (found.limits.max_empty_retries, live_limits(found).max_empty_retries) == (retries, retries)
 
 
+def test_a_file_may_set_whatever_a_variable_may_set():
+    assert set(NAMES) <= set(ConfigFile.model_fields)
+
+
 def test_every_value_has_its_effect(at_home):
     user(at_home, 'policy = "pi-presence"\nseam = "concat"\nmethod = "hint"\ntheme = "nord"\nascii = true\n'
-                  '[keys]\n"step.forward" = "right"\n')
+                  'allow_silence = "yes"\n[keys]\n"step.forward" = "right"\n')
     found = load({files.CONFIG_VARIABLE: str(at_home / "config.toml")})
     assert found.settings.policy.name == "pi-presence"
     assert found.settings.seam is SeamRule.CONCAT
     assert found.settings.method is Method.HINT
+    assert found.settings.allow_silence is True
     assert (found.theme, found.ascii, dict(found.keys)) == ("nord", True, {"step.forward": "right"})
 
 
@@ -139,6 +145,7 @@ def test_a_key_that_exists_is_taken(at_home, inspector, keys):
     ("seam = 'sideways'\n", "seam: 'sideways' is not one of"),
     ("= 3\n", "invalid TOML: "),
     ("ascii = 'yes'\n", "ascii: input should be a valid boolean"),
+    ("allow_silence = true\n", "allow_silence: input should be 'yes' or 'no'"),
 ])
 def test_a_mistake_names_the_file_and_the_value(at_home, text, says):
     user(at_home, text)

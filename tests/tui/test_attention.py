@@ -20,7 +20,7 @@ from inspector.tui.limits_form import LimitsForm
 from inspector.tui.live_forms import LiveForm
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
-from inspector.tui.turn_list import fitted
+from inspector.tui.turn_list import fit_lines
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import assistant, body, continued, entry, page, ran_a_cut_call, seen, story, told, user
 
@@ -183,12 +183,12 @@ def test_a_long_sentence_does_not_push_the_advice_out_of_the_details() -> None:
     row = next(row for row in rows_of(load(["sample_sessions/08-router-says-tool-calls.session.jsonl"],
                                            ReadingOptions()).original.view) if row.advice)
     lines = [(Span("word " * 120),), *turn_table.about(row)[1:]]
-    rows = fitted(lines, 60, 5, cells)
+    rows = fit_lines(lines, 60, 5, cells)
     assert len(rows) == 5
     assert text_of(rows[3]).endswith("…")
     assert text_of(rows[4]).startswith("change   F: raise max_tokens")
     assert text_of(rows[4]).endswith("V shows all")
-    assert fitted(lines, 60, 1, cells) != []
+    assert fit_lines(lines, 60, 1, cells) != []
 
 
 @pytest.mark.parametrize("width", range(50, 200, 7))

@@ -673,7 +673,7 @@ def test_every_binding_has_one_purpose() -> None:
     names = [name for names in PURPOSES.values() for name in names.split()]
     assert len(names) == len(set(names))
     for name in every_id():
-        assert name in names or name.partition(".")[0] in names, name
+        assert name in names or name.partition(".")[0] in names, f"{name} is under no heading of PURPOSES"
     assert set(SYNONYMS) <= set(every_id())
     assert set(WAYS_TO_SCREENS) <= {kind.__name__ for kind in owners()}
 

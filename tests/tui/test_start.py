@@ -15,10 +15,9 @@ from textual.color import Color
 from textual.filter import LineFilter
 from textual.widgets import Input
 
-from inspector.replay.case import open_case
 from inspector.report import turn_rows
 from inspector.report.turn_rows import TurnRow
-from inspector.sessions import intake, open_paths
+from inspector.sessions import intake
 from inspector.sessions.open import open_beginning
 from inspector.tui import launch as entry
 from inspector.tui import session_files
@@ -59,13 +58,6 @@ def test_the_first_frame_imports_nothing_slow(tmp_path: Path) -> None:
         "limits_form", "questions", "turns_screen", "turns_reading", "policies_screen", "providers_screen",
         "tuning_screen")}
     assert loaded & (slow | widgets | later) == set()
-
-
-async def test_a_ready_case_is_taken(tmp_path: Path) -> None:
-    case = open_case(open_paths([str(story(tmp_path))]))
-    app = LoopInspector(["story.har"], case=case)
-    async with app.run_test(size=(80, 24)):
-        assert "CUT CALL RUN" in page(app)
 
 
 async def test_keys_struck_while_a_large_file_is_read_are_silent(app_on: AppOn) -> None:

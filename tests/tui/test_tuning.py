@@ -27,7 +27,7 @@ from inspector.tui.heat_map import HeatMap
 from inspector.tui.keys import HelpScreen
 from inspector.tui.policies_screen import PoliciesScreen
 from inspector.tui.questions import AxesPrompt, FilterPrompt
-from inspector.tui.session_files import load
+from inspector.tui.session_files import load, session_of
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.stage import SessionStage
 from inspector.tui.tuning_screen import TuneScreen
@@ -819,7 +819,8 @@ async def test_hostile_names_are_inert_and_ascii_is_ascii(tmp_path: Path, size: 
     case = open_case(open_paths([str(path)]))
     turns = tuple(turn._replace(id=HOSTILE) for turn in case.recording.turns)
     case = replace(case, recording=case.recording._replace(turns=turns))
-    async with LoopInspector([str(path)], case=case, plain=plain).run_test(size=size) as pilot:
+    app = LoopInspector([str(path)], opened_already=session_of(case, [str(path)]), plain=plain)
+    async with app.run_test(size=size) as pilot:
         await opened(pilot, "attempts=0,1 max_tokens=8,64")
         for key in ("v", "]", "v", "]", "v", "j", "tab", "G", "tab", "e", "x", "escape", ":", "escape", "?", "escape"):
             await pilot.press(key)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
 from loop_core.errors import CallerError
-from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
+from loop_core.turn.limits import CONTINUATION_LIMITS, RANGES, Limits
 from loop_core.turn.state import Event, State
 from loop_core.values import ReasoningPart, Stop
 from tests.scenes.turns import CUT, GOOD, REQUEST, alphabet, answer, call, capped, drive, last, path, sends
@@ -26,6 +26,11 @@ def test_the_seeds_defaults() -> None:
         "continuation_max_attempts", "continuation_max_total_completion_tokens", "continuation_max_output_chars",
         "continuation_tool_repair_attempts",
     )
+
+
+def test_every_number_has_a_range() -> None:
+    numbers = {field.name for field in fields(Limits)} - {"attempts_scope"}
+    assert numbers == set(RANGES), "a limit without a range is checked nowhere, and a configuration file cannot set it"
 
 
 def test_a_token_cap_that_is_set_outranks_the_derived_one() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loop_core.client.outgoing import outgoing
+from loop_core.client.outgoing import request_for
 from loop_core.errors import EncodeError
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission, admit_all
@@ -411,7 +411,7 @@ def resumed(**more: Any) -> Request:
         turn, effects = step(turn, Tick())
     send = effects[0]
     assert isinstance(send, Send)
-    return outgoing(turn, send)
+    return request_for(turn, send)
 
 
 def test_a_kept_interaction_goes_on_by_its_id_and_its_token_alone() -> None:
