@@ -166,9 +166,9 @@ def _response_change(turn: Turn, event: ProviderResponse) -> Change:
     recorded = event.method is not None
     # A recorded answer was given to the recorded agent's prompt, not to ours: its own anchor and white space decide the
     # seam. Only an answer to our request has been asked for in our way.
-    asked = event if recorded or send is None else send
-    segment = Segment(response.text or "", method, asked.anchor, asked.stripped,
-                      event.echoes if recorded else turn.ability.echoes, event.number, asked.mark)
+    source = event if recorded or send is None else send
+    segment = Segment(response.text or "", method, source.anchor, source.stripped,
+                      event.echoes if recorded else turn.ability.echoes, event.number, source.mark)
     answers = (*turn.answers[:-1], (*turn.answers[-1], segment))
     messages = turn.history
     # A prefill is no message of its own: the answer continues it, and both enter the history as one message later.
