@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 COMMANDS = re.findall(r"^\$ (inspector .*)$", (ROOT / "docs" / "tour.md").read_text("utf-8"), re.MULTILINE)
 SAYS = {
-    "inspector explain sample:01 sample:08 sample:10": "by verdict: 2 cut call run, 1 call held, 1 limit reached",
+    "inspector explain sample:01 sample:08 sample:10": "by verdict: 2 cut call run · 1 call held · 1 limit reached",
     "inspector explain sample:01": "CUT CALL RUN  turn 2 of 2",
     "inspector explain sample:08 --filter 'stop:max_tokens !raw:length'": 'raw "tool_calls" > tool_call > max_tokens',
     "inspector replay sample:01 --set continuation_max_attempts=5": "turn 1 ends in Complete",

@@ -47,7 +47,8 @@ def _only(scope: ExportScope) -> list[int] | None:
 
 def _response(scope: ExportScope) -> ResponseFacts:
     if scope.response is None:
-        raise CallerError("choose a response (--response N): this place has none")
+        every = len(scope.view.responses)
+        raise CallerError(f"choose a response: --response 1 to {every}, or in the app a step that has one")
     return scope.response
 
 

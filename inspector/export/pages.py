@@ -74,7 +74,7 @@ def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
     worst = view.worst
     yield Paragraph(view.headline(), worst.verdict.severity if worst is not None else Severity.ERROR)
     if len(view.turns) > 1:
-        yield Paragraph("turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts()))
+        yield Paragraph("turns: " + " · ".join(f"{count:,} {word.lower()}" for word, count in view.counts()))
     under = settings_words(view)
     if under:
         yield Paragraph(f"Settings of this run: {under}")

@@ -84,7 +84,7 @@ def overview(rows: Sequence[TurnRow], everything: bool, width: int = WIDE) -> It
         yield plain([table.heading(laid), *(table.cells_of(row, laid) for row in visible_rows)])
     if len(visible_rows) < len(listed):
         yield f"not listed: {count_of(len(listed) - len(visible_rows), 'turn')} (no attention needed; --all lists them)"
-    yield "by verdict: " + ", ".join(
+    yield "by verdict: " + " · ".join(
         f"{count:,} {turn_verdict.count_word.lower()}" for turn_verdict, count in counts.verdicts)
     turns = Counter(row.model or "model not recorded" for row in rows if row.verdict is not None)
     attention = Counter(row.model or "model not recorded" for row in rows if row.verdict and not row.verdict.clean)
@@ -120,7 +120,7 @@ def _head(view: View, files: Sequence[str], only: Set[int] | None, with_bytes: b
     if (worst := view.worst) is not None and (file := files[view.number(worst) - 1]):
         yield f"  file: {one_line(file)}"
     if len(view.turns) > 1:
-        yield "turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts())
+        yield "turns: " + " · ".join(f"{count:,} {word.lower()}" for word, count in view.counts())
     cost = session_cost(view)
     if cost is not None:
         yield f"cost: {one_line(cost_text(cost, view.prices))}"
@@ -160,7 +160,7 @@ def _places_in_files(view: View) -> list[str]:
     totals = {path: count + len(copies.get(path, ())) for path, count in Counter(paths).items()}
     numbers = {path: iter([number for number in range(1, total + 1) if number not in copies.get(path, ())])
                for path, total in totals.items()}
-    return [f"{path}, turn {next(numbers[path])} of {totals[path]}" for path in paths]
+    return [f"{path}, turn {next(numbers[path]):,} of {totals[path]:,}" for path in paths]
 
 
 def _read_lines(view: View) -> Iterator[str]:
@@ -189,7 +189,7 @@ def _turn(
     from inspector.report.lines.header import output
 
     verdict = turn.verdict
-    yield f"turn {number} of {len(view.turns)} ({turn.id}): {verdict.word} · {one_line(verdict.sentence)}"
+    yield f"turn {number:,} of {len(view.turns):,} ({turn.id}): {verdict.word} · {one_line(verdict.sentence)}"
     if file:
         yield f"  file: {one_line(file)}"
     exchange = view.responses[turn.responses[0]].exchange if turn.responses else None

@@ -186,7 +186,7 @@ class View:
         if worst is None:
             errors = [input_file.error for input_file in self.inputs if input_file.error]
             return f"NOTHING READ  {errors[0]}" if errors else "NOTHING READ  no LLM traffic was found"
-        place = f"turn {self.number(worst)} of {len(self.turns)}"
+        place = f"turn {self.number(worst):,} of {len(self.turns):,}"
         sentences = [worst.verdict.sentence, *([worst.verdict.advice.text] if worst.verdict.advice else [])]
         return f"{worst.verdict.word}  {place} · {' · '.join(sentences)}"
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from inspector.config.settings import Price, PriceTable
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.sessions.recording import Exchange
-from loop_core.values import Usage
+from loop_core.values import TransportEnd, Usage
 from loop_core.wire import wire
 
 MOST_MS = 1e12
@@ -152,7 +152,9 @@ def time_phrases(exchange: Exchange) -> list[str]:
     if times.first_byte_ms is not None:
         found.append(f"first byte after {duration_text(times.first_byte_ms)}")
     if times.duration_ms is not None:
-        found.append(f"whole after {duration_text(times.duration_ms)}")
+        answer = exchange.response
+        whole = answer.transport_end is TransportEnd.EOF and answer.saw_stop_reason
+        found.append(f"{'whole' if whole else 'ended'} after {duration_text(times.duration_ms)}")
     if times.largest_gap is not None:
         gap = times.largest_gap
         place = "before the end" if gap.at >= exchange.size else f"at byte {gap.at:,}"

@@ -32,7 +32,7 @@ from inspector.tui.messages import (
     TurnsRead,
     TurnWanted,
 )
-from inspector.tui.paint import DARK, LIGHT, THEMES, Paint, check_theme, own_colours
+from inspector.tui.paint import DARK, LIGHT, THEMES, Paint, check_theme, own_colours, readable
 from inspector.tui.panels import note
 from inspector.tui.session_files import (
     OpenSession,
@@ -136,7 +136,7 @@ class LoopInspector(KeysInOrderApp):
             self.set_reactive(App.theme, theme or self._theme_of_old())
             self.stylesheet.set_variables(self.get_css_variables())
             self._refresh_truecolor_filter(self.ansi_theme)
-        self.paint = Paint(self.theme_variables, plain)
+        self.paint = Paint(readable(self.current_theme, self.theme_variables), plain)
 
     def _theme_of_old(self) -> str:
         """The theme that the operator chose last; else light or dark by the terminal's background."""
@@ -179,7 +179,7 @@ class LoopInspector(KeysInOrderApp):
 
     def _repaint(self, theme: Theme) -> None:
         keep_state("theme", theme.name.encode())
-        self.paint = Paint(self.theme_variables, self._plain)
+        self.paint = Paint(readable(theme, self.theme_variables), self._plain)
         for screen in self.screen_stack:
             for widget in screen.query("*"):
                 widget.refresh()

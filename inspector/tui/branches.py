@@ -285,7 +285,7 @@ class Comparisons(SessionPart):
         settings = replace(replay.settings, policy=STRICT)
         twin = command_with_files(self.stage.opened.before, command(runs.paths, settings, reading.api, reading.profile,
                                                           verb="policies"))
-        run = runs.current.name + (", from the first step on" if replay.since else "")
+        run = self.stage.every_turn_of(runs.current.name)
         turn = self.stage.came_from if self.stage.for_view or not replay.turns else replay.turn_at(self.stage.step)
         ask_operator(self.stage.app, PoliciesScreen(runs.case, settings, run, twin, turn, self.stage.past_filter),
                      self._policy_chosen)

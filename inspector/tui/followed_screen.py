@@ -26,6 +26,8 @@ REST, LONGEST_REST = 2.0, 0.05
 """Seconds of rest for each second of reading, and the longest rest. Rows may arrive faster than a large file is read;
 with a rest, each is shown 0.3 s after it was written, and keys wait 3 ms at the median and 9 ms at the 95th
 percentile."""
+FOLLOWING = "following: additions to the file appear as they are written"
+UNREADABLE = "nothing can be read of the file right now: "
 STILL = 1.0
 """Seconds without an addition after which the saved runs and remarks are loaded. A hash of the file names them."""
 
@@ -55,7 +57,7 @@ class FollowedScreen(SessionScreen):
         super().on_mount()
         # Polling works on every system and on network drives, where notifications about changes do not.
         self.set_interval(PERIOD, self._look)
-        self.note = "following: additions to the file appear as they are written"
+        self.note = FOLLOWING
 
     def restore(self) -> None:
         """Nothing yet: the first look reads the file again, and what is saved is loaded after that."""
@@ -91,8 +93,10 @@ class FollowedScreen(SessionScreen):
         if not self.is_mounted:
             return
         if read is None or not read.original.view.steps:
-            self.note = one_line(f"nothing can be read of the file right now: {why or 'it is empty'}")
+            self.note = one_line(f"{UNREADABLE}{why or 'it is empty'}")
             return
+        if self.note.startswith(UNREADABLE):
+            self.note = FOLLOWING
         steps = len(self.run.view.steps)
         self._watched = files_watched(read.paths, read.original.view.inputs)
         self.replace_session(read, self.at_end)

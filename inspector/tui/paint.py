@@ -144,6 +144,8 @@ def paint_of(app: App[object]) -> Paint:
 
 
 DARK, LIGHT, CONTRAST, ANSI = "inspector-dark", "inspector-light", "inspector-contrast", "inspector-ansi"
+TEXTS = ("primary", "secondary", "accent", "success", "warning", "error")
+"""The colours of a theme in which texts are written."""
 OWN = ("rule", "muted", "ahead", "cursor")
 """The variables that only the app's own themes define."""
 
@@ -202,3 +204,11 @@ def own_colours(theme: Theme) -> dict[str, str]:
     """Our colour variables for a theme that does not define them."""
     like = ANSI if theme.ansi else DARK if theme.dark else LIGHT
     return {name: colour for own in THEMES if own.name == like for name, colour in own.variables.items() if name in OWN}
+
+
+def readable(theme: Theme, variables: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables of a theme with the colours for texts. Textual's themes have others for texts than for areas, ours
+    are readable as they are."""
+    if theme in THEMES:
+        return variables
+    return {**variables, **{name: variables[f"text-{name}"] for name in TEXTS}}

@@ -230,6 +230,11 @@ class SessionStage(Screen[None]):
         """The current run."""
         return self.runs.current
 
+    def every_turn_of(self, run: str) -> str:
+        """The name of a run over a view of all its turns: from which step on, and of how much of the file they are."""
+        since = ", from the first step on" if self.run.view.replay.since else ""
+        return f"{run}{since}{', only the beginning' if self.opened.part else ''}"
+
     @property
     def rows(self) -> Outline:
         """The steps that the cursor visits: all, or those that pass the filter."""

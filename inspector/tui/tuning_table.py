@@ -95,8 +95,8 @@ def table_over(stage: SessionStage) -> TuningTable:
     from inspector.export import name_of
 
     view, node = stage.run.view, stage.runs.node
-    whole = ", from the first step on" if view.replay.since else ""
-    table = TuningTable(stage.runs.case, view.replay.settings, node.key, f"{node.path}{whole}", stage.past_filter)
+    name = stage.every_turn_of(node.path)
+    table = TuningTable(stage.runs.case, view.replay.settings, node.key, name, stage.past_filter)
     table.paths, table.before, table.name = stage.runs.paths, stage.opened.before, name_of(view)
     return table
 

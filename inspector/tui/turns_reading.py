@@ -245,7 +245,7 @@ def open_over_all(table: ReadingScreen, view: str) -> None:
         table.note = "these files are not one session: o opens a folder, enter one of them"
     elif table.reading:
         table.waiting_view = view
-        table.note = f"the files are still being read; {view} opens after that"
+        table.note = f"the files are still being read; {view} opens after that · esc gives up"
     else:
         table.note = "reading all files as one session… · esc gives up"
         paths = [path for section in table.sections for path in section.paths]
@@ -253,13 +253,15 @@ def open_over_all(table: ReadingScreen, view: str) -> None:
 
 
 def gives_up(table: ReadingScreen) -> bool:
-    """Stops reading all files as one session; returns whether they were being read."""
+    """Gives up the view over all files that waits or whose files are being read; returns whether there was one."""
+    waited, table.waiting_view = bool(table.waiting_view), ""
     found = [worker for worker in table.workers if worker.name == JOINING and worker.node is table
              and worker.is_running and not worker.is_cancelled]
     for worker in found:
         worker.cancel()
+    if found or waited:
         table.note = "given up: the view over all files is not opened"
-    return bool(found)
+    return bool(found or waited)
 
 
 def _open_waiting(table: ReadingScreen) -> None:

@@ -48,7 +48,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 id="turns.filter"),
         Binding("/", "search", "search", tooltip="Search messages, answers, arguments, names", id="turns.search"),
         Binding("s", "sort", "sort", tooltip="Sort by a column; the same again reverses the order", id="turns.sort"),
-        Binding("v", "by_file", "by file", tooltip="One row a session, by its worst turn; or one row a turn",
+        Binding("v", "by_file", "by session", tooltip="One row a session, by its worst turn; or one row a turn",
                 id="turns.group"),
         Binding("exclamation_mark", "attention", "attention", id="turns.attention",
                 tooltip="The next row that needs attention"),

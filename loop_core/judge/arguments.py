@@ -251,7 +251,8 @@ def parse(raw: str | None) -> Arguments:
         shape = ArgumentShape.CUT if _is_beginning(raw, why) else ArgumentShape.INVALID
         if why.msg.startswith("Unterminated string"):
             return Arguments(shape, None, len(raw), f"the string that begins at character {why.pos} is not closed")
-        return Arguments(shape, stopped_at=why.pos, problem=why.msg[:1].lower() + why.msg[1:])
+        problem = (why.msg[:1].lower() + why.msg[1:]).removesuffix(" at")  # the place is told in our words
+        return Arguments(shape, stopped_at=why.pos, problem=problem)
     except UnicodeEncodeError:
         return Arguments(ArgumentShape.INVALID, stopped_at=len(raw), problem="a lone surrogate, not a character")
     except ValueError as why:  # a key twice, NaN, a number too long to read

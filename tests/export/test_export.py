@@ -301,6 +301,7 @@ def test_a_bug_report_holds_the_fewest_exchanges():
     # Two turns that have nothing to do with it, around a call that was cut and run.
     apart = asked([user("another matter")], chat("fine"))
     found = shown(apart, *ran_cut_call(), asked([user("a third")], chat("good")))
+    assert "turns: 1 cut call run · 2 complete" in "".join(form_files(found, "md").values())
     files = form_files(found, "bug")
     (session,) = [content for name, content in files.items() if name.endswith(".jsonl")]
     (report,) = [content for name, content in files.items() if name.endswith(".md")]
@@ -411,7 +412,8 @@ def test_the_command_line(tmp_path, capsys):
         ("--to", "json", "--turn", "1"): "--turn 1: json holds the whole session; leave it out",
         ("--to", "md", "--response", "1"): "--response 1: md holds turns; --turn N chooses one",
         ("--to", "curl", "--turn", "1"): "--turn 1: curl holds one response; --response N chooses it",
-        ("--to", "curl", "--response", "9"): "no response 9; expected 1 to 2", ("--to", "curl"): "choose a response",
+        ("--to", "curl", "--response", "9"): "no response 9; expected 1 to 2",
+        ("--to", "curl"): "choose a response: --response 1 to 2, or in the app a step that has one",
         ("--to", "html", "--out", str(path)): "cannot be written",
     }.items():
         with pytest.raises(CallerError, match=says):

@@ -48,7 +48,14 @@ def test_the_verdict_comes_first():
     said = text(found).splitlines()
     assert said[0] == found.headline()
     assert said[0].startswith("CUT CALL RUN  turn 2 of 2")
-    assert said[1] == "turns: 1 cut call run, 1 complete"
+    assert said[1] == "turns: 1 cut call run · 1 complete"
+
+
+def test_thousands_are_counted_as_in_the_app():
+    said = report(*(asked([user(f"{number}")], chat("whole")) for number in range(1000))).splitlines()
+    assert said[0].startswith("COMPLETE  turn 1 of 1,000 · ")
+    assert said[1] == "turns: 1,000 complete"
+    assert any(line.startswith("turn 1,000 of 1,000 (t1000): ") for line in said)
 
 
 def test_one_turn_is_not_counted():

@@ -33,6 +33,7 @@ from inspector.report.times_and_costs import (
 )
 from inspector.sessions import open_paths
 from inspector.sessions.recording import Chunk
+from loop_core.values import TransportEnd
 from tests.scenes import transcripts as agents
 from tests.scenes.recordings import ASKS, CHAT, PARTS, asked, chat, continued, shown, user
 from tests.sessions.test_native import HEADER
@@ -202,6 +203,14 @@ def test_views_show_the_times(timed: View) -> None:
     assert not text_of(steps.row(outline, outline.row_of(2), 0)).endswith(" s")
     narrow = text_of(steps.row(outline, outline.row_of(1), 0, width=40))
     assert narrow.endswith("EvaluateStop        end_turn")  # no half of a time, which would be read as another one
+
+
+def test_only_an_answer_whose_end_came_is_called_whole(timed: View) -> None:
+    unended = native((AT, PIECES[:2], 1_700.0)).responses[0].exchange
+    found = timed.responses[0].exchange
+    reset = replace(found, response=replace(found.response, transport_end=TransportEnd.RESET))
+    assert [time_phrases(each)[1] for each in (found, unended, reset)] == [
+        "whole after 1.7 s", "ended after 1.7 s", "ended after 1.7 s"]
 
 
 @pytest.mark.parametrize(("ms", "words"), [

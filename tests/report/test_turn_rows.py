@@ -499,7 +499,7 @@ def test_simulated_turns_are_counted_beside_the_recorded_ones() -> None:
     word = view.turns[1].verdict.word
     assert [word for word, _ in view.counts()] == ["COMPLETE", f"SIMULATED {word}"]
     assert text_of(header.counts(view)) == f"1 ✓ COMPLETE · 1 {view.turns[1].verdict.glyph} SIMULATED {word}"
-    assert f"turns: 1 complete, 1 simulated {word.lower()}" in text(view)
+    assert f"turns: 1 complete · 1 simulated {word.lower()}" in text(view)
     counts = count_rows(rows_of(view))
     assert (counts.turns, counts.simulated, counts.attention, counts.complete) == (1, 1, 0, 1)
     assert next(overview(rows_of(view), True)) == "1 turn + 1 SIMULATED (~) in 1 session"
@@ -526,7 +526,7 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     assert lines[0] == "2 turns in 2 sessions"
     assert lines[2].startswith("▣ CALL HELD")
     assert lines[3] == "not listed: 1 turn (no attention needed; --all lists them)"
-    assert lines[4] == "by verdict: 1 call held, 1 cut, completed"
+    assert lines[4] == "by verdict: 1 call held · 1 cut, completed"
     assert lines[5].startswith("by model: ")
     assert lines[1].split()[:2] == ["verdict", "file"]
     assert "--turn" in lines[1].split(), "the number over all files, not that in the file"

@@ -122,6 +122,11 @@ async def test_a_file_that_is_cut_or_cannot_be_read_leaves_what_was_there(path) 
         await until(pilot, lambda: len(screen.run.view.steps) < steps)
         assert "the file was truncated or rewritten" in page(pilot.app)
         assert screen.step < len(screen.run.view.steps)
+        path.unlink()
+        await until(pilot, lambda: "cannot be read: No such file" in " ".join(page(pilot.app).split()))
+        path.write_bytes(lines(WHOLE, LOST))
+        await until(pilot, lambda: len(screen.run.view.steps) == steps)
+        assert screen.note == "following: additions to the file appear as they are written"
 
 
 def test_explain_follows_with_a_line_for_each_new_verdict(path) -> None:

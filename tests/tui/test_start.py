@@ -381,9 +381,18 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
         shown = " ".join(page(app).split())
         assert "large.jsonl, only its beginning" in shown
         assert "turns of this file are read yet: q, and enter again when the table has all" in shown
+        for view in "up":
+            await pilot.press(view)
+            await until(pilot, lambda: "original, only the beginning" in page(app))
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, SessionScreen))
         await pilot.press("q", "u")
         assert isinstance(app.screen, TurnsScreen)
-        assert "still being read" in page(app)
+        assert "still being read; tune opens after that · esc gives up" in page(app)
+        await pilot.press("escape")
+        assert "given up: the view over all files is not opened" in page(app)
+        assert not screen.waiting_view
+        await pilot.press("u")
         waits.set()
         await app.workers.wait_for_complete()
         await pilot.pause()

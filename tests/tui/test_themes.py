@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from rich.cells import cell_len
+from rich.style import Style
 from textual.color import Color
-from textual.theme import BUILTIN_THEMES
+from textual.theme import BUILTIN_THEMES, Theme
 
 from inspector.commands.sessions import view_command
 from inspector.report.lines.spans import Tone
 from inspector.tui.app import LoopInspector
-from inspector.tui.paint import ANSI, CONTRAST, DARK, LIGHT, LOOKS, THEMES, Paint, own_colours
+from inspector.tui.paint import ANSI, CONTRAST, DARK, LIGHT, LOOKS, THEMES, Paint, own_colours, readable
 from loop_core.errors import CallerError
 from tests.scenes.app import page, story
 
@@ -54,6 +55,15 @@ def test_every_text_has_contrast_on_every_background(theme: str, least: float, r
         assert contrast(text, found[background]) >= least, background
 
 
+@pytest.mark.parametrize("theme", [each for each in BUILTIN_THEMES.values() if not each.ansi],
+                         ids=lambda each: each.name)
+def test_no_coloured_text_vanishes_in_a_theme_of_textual(theme: Theme) -> None:
+    found = readable(theme, theme.to_color_system().generate())
+    for name in {name for name, _ in LOOKS.values()} & set(found):
+        for background in ("background", "surface"):
+            assert contrast(Color.parse(found[name]), Color.parse(found[background])) >= 2.4, (name, background)
+
+
 def test_the_hint_in_a_field_has_high_contrast_too() -> None:
     found = colours(CONTRAST)
     assert all(contrast(found["text-disabled"], found[background]) >= 7 for background in BACKGROUNDS)
@@ -64,6 +74,8 @@ async def test_each_theme_shows_the_app(app_on: AppOn, theme: str) -> None:
     async with app_on(theme=theme).run_test(size=(120, 30)) as pilot:
         assert pilot.app.theme == theme
         assert "CUT CALL RUN" in page(pilot.app)
+        assert pilot.app.paint.on(Style())[Tone.KEY].color == Color.parse(
+            pilot.app.theme_variables["accent" if theme.startswith("inspector") else "text-accent"]).rich_color
         await pilot.press("e")
         await pilot.pause()
         assert "policy" in page(pilot.app)
