@@ -297,6 +297,20 @@ def test_arguments_that_are_no_object_are_never_sent(api: str) -> None:
         wire(api).encode_request(replace(story(api), messages=(cut,)))
 
 
+@pytest.mark.parametrize(("api", "function"), [
+    ("openai_chat", lambda body: body["messages"][0]["tool_calls"][0]["function"]),
+    ("openai_responses", lambda body: body["input"][0]),
+    ("cohere_chat", lambda body: body["messages"][0]["tool_calls"][0]["function"]),
+])
+def test_arguments_that_came_as_an_object_are_a_text_where_the_format_takes_a_text(
+    api: str, function: Callable[[Any], Any]
+) -> None:
+    """A conversation that began at Anthropic or Gemini, and goes on here. OpenAI answers 400 to an object."""
+    asked = Message(Role.ASSISTANT, (ToolCall("x", "weather", '{"city": "Oslo"}', True, form=ArgsForm.OBJECT),))
+    body = json.loads(json.dumps(wire(api).encode_request(replace(story(api), messages=(asked,)))))
+    assert function(body)["arguments"] == '{"city": "Oslo"}'
+
+
 @pytest.mark.parametrize(("api", "calls", "results"), [
     ("openai_chat",
      lambda body: [call["id"] for call in body["messages"][0]["tool_calls"]],
