@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inspector.report.lines.calls import tool_of
-from loop_core.errors import EncodeError
+from loop_core.errors import CallerError, EncodeError
 from loop_core.formats import FORMATS
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import admit_all
@@ -36,7 +36,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire import decode_response, encode_request, wire
+from loop_core.wire import decode_request, decode_response, encode_request, wire
 from loop_core.wire.body import dump
 from loop_core.wire.gemini_generate.table import problems, reduce_schema
 from tests.scenes.essence import request_essence
@@ -965,3 +965,9 @@ def test_of_two_tools_with_one_name_the_last_declaration_counts_wherever_it_is_a
     judged = judge(answer, asked)
     assert judged.stop.normalized is Stop.TOOL_CALL, "nothing is missing: the tool takes no arguments"
     assert [each.admission for each in admit_all(answer.tool_calls, judged, asked.tools)] == ["ready"]
+
+
+@pytest.mark.parametrize("body", ['{"messages": []}', [{"role": "user"}], None])
+def test_a_request_that_is_neither_bytes_nor_an_object_is_refused(body: Any) -> None:
+    with pytest.raises(CallerError, match=f"expected JSON that is parsed, or as bytes, not {type(body).__name__}"):
+        decode_request("openai_chat", body)
