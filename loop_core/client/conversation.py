@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from loop_core.client.address import Server, refuse_plain
 from loop_core.client.exchange import Connection, Observer, Observers
 from loop_core.client.outgoing import Messages, keeps_conversation, messages_of
-from loop_core.client.streaming import ShowingSource, ShownText
+from loop_core.client.streaming import ShowingSource, ShownText, split_half
 from loop_core.client.threads import pieces_in_turn
 from loop_core.errors import CallerError, check_kinds
 from loop_core.judge.gate import Verdict
@@ -148,8 +148,8 @@ class Answer:
     @property
     def text(self) -> str:
         """The text of the last answer, its continuations joined; empty if it has none, or if the model asked for
-        silence (`silent`)."""
-        return "" if self.silent is not None else self.turn.joined_answer().text
+        silence (`silent`). Half a character at its end, which no file could hold, is left out."""
+        return "" if self.silent is not None else split_half(self.turn.joined_answer().text)[0]
 
     @property
     def silent(self) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from loop_core import Answer, Connection, Server, Timeouts, aask, ask, astream, stream
+from loop_core import Answer, Connection, Limits, Server, Timeouts, aask, ask, astream, stream
 from loop_core.client.threads import run_in_thread
 from loop_core.errors import CallerError
 from loop_core.values import Stop, ToolCall
@@ -151,3 +151,14 @@ def test_an_api_that_does_not_exist_is_refused_at_once() -> None:
 def test_what_is_no_server_is_refused(more: dict[str, Any], why: str) -> None:
     with pytest.raises(CallerError, match=why):
         Server("openai_chat", **more)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_half_a_character_at_the_end_of_an_answer_can_be_printed(way: str, server: Server, fake: Fake) -> None:
+    """A cap that counts the halves of characters cuts between them."""
+    fake.answers = [streams("openai_chat", [
+        b'data: {"choices":[{"index":0,"delta":{"content":"Hi \\ud83d"},"finish_reason":"length"}]}\n\n'])]
+    answer = WAYS[way](server, "Hello?", line=PATIENT, limits=Limits(continuation_max_attempts=0))
+    assert answer.text == "Hi "
+    pieces = list(stream(server, "Hello?", line=PATIENT, limits=Limits(continuation_max_attempts=0)))
+    assert "".join(pieces) == "Hi "
