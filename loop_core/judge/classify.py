@@ -255,7 +255,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     if stop.normalized not in FINISHED:
         return None
     speaker, has_reasoning = case.speaker, endings.has_reasoning(case.response)
-    if speaker is not None and speaker.at_cap.get(case.response.api) == stop.raw and (
+    if speaker is not None and stop.raw and speaker.at_cap.get(case.response.api) == stop.raw and (
             speaker.reasoning_under_cap or not has_reasoning):
         note = f"{usage_text}, and this server says {stop.raw!r} over a cut too"
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.WARNING)

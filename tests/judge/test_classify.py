@@ -295,6 +295,7 @@ def test_a_word_that_the_server_sends_over_cuts_too_is_none_at_the_cap() -> None
     for other in (effective(response, speaker=Server(at_cap={response.api: "another"})),
                   effective(response, speaker=Server(at_cap={"another": response.stop_reason.raw or ""})),
                   effective(thought, speaker=Server(at_cap=word)),
+                  effective(replace(response, stop_reason=StopReason(Stop.END_TURN)), speaker=Server()),
                   effective(reply(Stop.END_TURN, "- Earth: 1", tokens=99), speaker=Server(at_cap=word))):
         assert other.stop.normalized is Stop.END_TURN
 
