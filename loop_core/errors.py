@@ -49,6 +49,14 @@ class ForeignError(LoopError):
     """Code of the caller, such as a signer, raised an exception of its own, which is the cause of this one."""
 
 
+def check_kinds(*rows: tuple[str, object, type]) -> None:
+    """Raises `CallerError` if an argument, given with its name, is not of the type that stands behind it."""
+    for name, value, kind in rows:
+        if not isinstance(value, kind):
+            expected = "a text" if kind is str else kind.__name__
+            raise CallerError(f"{name}: expected {expected}, not {type(value).__name__}")
+
+
 @contextmanager
 def foreign() -> Iterator[None]:
     """A context for code of the caller: an exception that is not of this package becomes a `ForeignError`."""

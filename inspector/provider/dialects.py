@@ -178,7 +178,7 @@ OTHERS: tuple[Dialect, ...] = (
             quirks=(frames.one_object,)),
     # -- Responses -----------------------------------------------------------------------------------------------
     Dialect(RESPONSES, "llama_cpp", title="says completed over a cut at max_output_tokens",
-            source="seen with SmolLM2, two builds", says=budget_words("completed"), blind={CUT: _AT_CAP}),
+            source="seen with SmolLM2, two builds", says=budget_words("completed")),
     Dialect(RESPONSES, "generic", "completed", "says completed for every cut", "omlx PR#2817",
             budget_words("completed", full="completed"),
             blind={CUT: _AT_CAP, CUT_AFTER: _CALLS_AT_CAP, FULL: "completed, and the count is below the cap"}),

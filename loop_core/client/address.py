@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import Protocol
 from urllib.parse import unquote, unquote_plus, urlsplit
 
-from loop_core.errors import CallerError
+from loop_core.errors import CallerError, check_kinds
 from loop_core.values import Request
 from loop_core.wire import wire
 from loop_core.wire.format import Prefill
@@ -81,12 +81,16 @@ class Server:
     model: str | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("api", self.api), ("base", self.base), ("key", self.key), ("model", self.model or "")):
-            if not isinstance(value, str):  # a key of an environment variable that is not set is None
-                raise CallerError(f"{name}: expected a text, not {type(value).__name__}")
+        # A key of an environment variable that is not set is None.
+        check_kinds(*((name, getattr(self, name) or "", str) for name in ("model", "version", "profile")),
+                    *((name, getattr(self, name), str) for name in ("api", "base", "key")))
+        for name, words in (("hidden_words", self.hidden_words), ("insecure_http", self.insecure_http)):
+            if isinstance(words, str):  # its letters would be the words
+                raise CallerError(f"{name}: expected a tuple of texts, not one text")
+        home = wire(self.api).home.base
         if not isinstance(self.headers, (tuple, list)) or not all(map(_is_pair, self.headers)):
             raise CallerError("headers: expected pairs of a name and a value")
-        if not _reachable(self.base or wire(self.api).home.base):
+        if not _reachable(self.base or home):
             raise CallerError("--base-url: expected http://HOST… or https://HOST…, with a port from 1 to 65535 if any "
                               "(in a program: Server.base)")
         if not (self.model or "").isprintable():

@@ -22,15 +22,19 @@ class CodingError(Exception):
     """The coding of a body cannot be undone. The message continues a sentence that begins with the server's name."""
 
 
+class RefusedCodingError(CodingError):
+    """The body has a coding that is not undone. It would have the same one if the request were sent again."""
+
+
 class Uncoding:
     """The body of one answer without its content coding, piece by piece."""
 
     def __init__(self, coding: str) -> None:
         """`coding` is the header Content-Encoding. A word in it that names no coding, such as a character set, is
-        ignored. Raises `CodingError` if the body has a coding that is not undone."""
+        ignored. Raises `RefusedCodingError` if the body has a coding that is not undone."""
         names = [name for part in coding.split(",") if (name := part.strip().lower()) in _DECODABLE | _REFUSED_CODINGS]
         if len(names) > 1 or not _DECODABLE.issuperset(names):
-            raise CodingError(f"sent content in the coding {', '.join(names)[:40]}, which it was not asked for")
+            raise RefusedCodingError(f"sent content in the coding {', '.join(names)[:40]}, which it was not asked for")
         self._inflate = zlib.decompressobj(_EITHER) if names else None
 
     def feed(self, data: bytes) -> Iterator[bytes]:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from loop_core.client.address import Server, refuse_plain
 from loop_core.client.exchange import Connection, Observer, Observers
 from loop_core.client.outgoing import Messages, keeps_conversation, messages_of
-from loop_core.client.streaming import ShowingSource, ShownText
+from loop_core.client.streaming import ShowingSource, ShownText, split_half
 from loop_core.client.threads import pieces_in_turn
-from loop_core.errors import CallerError
+from loop_core.errors import CallerError, check_kinds
 from loop_core.judge.gate import Verdict
 from loop_core.turn.continuation import Method
 from loop_core.turn.limits import Limits
@@ -148,8 +148,8 @@ class Answer:
     @property
     def text(self) -> str:
         """The text of the last answer, its continuations joined; empty if it has none, or if the model asked for
-        silence (`silent`)."""
-        return "" if self.silent is not None else self.turn.joined_answer().text
+        silence (`silent`). Half a character at its end, which no file could hold, is left out."""
+        return "" if self.silent is not None else split_half(self.turn.joined_answer().text)[0]
 
     @property
     def silent(self) -> str | None:
@@ -342,13 +342,10 @@ class _Chat:
         line: Connection | None, observer: Observer | None,
     ) -> _Chat:
         """The checked arguments of `ask`. Raises `CallerError` if an argument cannot be used."""
-        refuse_plain(server)
         chosen = preset(policy) if isinstance(policy, str) else policy
-        wanted = (("policy", chosen, Policy), ("limits", limits or Limits(), Limits),
-                  ("line", line or Connection(), Connection))
-        for name, value, kind in wanted:
-            if not isinstance(value, kind):
-                raise CallerError(f"{name}: expected {kind.__name__}, not {type(value).__name__}")
+        check_kinds(("server", server, Server), ("policy", chosen, Policy), ("limits", limits or Limits(), Limits),
+                    ("line", line or Connection(), Connection))
+        refuse_plain(server)
         if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
             raise CallerError(f"max_tokens: {max_tokens!r} is not a whole number from 1")
         declared, runs = declare(tools)

@@ -15,7 +15,7 @@ from loop_core.client.address import Server, expected_speaker
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest
 from loop_core.client.waiting import check_seconds, retry_after
-from loop_core.errors import CallerError, DecodeError
+from loop_core.errors import CallerError, DecodeError, check_kinds
 from loop_core.judge.classify import Judgement, judge
 from loop_core.turn.state import ProviderResponse
 from loop_core.values import (
@@ -378,3 +378,7 @@ class Connection:
     proxy: str | None = field(default=None, repr=False)
     """The URL of a proxy; None if the environment decides (HTTPS_PROXY, NO_PROXY…). Requests to this machine then use
     no proxy."""
+
+    def __post_init__(self) -> None:
+        check_kinds(("timeouts", self.timeouts, Timeouts), ("retries", self.retries, Retries),
+                    ("proxy", self.proxy or "", str))

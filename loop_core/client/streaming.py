@@ -197,7 +197,7 @@ class ShownText(Observer):
         return True
 
     def _settle(self, text: str) -> None:
-        shown_text = self._joined_parts()
+        shown_text, text = self._joined_parts(), split_half(text)[0]
         if text.startswith(shown_text):
             self._give(text[len(shown_text) :])
         elif not shown_text.endswith(text):

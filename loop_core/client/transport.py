@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
-from loop_core.client.coding import CodingError
+from loop_core.client.coding import CodingError, RefusedCodingError
 from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader
 from loop_core.client.incoming import Failure, IncomingAnswer
 from loop_core.client.mask import Mask, Redact
@@ -176,6 +176,7 @@ FAILURES: Sequence[Failure] = (
     Failure(httpx.TimeoutException, TransportEnd.TIMEOUT, "{host} was silent for {times.silence:g} s"),
     Failure(httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}", may_have_arrived=False),
     Failure(httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}", may_have_arrived=False),
+    Failure(RefusedCodingError, TransportEnd.ABORTED, "{host} {why}"),
     Failure(CodingError, TransportEnd.RESET, "{host} {why}"),
     Failure(httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
     Failure(WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),

@@ -6,7 +6,7 @@ already mapped (`native`), and the facts about a server arrive as a `Speaker`.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from loop_core.judge import arguments, endings
@@ -42,6 +42,9 @@ class Speaker(Protocol):
     @property
     def reasoning_under_cap(self) -> bool | None:
         """Whether reasoning tokens count under the output cap; None if that is unknown."""
+    @property
+    def at_cap(self) -> Mapping[str, str]:
+        """Format -> the end-of-turn word that the server sends over an answer that the output cap cut."""
     @property
     def context_size(self) -> int | None:
         """The size of the context in tokens, if known."""
@@ -239,7 +242,7 @@ def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The response used all allowed tokens, which is a sign of a cut. It proves the cut if the text stops in the
-    middle, or if the last call lacks required members."""
+    middle, if the last call lacks required members, or if the server is known to send the same word over a cut."""
     spent = endings.spent_cap(case.response, case.request)
     if spent is None:
         return None
@@ -251,11 +254,16 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
         return Correction(None, None, None, usage_text, cap_reached=True)
     if stop.normalized not in FINISHED:
         return None
-    if endings.has_calls(case.response) and case.speaker is not None and case.speaker.reasoning_under_cap:
+    speaker, has_reasoning = case.speaker, endings.has_reasoning(case.response)
+    if speaker is not None and stop.raw and speaker.at_cap.get(case.response.api) == stop.raw and (
+            speaker.reasoning_under_cap or not has_reasoning):
+        note = f"{usage_text}, and this server says {stop.raw!r} over a cut too"
+        return Correction(Stop.MAX_TOKENS, None, None, note, Severity.WARNING)
+    if endings.has_calls(case.response) and speaker is not None and speaker.reasoning_under_cap:
         # Nothing of a call shows that its batch was cut, or that an empty object stands for a lost one (vLLM #46303).
         note = f"{usage_text}, though the reason is {stop.raw!r}: the batch may be cut"
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.WARNING)
-    if endings.has_reasoning(case.response):
+    if has_reasoning:
         return Correction(None, None, None, f"{usage_text}; reasoning may not count under the cap", Severity.INFO)
     sign = endings.cut_at_cap(case.response, case.request)
     if sign is not None:

@@ -283,6 +283,7 @@ NOTICES: Mapping[str, str] = {
 text."""
 
 
+NO_PART = "the response holds no part of one, and no stop reason"
 ENDING_NOTICES: Mapping[Ending, str] = {
     Ending.EMPTY_ANSWER: "the response holds neither text nor a tool call",
     Ending.REASONING_ONLY: "the response is all reasoning",
@@ -321,7 +322,7 @@ def _end_text(turn: Turn, signal: Signal, terminal: str) -> str | None:
         terminal = "not_continued"
     evaluation = turn.evaluation
     response = evaluation.response if evaluation is not None else None
-    if signal in (Signal.INTERRUPTED, Signal.ERROR) and response is not None and not (
+    if signal in (Signal.INTERRUPTED, Signal.ERROR, Signal.UNKNOWN) and response is not None and not (
             response.parts or turn.joined_answer().text):
         terminal = "nothing_came"
     if terminal == "safety_blocked" and response is not None and response.refusal:
@@ -363,11 +364,12 @@ def _problem(evaluation: Evaluation | None, signal: Signal) -> str:
     response = evaluation.response
     if response.error is None and signal is Signal.UNKNOWN:
         raw = response.stop_reason.raw
-        return "its stop reason is not known" if raw is None else f"the stop reason {raw!r} is unknown"
+        if raw is not None:
+            return f"the stop reason {raw!r} is unknown"
+        return "its stop reason is not known" if response.parts else NO_PART
     if response.error is None and signal is Signal.INTERRUPTED:
         cut = next((found.message for found in response.findings if found.rule == "body.cut"), "")
-        return response.broken_connection or cut or (
-            "the response holds no part of one, and no stop reason" if response.size else "the response is empty")
+        return response.broken_connection or cut or (NO_PART if response.size else "the response is empty")
     # Error pages of gateways run to kilobytes of HTML; a notice is one line.
     words = " ".join(response.error.message[:200].split()).removesuffix(".") if response.error is not None else ""
     reason = with_status(response, words)

@@ -212,7 +212,7 @@ def _quotation_cut(text: str, segment: Segment) -> _Cut:
         return _Cut(SeamDecision.ANCHOR, len(text), quotation.cut, why, not quotation.doubt, quotation.removals)
     repetition = _restart_cut(text, following) or _overlap_cut(text, following)
     if repetition is not None:
-        return repetition
+        return repetition._replace(removals=tuple(each for each in quotation.removals if each[0] >= repetition.cut))
     begun, words = following.strip(), segment.anchor.lstrip()
     # A row of zeros may as well be the next ones.
     if len(begun) >= SHORT_QUOTATION and words.startswith(begun) and not _repeats(words, len(begun)):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
-from functools import cache
+from functools import cache, wraps
 from typing import Any, Protocol
 
 from loop_core.errors import CallerError, LoopError, words_of
@@ -199,7 +199,7 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
     config = ConfigDict(extra="forbid")
     try:
         # A function is a type to pydantic.
-        adapter: TypeAdapter[Any] = TypeAdapter(function, config=config)  # type: ignore[arg-type]
+        adapter: TypeAdapter[Any] = TypeAdapter(_arguments_of(function), config=config)  # type: ignore[arg-type]
         schema: dict[str, Any] = adapter.json_schema(schema_generator=_schema_generator())
     except (PydanticUserError, TypeError, ValueError, NameError) as why:
         raise CallerError(f"{name}: {str(why).splitlines()[0]}") from None
@@ -209,7 +209,18 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
     # pydantic says nothing of `**arguments` without a type, and then empty arguments would mean that there are none.
     schema.setdefault("additionalProperties", True)
     tool = Tool(name, schema, inspect.getdoc(function) or "")
-    return tool, _run(adapter, tool)
+    return tool, _run(function, adapter, tool)
+
+
+def _arguments_of(function: Function) -> Function:
+    """A function with the same signature that returns its arguments. pydantic calls this one: were the tool called from
+    inside pydantic's compiled code, a program that ends while an abandoned tool runs would be aborted."""
+
+    @wraps(function)
+    def arguments_of(*words: Any, **named: Any) -> Any:
+        return words, named
+
+    return arguments_of
 
 
 @cache
@@ -273,7 +284,7 @@ def _closed(schema: dict[str, Any]) -> dict[str, Any]:
     return {"additionalProperties": False, **schema} if "properties" in schema else schema
 
 
-def _run(adapter: Any, declared: Tool) -> ToolFunction:
+def _run(function: Function, adapter: Any, declared: Tool) -> ToolFunction:
     """A callable that runs a function with a call's arguments; wrong ones become an error of one line for the model."""
     from pydantic_core import ArgsKwargs, ValidationError
 
@@ -282,9 +293,10 @@ def _run(adapter: Any, declared: Tool) -> ToolFunction:
         if wrong:
             raise ToolError("; ".join(wrong))
         try:
-            return adapter.validate_python(ArgsKwargs((), arguments))
+            words, named = adapter.validate_python(ArgsKwargs((), arguments))
         except ValidationError as why:
             problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in why.errors())
             raise ToolError(problems) from None
+        return function(*words, **named)
 
     return run

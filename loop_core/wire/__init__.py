@@ -93,10 +93,12 @@ def decode_request(api: str, body: Mapping[str, Any] | bytes, *, url: str = "") 
     """Decodes the body of a request; `body` is JSON, parsed or as bytes. Some formats name the model in the URL.
 
     Raises:
-        CallerError: there is no such API.
+        CallerError: there is no such API, or the body is neither bytes nor an object.
         DecodeError: the bytes are not a JSON object.
     """
     value = _object(api, body) if isinstance(body, bytes) else body
+    if not isinstance(value, Mapping):
+        raise CallerError(f"the body: expected JSON that is parsed, or as bytes, not {type(value).__name__}")
     return wire(api).read_request(value, url)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from loop_core import Answer, Server, aask, ask, astream, stream
+from loop_core import Answer, Connection, Limits, Server, Timeouts, aask, ask, astream, stream
 from loop_core.client.threads import run_in_thread
 from loop_core.errors import CallerError
 from loop_core.values import Stop, ToolCall
@@ -116,11 +116,26 @@ def test_a_thread_has_the_context_of_its_caller() -> None:
 @pytest.mark.parametrize(("more", "why"), [
     ({"policy": None}, "policy: expected Policy, not NoneType"), ({"limits": 5}, "limits: expected Limits, not int"),
     ({"max_tokens": 0}, "max_tokens: 0 is not a whole number from 1"), ({"max_tokens": "5"}, "max_tokens: '5' is not"),
-    ({"max_tokens": True}, "max_tokens: True is not"),
+    ({"max_tokens": True}, "max_tokens: True is not"), ({"line": Timeouts()}, "line: expected Connection, not Time"),
+    ({"server": "openai_chat"}, "server: expected Server, not str"),
 ])
 def test_what_is_no_setting_is_refused(more: dict[str, Any], why: str) -> None:
     with pytest.raises(CallerError, match=why):
-        ask(Server("openai_chat", "http://127.0.0.1:9"), "Hello?", **more)
+        ask(**{"server": Server("openai_chat", "http://127.0.0.1:9"), "prompt": "Hello?", **more})
+
+
+@pytest.mark.parametrize(("more", "why"), [
+    ({"timeouts": 30}, "timeouts: expected Timeouts, not int"), ({"retries": 3}, "retries: expected Retries, not int"),
+    ({"proxy": 8080}, "proxy: expected a text, not int"),
+])
+def test_what_is_no_connection_is_refused_before_anything_is_sent(more: dict[str, Any], why: str) -> None:
+    with pytest.raises(CallerError, match=why):
+        Connection(**more)
+
+
+def test_an_api_that_does_not_exist_is_refused_at_once() -> None:
+    with pytest.raises(CallerError, match="unknown API 'openai'; expected one of openai_chat"):
+        Server("openai", "http://127.0.0.1:9")
 
 
 @pytest.mark.parametrize(("more", "why"), [
@@ -129,7 +144,21 @@ def test_what_is_no_setting_is_refused(more: dict[str, Any], why: str) -> None:
     ({"headers": {"x": "y"}}, "headers: expected pairs"), ({"headers": (("x", "y", "z"),)}, "headers: expected pairs"),
     ({"headers": (5,)}, "headers: expected pairs"), ({"headers": (("x", None),)}, "headers: expected pairs"),
     ({"headers": ((None, "x"),)}, "headers: expected pairs"), ({"headers": ("xy",)}, "headers: expected pairs"),
+    ({"hidden_words": "a-password"}, "hidden_words: expected a tuple of texts"),
+    ({"insecure_http": "far.example"}, "insecure_http: expected a tuple of texts"),
+    ({"version": 1}, "version: expected a text, not int"), ({"profile": 5}, "profile: expected a text, not int"),
 ])
 def test_what_is_no_server_is_refused(more: dict[str, Any], why: str) -> None:
     with pytest.raises(CallerError, match=why):
         Server("openai_chat", **more)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_half_a_character_at_the_end_of_an_answer_can_be_printed(way: str, server: Server, fake: Fake) -> None:
+    """A cap that counts the halves of characters cuts between them."""
+    fake.answers = [streams("openai_chat", [
+        b'data: {"choices":[{"index":0,"delta":{"content":"Hi \\ud83d"},"finish_reason":"length"}]}\n\n'])]
+    answer = WAYS[way](server, "Hello?", line=PATIENT, limits=Limits(continuation_max_attempts=0))
+    assert answer.text == "Hi "
+    pieces = list(stream(server, "Hello?", line=PATIENT, limits=Limits(continuation_max_attempts=0)))
+    assert "".join(pieces) == "Hi "

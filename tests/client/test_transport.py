@@ -298,6 +298,25 @@ def test_an_error_after_text_is_an_error_and_not_retried(fake: Fake, turned: Tur
     assert told.of("ended")[0].response.error.message == "overloaded"
 
 
+@pytest.mark.parametrize(("coding", "requests"), [("br", 1), ("gzip", 3)])
+def test_only_a_coding_that_broke_is_asked_for_again(coding: str, requests: int, fake: Fake, turned: Turned) -> None:
+    """A server that packs its answers in a way that is not unpacked would do so again, for the price of an answer."""
+    def packed(peer: Peer) -> None:
+        peer.head(content_encoding=coding)
+        peer.send(b"not packed at all")
+
+    fake.answers = [packed]
+    turn, _ = turned("openai_chat", fake)
+    assert (turn.terminal, len(fake.got)) == ("interrupted", requests)
+
+
+def test_an_object_that_is_no_answer_is_told_as_none(fake: Fake, turned: Turned) -> None:
+    fake.answers = [lambda peer: peer.whole(200, {"message": "not here"})]
+    turn, _ = turned("openai_chat", fake)
+    assert turn.terminal == "error"
+    assert turn.notice == "No answer came: the response holds no part of one, and no stop reason."
+
+
 def test_a_page_in_place_of_an_answer_is_an_error(fake: Fake, turned: Turned) -> None:
     def page(peer: Peer) -> None:
         peer.head(kind="text/html")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ class Server:
     name: str = "somebody"
     context_size: int | None = None
     reasoning_under_cap: bool = False
+    at_cap: Mapping[str, str] = field(default_factory=dict)
 
 
 def effective(response: ChatResponse, request: Request | None = REQUEST, **more: object) -> Judgement:
@@ -279,6 +281,23 @@ def test_calls_at_the_cap_wait_where_thinking_counts_under_it(stop: Stop) -> Non
     elsewhere = effective(response, speaker=Server())
     assert elsewhere.stop.normalized is Stop.TOOL_CALL
     assert finding(elsewhere, "judge.usage_at_cap") is Severity.INFO
+
+
+def test_a_word_that_the_server_sends_over_cuts_too_is_none_at_the_cap() -> None:
+    """Ollama and llama.cpp say `completed` over every answer of Responses; a list is cut behind any of its numbers."""
+    response = reply(Stop.END_TURN, "The planets are:\n\n- Earth: 1", tokens=100)
+    word = {response.api: response.stop_reason.raw or ""}
+    found = effective(response, speaker=Server(at_cap=word))
+    assert found.stop.normalized is Stop.MAX_TOKENS
+    assert finding(found, "judge.usage_at_cap") is Severity.WARNING
+    thought = replace(response, parts=(ReasoningPart("Hm."), *response.parts))
+    assert effective(thought, speaker=Server(at_cap=word, reasoning_under_cap=True)).stop.normalized is Stop.MAX_TOKENS
+    for other in (effective(response, speaker=Server(at_cap={response.api: "another"})),
+                  effective(response, speaker=Server(at_cap={"another": response.stop_reason.raw or ""})),
+                  effective(thought, speaker=Server(at_cap=word)),
+                  effective(replace(response, stop_reason=StopReason(Stop.END_TURN)), speaker=Server()),
+                  effective(reply(Stop.END_TURN, "- Earth: 1", tokens=99), speaker=Server(at_cap=word))):
+        assert other.stop.normalized is Stop.END_TURN
 
 
 def test_two_texts_of_one_call_are_a_contradiction_and_no_cut() -> None:

@@ -93,7 +93,7 @@ TEXT_CUT: dict[str, Outcome] = {
     "openai_chat/mimo": (None, "interrupted", "interrupted", "no call", "continue"),
     "openai_chat/openrouter": ("stop", "end_turn", "max_tokens", "no call", "continue"),
     "openai_chat/generic+alias": ("MAX_TOKENS", "max_tokens", "max_tokens", "no call", "continue"),
-    "openai_responses/llama_cpp": ("completed", "end_turn", "end_turn", "no call", "lose the rest"),
+    "openai_responses/llama_cpp": ("completed", "end_turn", "max_tokens", "no call", "continue"),
     "openai_responses/generic+completed": ("completed", "end_turn", "end_turn", "no call", "lose the rest"),
     "openai_responses/generic+bare": ("incomplete", "interrupted", "interrupted", "no call", "continue"),
 }

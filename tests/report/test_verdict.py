@@ -508,14 +508,16 @@ def test_an_answer_of_which_a_frame_could_not_be_read_is_not_whole():
 
 
 def test_a_simulated_budget_that_cuts_and_is_not_seen():
-    word, severity, sentence, advice = only_verdict(
-        shown(llama_responses(12, 13, 100), settings=Settings(max_tokens=5, simulate=True)))
+    """mistral.rs says `completed` over a cut too, and whether its reasoning counts under the cap is not known."""
+    thought, cut = llama_responses(12, 13, 100, thought=1), Settings(max_tokens=5, simulate=True, profile="mistral_rs")
+    word, severity, sentence, advice = only_verdict(shown(thought, settings=cut))
     assert (word, severity) == ("CUT UNSEEN", Severity.WARNING)
     assert sentence.startswith("SIMULATED: ")
     assert "but this budget cuts its answer, and nothing that the server sends shows it" in sentence
     assert advice == "use a larger max_tokens: no loop can see this cut"
-    assert only_verdict(shown(llama_responses(12, 13, 100), settings=Settings(max_tokens=64, simulate=True)))[0] == (
-        "COMPLETE")
+    assert only_verdict(shown(thought, settings=Settings(max_tokens=64, simulate=True)))[0] == "COMPLETE"
+    seen = only_verdict(shown(llama_responses(12, 13, 100), settings=Settings(max_tokens=5, simulate=True)))
+    assert seen[0] == "CUT, COMPLETED", "where every token counts under it, the loop goes on"
 
 
 def test_a_whole_answer():

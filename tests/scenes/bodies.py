@@ -119,8 +119,9 @@ def shape(loaded: Any) -> list[list[tuple[str, list[tuple[int, str, int]]]]]:
     ]
 
 
-def llama_responses(count: int, tokens: int, cap: int) -> dict[str, Any]:
-    """A streamed Responses answer of llama.cpp: `count` words, one a chunk; its `timings` give the server away."""
+def llama_responses(count: int, tokens: int, cap: int, thought: int = 0) -> dict[str, Any]:
+    """A streamed Responses answer of llama.cpp: `count` words, one a chunk; its `timings` give the server away.
+    `thought` tokens went on reasoning besides."""
     words = [f"word{number} " for number in range(count)]
     text = "".join(words)
     item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
@@ -132,7 +133,8 @@ def llama_responses(count: int, tokens: int, cap: int) -> dict[str, Any]:
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "timings": {"predicted_n": tokens}, "response": {
             "id": "r", "object": "response", "status": "completed", "model": "m", "output": [item],
-            "usage": {"input_tokens": 9, "output_tokens": tokens, "total_tokens": 9 + tokens}}}]
+            "usage": {"input_tokens": 9, "output_tokens": tokens + thought, "total_tokens": 9 + tokens + thought,
+                      "output_tokens_details": {"reasoning_tokens": thought}}}}]
     body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
     return {"request": {"method": "POST", "url": "http://127.0.0.1:8080/v1/responses", "headers": {}, "body": {
                 "input": [{"role": "user", "content": "go"}], "max_output_tokens": cap, "stream": True}},

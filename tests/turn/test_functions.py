@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -72,6 +74,37 @@ def test_the_model_is_told_which_argument_is_no_such_value() -> None:
     assert text.startswith("Failed: day: ")
     assert "\n" not in text
     assert "http" not in text
+
+
+def test_a_program_ends_properly_while_a_tool_that_was_given_up_runs() -> None:
+    """The tool's thread dies with the program. It must not die inside compiled code, which aborts the whole process."""
+    code = """if True:
+        import threading, time
+        from loop_core.turn.tools import declare
+        began = threading.Event()
+        def tool(seconds: float) -> None:
+            began.set()
+            while True:
+                time.sleep(seconds)
+        _, runs = declare([tool])
+        threading.Thread(target=runs["tool"], args=({"seconds": 0.001},), daemon=True).start()
+        began.wait()
+    """
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_an_error_of_pydantic_inside_a_function_is_its_own_and_no_wrong_argument() -> None:
+    class Person(BaseModel):
+        name: str
+
+    def parse(text: str) -> object:
+        return Person.model_validate_json(text)
+
+    _, runs = declare([parse])
+    call = ToolCall("c1", "parse", json.dumps({"text": "{}"}), True)
+    part = Toolbox(runs).run_call(Verdict(call, Admission.READY, "gate.ready", ""))
+    assert part.is_error
+    assert part.text.startswith("Failed: ValidationError: 1 validation error for Person")
 
 
 def test_what_a_function_raises_is_its_own() -> None:

@@ -103,6 +103,19 @@ def test_a_long_overlap_is_cut_and_shown() -> None:
     assert made.seams[0].at == len(first)
 
 
+def test_the_closing_mark_of_our_prompt_behind_an_overlap_is_no_text() -> None:
+    """SmolLM2 left out the fence of the words that it was to repeat, and closed them as the prompt does."""
+    first = '```json\n{\n    "users": [\n        {'
+    for rest in ("", '\n            "id": 1'):
+        again = Segment(f"{first.removeprefix('```json' + chr(10))}</last>{rest}", Method.ANCHOR, first)
+        made = join((Segment(first), again))
+        assert (made.text, made.seams[0].decision) == (first + rest, SeamDecision.OVERLAP)
+    story = "A story of a lighthouse that nobody kept for many years, since the sea had left."
+    other = Segment(f"{story} But then</last> the sea came back.", Method.ANCHOR, f"{story} Then"[-40:])
+    made = join((Segment(f"{story} Then"), other))
+    assert (made.text, made.seams[0].decision) == (f"{story} But then the sea came back.", SeamDecision.RESTART)
+
+
 def test_lines_that_begin_with_the_same_white_space_do_not_repeat_each_other() -> None:
     deep = " " * 28
     line = f"{deep}raise TypeError('not one of these')\n"

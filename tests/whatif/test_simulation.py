@@ -279,7 +279,12 @@ def test_a_tokenizer_cuts_what_chunks_do_not():
 def test_what_is_known_of_a_server_goes_before_the_formats_word():
     """12 words and the end mark under a cap of 100: nothing in the recording shows what this server says at a cap."""
     case = case_of(llama_responses(12, 13, 100))
-    played = replay(case, Settings(AMPLE, max_tokens=5, simulate=True))
+    seen = answers(replay(case, Settings(AMPLE, max_tokens=5, simulate=True)))
+    assert [(each.response.text, each.response.stop_reason.raw) for each in seen] == [
+        ("".join(WORDS[:5]), "completed"), ("".join(WORDS[5:10]), "completed"), ("".join(WORDS[10:]), "completed")]
+    assert not any(each.cut_unseen for each in seen), "the judge knows this server's word too"
+    case = case_of(llama_responses(12, 13, 100, thought=1))
+    played = replay(case, Settings(AMPLE, max_tokens=5, simulate=True, profile="mistral_rs"))
     first = answers(played)[0]
     assert (first.response.text, first.response.stop_reason.raw) == ("".join(WORDS[:5]), "completed")
     assert first.cut_unseen
@@ -295,13 +300,14 @@ def test_an_answer_that_the_server_is_known_to_have_cut_has_no_known_rest():
 
 
 def test_no_budget_that_cuts_an_answer_is_enough_whatever_the_server_says():
-    case = case_of(llama_responses(12, 13, 100))
-    tuned = tune(case, Grid(parse_axes(["attempts=0", "max_tokens=2,5,64"]), Settings(simulate=True)))
+    case = case_of(llama_responses(12, 13, 100, thought=1))
+    unseen = Settings(simulate=True, profile="mistral_rs")
+    tuned = tune(case, Grid(parse_axes(["attempts=0", "max_tokens=2,5,64"]), unseen))
     assert [tuned.turns[0].end(cell).complete for cell in range(3)] == [False, False, True]
     assert [tuned.turns[0].end(cell).verdict for cell in range(3)] == ["CUT UNSEEN", "CUT UNSEEN", "COMPLETE"]
     assert smallest_limits(tuned, 0).edge.budget == 13
     assert document_of(tuned)["turns"][0]["ends"][0]["cut_unseen"] is True
-    few = tune(case, Grid(parse_axes(["attempts=0", "max_tokens=2,5"]), Settings(simulate=True)))
+    few = tune(case, Grid(parse_axes(["attempts=0", "max_tokens=2,5"]), unseen))
     assert knee(few) is None
     told = text_of_grid(few)
     assert "cut unseen" in told

@@ -344,16 +344,17 @@ def test_another_max_tokens_leaves_recorded_requests_as_they_are():
 
 
 def test_a_cut_that_no_word_shows_is_known_also_where_a_limit_stops_the_turn():
-    """llama.cpp says `completed` over a cut at the cap, here of the reasoning: the answer is empty."""
+    """mistral.rs says `completed` over a cut at the cap, here of the blank lines before the text: it is empty."""
     body = {"id": "resp_1", "object": "response", "model": "m-1", "status": "completed", "output": [
         {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Let me think of it. " * 4}]},
         {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-         "content": [{"type": "output_text", "text": "I save it, as you said.", "annotations": []}]},
-    ], "usage": {"input_tokens": 40, "output_tokens": 30, "total_tokens": 70}}
+         "content": [{"type": "output_text", "text": "\n" * 40 + "I save it, as you said.", "annotations": []}]},
+    ], "usage": {"input_tokens": 40, "output_tokens": 30, "output_tokens_details": {"reasoning_tokens": 10},
+                 "total_tokens": 70}}
     case = case_of(exchange({"model": "m-1", "input": "Save it.", "max_output_tokens": 100}, body,
                             url="http://localhost:8080/v1/responses"))
-    grid = Grid((Axis("max_empty_retries", (0, 1)), Axis("max_tokens", (10, 100))),
-                Settings(simulate=True, profile="llama_cpp"))
+    grid = Grid((Axis("max_empty_retries", (0, 1)), Axis("max_tokens", (5, 100))),
+                Settings(simulate=True, profile="mistral_rs"))
     same_everywhere(case, grid)
     end = tune(case, grid, 1).turns[0].end(0)
     assert (end.limit, end.cut_unseen) == ("max_empty_retries", True)

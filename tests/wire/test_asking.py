@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inspector.report.lines.calls import tool_of
-from loop_core.errors import EncodeError
+from loop_core.errors import CallerError, EncodeError
 from loop_core.formats import FORMATS
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import admit_all
@@ -36,7 +36,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire import decode_response, encode_request, wire
+from loop_core.wire import decode_request, decode_response, encode_request, wire
 from loop_core.wire.body import dump
 from loop_core.wire.gemini_generate.table import problems, reduce_schema
 from tests.scenes.essence import request_essence
@@ -295,6 +295,20 @@ def test_arguments_that_are_no_object_are_never_sent(api: str) -> None:
     cut = Message(Role.ASSISTANT, (ToolCall("x", "weather", '{"city": "Os'),))
     with pytest.raises(EncodeError, match="not a JSON object"):
         wire(api).encode_request(replace(story(api), messages=(cut,)))
+
+
+@pytest.mark.parametrize(("api", "function"), [
+    ("openai_chat", lambda body: body["messages"][0]["tool_calls"][0]["function"]),
+    ("openai_responses", lambda body: body["input"][0]),
+    ("cohere_chat", lambda body: body["messages"][0]["tool_calls"][0]["function"]),
+])
+def test_arguments_that_came_as_an_object_are_a_text_where_the_format_takes_a_text(
+    api: str, function: Callable[[Any], Any]
+) -> None:
+    """A conversation that began at Anthropic or Gemini, and goes on here. OpenAI answers 400 to an object."""
+    asked = Message(Role.ASSISTANT, (ToolCall("x", "weather", '{"city": "Oslo"}', True, form=ArgsForm.OBJECT),))
+    body = json.loads(json.dumps(wire(api).encode_request(replace(story(api), messages=(asked,)))))
+    assert function(body)["arguments"] == '{"city": "Oslo"}'
 
 
 @pytest.mark.parametrize(("api", "calls", "results"), [
@@ -951,3 +965,9 @@ def test_of_two_tools_with_one_name_the_last_declaration_counts_wherever_it_is_a
     judged = judge(answer, asked)
     assert judged.stop.normalized is Stop.TOOL_CALL, "nothing is missing: the tool takes no arguments"
     assert [each.admission for each in admit_all(answer.tool_calls, judged, asked.tools)] == ["ready"]
+
+
+@pytest.mark.parametrize("body", ['{"messages": []}', [{"role": "user"}], None])
+def test_a_request_that_is_neither_bytes_nor_an_object_is_refused(body: Any) -> None:
+    with pytest.raises(CallerError, match=f"expected JSON that is parsed, or as bytes, not {type(body).__name__}"):
+        decode_request("openai_chat", body)

@@ -32,7 +32,6 @@ from loop_core.wire.body import (
     mapping_of,
     merge,
     non_null,
-    opaque,
     opaque_object,
     rest,
     string,
@@ -217,7 +216,7 @@ TOOL_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "n
 ASKING_LOSES: Mapping[str, str] = {
     **LOSES,
     "message.grouping": "a history is a list of items, whatever message they came in",
-    **asking.usual_losses("result.name", "result.is_error"),
+    **asking.usual_losses("call.form", "result.name", "result.is_error"),
 }
 _OUTPUTS: Mapping[str, str] = {
     "mcp_approval_request": "mcp_approval_response", "tool_search_call": "tool_search_output",
@@ -326,10 +325,10 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
         return item
     if call.kind is CallKind.SERVER:
         raise EncodeError(f"{call.name} is not an item of this format", api=API, what="server call")
+    # Always a text (API reference, function_call), also where another format or a server gave an object.
     sent = call.arguments if call.arguments is not None else "{}"
     kind, field = ("custom_tool_call", "input") if call.kind is CallKind.CUSTOM else ("function_call", "arguments")
-    payload = opaque(OpaquePart(call.name, sent), API) if call.form is ArgsForm.OBJECT else sent
-    return {"type": kind, **non_null(id=call.item_id), "call_id": call.id, "name": call.name, field: payload,
+    return {"type": kind, **non_null(id=call.item_id), "call_id": call.id, "name": call.name, field: sent,
             **non_null(status=call.status)}
 
 
