@@ -42,9 +42,11 @@ def budget(look: JudgedTurn) -> str:
     """The stop reason as sent, and how much of the cap was used."""
     exchange = look.exchange
     usage, cap = exchange.response.usage, exchange.cap
-    used = usage.output_tokens if usage else None
     raw = exchange.response.raw_stop_reason
     judged = look.judgement
+    # Anthropic counts at the beginning of a stream too, so where it broke off the count is not that of the answer.
+    broke = raw is None and exchange.response.streaming and look.word is Stop.INTERRUPTED and not judged.cap_reached
+    used = usage.output_tokens if usage and not broke else None
     word = reason_text(exchange.response.stop_reason) if raw is None else f'"{short(raw)}"'
     clean = judged.mapped.normalized not in CUT_WORDS or judged.mapped.evidence[-1].rule.endswith(OTHER_WORDS)
     if raw is not None and judged.stop.normalized in CUT_WORDS and clean:

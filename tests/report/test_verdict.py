@@ -155,6 +155,20 @@ def test_a_spent_budget_alone_only_may_have_cut_a_batch():
                     "it may be cut, 40 of 40 tokens)")
 
 
+def test_the_tokens_at_the_beginning_of_a_stream_are_not_told_as_those_of_an_answer_that_broke_off():
+    begun = {**message([], None), "usage": {"input_tokens": 9, "output_tokens": 1}}
+    block = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {}}
+    events = [{"type": "message_start", "message": begun},
+              {"type": "content_block_start", "index": 0, "content_block": block},
+              {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": CUT}}]
+    stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    told = alone(stream, url=MESSAGES, max_tokens=400, stream=True, tools=MESSAGE_TOOLS)
+    assert told[2].endswith(f"at character {len(CUT)} of its arguments (no stop reason, cap 400)")
+    last = {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 400}}
+    told = alone(f"{stream}data: {json.dumps(last)}\n\n", url=MESSAGES, max_tokens=400, stream=True)
+    assert told[2].endswith('("max_tokens", 400 of 400 tokens)')
+
+
 def test_a_clean_word_after_that_of_a_cut_is_not_quoted_as_if_the_answer_were_whole():
     later = cut_stream("All").replace("null", '"length"') + cut_stream(" of it").replace("null", '"stop"')
     assert alone(f"{later}data: [DONE]\n\n", stream=True)[2].endswith('ended with "stop" though it was cut')
