@@ -84,6 +84,7 @@ FIELD_TESTS = {
 in a room of its own, which no rule knows, so that its tests are named here."""
 OF_NAME = {
     "_HOMES": ("tests/test_library.py",), "FAILURES": ("tests/client/test_transport.py",),
+    "error_advice.FAILURES": ("tests/report/test_advice.py",),
     "REFERENCES": ("tests/judge/test_schema_cost.py",), "har.ENDS": ("tests/sessions/test_socket.py",),
     "provider_answers.CALLS": ("tests/sessions/test_inspect_ai.py",), "ORIGINS": ("tests/export/test_export_runs.py",),
     "DECISIONS": ("tests/whatif/test_policies.py",),

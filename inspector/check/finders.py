@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls
 from inspector.report.run_answers import used_responses
+from inspector.report.sentences import is_suspicion
 from inspector.sessions.recording import TurnPlace
 from loop_core.formats import FORMATS
 from loop_core.judge.arguments import ArgumentShape, is_usable, parse, schema_problems
@@ -52,9 +53,8 @@ def _is_suspicion(view: View, reported_finding: ReportedFinding) -> bool:
     """Whether a finding is about a call with whole arguments, and only a spent budget says that it was cut."""
     if reported_finding.call is None or reported_finding.response is None:
         return False
-    found = view.responses[reported_finding.response].judgement.findings
-    spent = any(finding.rule == "judge.usage_at_cap" and finding.severity is Severity.WARNING for finding in found)
-    return spent and parse(reported_finding.call.call.arguments).shape is ArgumentShape.COMPLETE
+    whole = parse(reported_finding.call.call.arguments).shape is ArgumentShape.COMPLETE
+    return whole and is_suspicion(view.responses[reported_finding.response].judgement)
 
 
 _OWN_LIMIT = re.compile(r"(?:^|; )this loop's limit \w+ \([\d,]+(?: of [\d,]+)?\) ended the turn(?:$|: )")
@@ -77,10 +77,12 @@ def from_verdict(*words: str) -> Finder:
 
 
 def cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds turns that end with a held call; it is not an error if the call has no arguments and may need none."""
+    """Finds turns that end with a held call; it is not an error if the call has no arguments and may need none, or if
+    only a spent budget says that it was cut."""
     facts = deciding(view, turn)
+    doubt = facts is not None and (_may_lack_arguments(facts) or is_suspicion(facts.judgement))
     for hit in from_verdict("CALL HELD", "CALL NOT RUN")(view, turn):
-        yield hit._replace(sure=hit.sure and (facts is None or not _may_lack_arguments(facts)))
+        yield hit._replace(sure=hit.sure and not doubt)
 
 
 def _may_lack_arguments(facts: ResponseFacts) -> bool:
@@ -192,7 +194,8 @@ def _unchosen_cap(facts: ResponseFacts) -> str:
         return (f"cut at max_tokens {cap:,}; this default is {DEFAULT_CAPS[exchange.api, cap]}, so perhaps nobody "
                 "chose it")
     if cap is None and spent and exchange.recorder is None and exchange.request_json is not None:
-        return f"the request sets no max_tokens, and the answer is cut after {spent:,} output tokens"
+        choices = f" in {exchange.response.other_choices + 1} choices" if exchange.response.other_choices else ""
+        return f"the request sets no max_tokens, and the answer is cut after {spent:,} output tokens{choices}"
     return ""
 
 

@@ -83,7 +83,8 @@ _EVERY: tuple[CheckRule, ...] = (
     CheckRule(
         "call-cut", ERROR, "The turn ended with a call that is not whole",
         "A tool call was cut or came without its arguments, nobody ran it, and it was not asked for again, or never "
-        "came whole. It is a warning where it came without arguments, and its tool requires none.",
+        "came whole. It is a warning where it came without arguments, and its tool requires none, or where nothing but "
+        "a budget that was spent to the last token speaks of a cut.",
         "The arguments of `write_file` end in the middle of their JSON, and the session ends there.",
         "Ask for the call again; where the budget cut it, with a larger max_tokens.",
         finders.cut_call),

@@ -93,8 +93,9 @@ class TokenMeasure(NamedTuple):
 
 
 def plausible_usage(response: ChatResponse) -> Usage | None:
-    """The token counts of a response; None if the provider sent none, or one that is impossible."""
-    return response.usage if impossible_count(response) is None else None
+    """The token counts of a response; None if the provider sent none, the sum of several choices, or one that is
+    impossible."""
+    return None if response.other_choices or impossible_count(response) is not None else response.usage
 
 
 def capped_tokens(usage: Usage | None, thinking_counts: bool) -> int | None:

@@ -18,7 +18,7 @@ from loop_core.judge.endings import asked_context, hit_stop_string
 from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import GUARDS, TOTAL, Spend
 from loop_core.turn.trace import limit_usage
-from loop_core.values import Request, Stop
+from loop_core.values import FINISHED, Request, Stop
 
 
 class Basis(StrEnum):
@@ -116,6 +116,8 @@ def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
     # Reasoning may be counted in blocks or in a field of its own, so the sum may stop at another number than the cap.
     if usage is None or not usage.output_tokens or cap is None or has_reasoning(look) or response.other_choices:
         return None
+    if any(found.rule.endswith(".usage_uncounted") for found in response.findings):
+        return None
     return usage.output_tokens, cap
 
 
@@ -159,6 +161,25 @@ def _word(stop: Stop) -> Callable[[JudgedTurn], bool]:
 
 _full, _malformed, _broke, _blocked = (_word(stop) for stop in (
     Stop.CONTEXT_WINDOW_EXCEEDED, Stop.MALFORMED_TOOL_CALL, Stop.INTERRUPTED, Stop.SAFETY_BLOCKED))
+
+
+def _by_router(look: JudgedTurn) -> bool:
+    """Whether the word of the provider behind a router decided."""
+    return any(found.rule == "judge.native_word" for found in look.judgement.findings)
+
+
+def _is_context_default(look: JudgedTurn) -> bool:
+    """Whether Ollama answered with a context that the request did not set."""
+    exchange = look.exchange
+    return "ollama" in (exchange.profile.name, *exchange.api.split("_")) and asked_context(exchange.request) is None
+
+
+def _counts_cap(look: JudgedTurn) -> bool:
+    """Whether a server refused a request since its messages and its cap are too large together."""
+    error = look.exchange.response.error
+    return error is not None and re.search(r"max_\w*tokens|in the (completion|output)\b", error.message) is not None
+
+
 UNDECLARED = "undeclared tool"
 """The detail with which the tables of stop words mark a call to a tool that the request did not declare."""
 
@@ -195,17 +216,26 @@ SITUATIONS: tuple[Situation, ...] = (
         "raise the number of messages that the response may have: no token limit cut it")),
     # Routers and servers may lower the cap or set one without reporting it, such as a default of 8192 tokens
     # (openclaw/openclaw#71045).
+    Situation("cut under a clean word", lambda look: is_cut_below_cap(look) and not _by_router(look)
+              and look.judgement.mapped.normalized in FINISHED, _says(
+        f"ask for the call again: the answer ended below {INITIAL}, and nothing says what cut the call")),
+    # llama.cpp and Ollama say `length` too where the context is full.
     Situation("another cap below", is_cut_below_cap, _says(
-        f"raise the cap of the server or router: the answer ended below {INITIAL}, so raising that alone changes "
-        "nothing")),
+        f"raise the cap or the context of the server or router: the answer ended below {INITIAL}, so raising that "
+        "alone changes nothing")),
     Situation("the cap is not kept", _went_above, _says(
         f"set the cap at the server or router: it did not keep to {INITIAL}, so another value may change nothing")),
     Situation("reasoning", all_reasoning, _says(f"raise {INITIAL} or lower the reasoning effort"), (INITIAL,)),
+    # Ollama's `length` stands for num_predict and num_ctx alike, and without num_predict mostly for num_ctx.
+    Situation("neither cap nor context asked for", lambda look: _no_cap(look) and _is_context_default(look),
+              _says(f"set {INITIAL} and num_ctx: the request leaves both to the server"), (INITIAL,)),
     Situation("no cap asked for", _no_cap, _says(f"set {INITIAL}: the request leaves it to the server"),
               (INITIAL,)),
     Situation("cut", lambda look: look.cut, _says(f"raise {INITIAL}"), (INITIAL,)),
     Situation("contradiction", lambda look: look.cut_call is not None and look.cut_call.rule == "gate.contradiction",
               _says("ask for the call again, and report both texts to the maintainers of the server")),
+    Situation("request and cap too large", lambda look: _full(look) and _counts_cap(look), _says(
+        f"shorten the request or lower {INITIAL}: together they do not fit in the context window")),
     Situation("request too long", lambda look: _full(look) and look.exchange.response.error is not None,
               _says("shorten the request: it does not fit in the context window")),
     Situation("context set too small", lambda look: _full(look) and asked_context(look.exchange.request) is not None,
@@ -219,8 +249,7 @@ SITUATIONS: tuple[Situation, ...] = (
               _says("ask for the call again, with a simpler schema")),
     Situation("nothing read", lambda look: _broke(look) and nothing_read(look),
               _says("send the request again, and look at the body: no part of an answer was found in it")),
-    Situation("not finished behind a router", lambda look: _broke(look) and any(
-        found.rule == "judge.native_word" for found in look.judgement.findings), _says(
+    Situation("not finished behind a router", lambda look: _broke(look) and _by_router(look), _says(
         "send the request again, or to the provider behind the router, which may be able to go on with its answer")),
     # The provider's word says only that the answer ended, so the token counts are the only evidence.
     Situation("no reason given", lambda look: _broke(look) and bool(look.exchange.response.raw_stop_reason),
@@ -279,8 +308,9 @@ def _larger_values(look: JudgedTurn, row: Situation) -> Mapping[str, str] | None
     if INITIAL in row.tries:
         usage = look.exchange.response.usage
         used = usage.output_tokens if usage is not None and usage.output_tokens else 0
+        cap = max(answer.exchange.cap or 0 for answer in look.answers)  # a continuation may have asked with less
         # Doubling reaches a sufficient value in few attempts, and exceeds it by less than a factor of two.
-        return {INITIAL: f"{max(2 * (look.exchange.cap or used), LEAST_GUESS)}"}
+        return {INITIAL: f"{max(2 * (cap or used), LEAST_GUESS)}"}
     now = {name: limit for name, _, _, limit in limit_usage(look.final_turn)} | dict([look.limit] if look.limit else ())
     return {name: f"{max(1, 2 * value)}" for name in _used_up(look) if (value := now.get(name)) is not None} or None
 
@@ -289,43 +319,6 @@ def can_be_asked(look: JudgedTurn) -> bool:
     """Whether the recorded request is as it was sent; the requests of an agent's transcript are reconstructed."""
     exchange = look.exchange
     return exchange.request is not None and exchange.recorder is None and bool(exchange.url)
-
-
-class Failure(NamedTuple):
-    """A kind of error, and the advice for it; `words` is a pattern for its code, type or message."""
-
-    name: str
-    advice: str
-    statuses: frozenset[int] = frozenset()
-    words: str = ""
-    unanswered: bool = False
-    """Whether the row applies only to an error without an HTTP status, which the client reported."""
-    retryable: bool = False
-    """Whether the row applies to any error that the provider or the status marks as temporary."""
-
-
-FAILURES: tuple[Failure, ...] = (
-    Failure("unreadable body", "look at what answered in the model's place: a proxy, a login page, another address",
-            words=r"\bunreadable_body\b"),
-    Failure("key", "check the key: is it set, valid, and allowed to use this model?", frozenset({401, 403}),
-            r"\bapi[ _-]?key\b|authentication_error|invalid_authentication|\bunauthori[sz]ed\b"
-            r"|permission_denied|security token"),
-    # Before `passing`: OpenAI sends `insufficient_quota` with status 429, which otherwise means a rate limit
-    # (https://platform.openai.com/docs/guides/error-codes); DeepSeek sends 402
-    # (https://api-docs.deepseek.com/quick_start/error_codes).
-    Failure("quota", "look at the quota and the billing of the account, or try again later", frozenset({402}),
-            r"insufficient_quota|exceeded your current quota|credit balance|billing"),
-    # Words of HTTP clients: undici's `terminated` and `fetch failed`, Node's `socket hang up`, httpx's `incomplete
-    # chunked read`.
-    Failure("lost connection", "send the request again: the connection was lost", unanswered=True, words=
-        r"\bterminated\b|econnreset|epipe|connection (was )?(reset|closed|lost|aborted|error)|socket hang up"
-        r"|time[ds]?[ -]?out\b|network error|fetch failed|premature close|incomplete chunked read|broken pipe"),
-    Failure("passing", "try again later", retryable=True),
-    Failure("no such model", "check the name of the model", words=
-        r"\bmodel_not_found\b|\bmodel\b.{0,80}\b(does not exist|not found)\b"),
-    # Last, since a 404 whose message names the model is explained better by the row above.
-    Failure("not there", "check the name of the model and the address", frozenset({404})),
-)
 
 
 WITHHELD: tuple[tuple[str, Callable[[Request], bool]], ...] = (
@@ -357,27 +350,3 @@ def about_rejected(verdict: Verdict) -> str:
     """The advice about a call that was refused."""
     return ABOUT_REJECTED.get(
         verdict.rule, "send the error back as the result of the call, so that the model can correct it")
-
-
-def is_redirect(look: JudgedTurn) -> bool:
-    """Whether the response only redirects to another address."""
-    places = [each.at for each in look.judgement.stop.evidence if each.rule == "error.redirect"]
-    return any(at is not None and at.pointer == "location" for at in places)
-
-
-def about_error(look: JudgedTurn) -> str:
-    """The advice about an error that a provider or its client reported."""
-    if is_redirect(look):
-        return "send the request to the address that the answer names"
-    response = look.exchange.response
-    error, status = response.error, response.http_status
-    error_text = " ".join(filter(None, (error.code, error.type, error.message))) if error is not None else ""
-    passing = "retryable" in (look.judgement.stop.detail or "")
-    for row in FAILURES:
-        # If there is a status, the server has answered, and a timeout in its message concerns a server behind it.
-        if row.unanswered and status is not None:
-            continue
-        match = row.words and re.search(row.words, error_text, re.IGNORECASE)
-        if match or status in row.statuses or (row.retryable and passing):
-            return row.advice
-    return "change the request"

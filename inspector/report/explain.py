@@ -111,7 +111,8 @@ def twin(view: View, turn: TurnFacts, read: ReadOptions) -> str:
         return command(read.paths, settings, read.api, read.profile, replay.since, replay.earlier)
     if not advice.live or replay.since:
         return ""
-    return f"{command(read.paths, replay.settings, read.api, read.profile)} --live --turn {view.number(turn)}"
+    settings = settings_of(advice.guess or {}, replay.settings)
+    return f"{command(read.paths, settings, read.api, read.profile)} --live --turn {view.number(turn)}"
 
 
 def _head(view: View, files: Sequence[str], only: Set[int] | None, with_bytes: bool) -> Iterator[str]:

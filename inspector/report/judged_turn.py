@@ -21,6 +21,9 @@ from loop_core.turn.state import NotRecorded, ProviderResponse, Recut, RequestPl
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import FINISHED, Evidence, Message, Request, Stop
 
+BLOCKING = frozenset({"gate.incomplete", "gate.contradiction"})
+"""The rules under which a call is held by itself, and not by the end of its answer or with its batch."""
+
 # -- A simulated answer as an exchange -------------------------------------------------------------------------------
 # It has the bytes that the provider would have sent, and the request that led to them, so that code that shows or
 # judges an exchange needs no second path for answers that are in no recording.
@@ -132,8 +135,9 @@ class JudgedTurn(NamedTuple):
 
     @property
     def cut_call(self) -> Verdict | None:
-        """The last held call of the deciding response; None if it holds none."""
-        return next((verdict for index, verdict in reversed(self.held_calls) if index == self.worst), None)
+        """The held call of the deciding response that holds the others, else its last one; None if it holds none."""
+        held = [verdict for index, verdict in reversed(self.held_calls) if index == self.worst]
+        return next((verdict for verdict in held if verdict.rule in BLOCKING), held[0] if held else None)
 
     @property
     def last_word(self) -> Stop:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from inspector.report.advice import is_cut_below_cap, is_redirect, limit_words
+from inspector.report.advice import is_cut_below_cap, limit_words
+from inspector.report.error_advice import is_redirect
 from inspector.report.findings import CUT_WORDS
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read
 from inspector.sessions.reasons import reason_text, recorder_word
 from inspector.sessions.recording import TurnPlace
 from inspector.sessions.thread import response_number
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
+from loop_core.judge.classify import Judgement
 from loop_core.judge.endings import REPEATED_MEMBER_RULES
 from loop_core.judge.gate import Verdict
 from loop_core.turn.moves import with_status
 from loop_core.turn.policy import dispatched_calls, is_runnable
-from loop_core.values import ArgsForm, ChatResponse, Stop, Usage
+from loop_core.values import ArgsForm, ChatResponse, Severity, Stop, Usage
 
 
 def who(look: JudgedTurn) -> str:
@@ -32,21 +34,28 @@ def short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
+OTHER_WORDS = (".earlier_reason", ".output.status:incomplete")
+"""The ends of the rules by which another word than the one that is quoted says that the answer was cut."""
+
+
 def budget(look: JudgedTurn) -> str:
     """The stop reason as sent, and how much of the cap was used."""
     exchange = look.exchange
     usage, cap = exchange.response.usage, exchange.cap
-    used = usage.output_tokens if usage else None
     raw = exchange.response.raw_stop_reason
     judged = look.judgement
+    # Anthropic counts at the beginning of a stream too, so where it broke off the count is not that of the answer.
+    broke = raw is None and exchange.response.streaming and look.word is Stop.INTERRUPTED and not judged.cap_reached
+    used = usage.output_tokens if usage and not broke else None
     word = reason_text(exchange.response.stop_reason) if raw is None else f'"{short(raw)}"'
-    if raw is not None and judged.stop.normalized in CUT_WORDS and judged.mapped.normalized not in CUT_WORDS:
+    clean = judged.mapped.normalized not in CUT_WORDS or judged.mapped.evidence[-1].rule.endswith(OTHER_WORDS)
+    if raw is not None and judged.stop.normalized in CUT_WORDS and clean:
         # Without these words the sentence would quote `stop` or `tool_calls` as if the answer were whole.
-        word += " though it was cut"
+        word += f" though it {'may be' if is_suspicion(look.judgement) else 'was'} cut"
     # With `n` choices the usage is the sum over all of them, while the cap holds for each.
-    if used is not None and cap is not None and exchange.response.other_choices:
-        choices = exchange.response.other_choices + 1
-        return f"{word}, {used:,} tokens in {choices} choices of at most {cap:,} each{_reasoning(look)}"
+    if used is not None and exchange.response.other_choices:
+        each = "" if cap is None else f" of at most {cap:,} each"
+        return f"{word}, {used:,} tokens in {exchange.response.other_choices + 1} choices{each}{_reasoning(look)}"
     if usage is not None and used is not None and cap is not None and used > cap:
         return f"{word}, {_above_cap(usage, used, cap)}"
     if used is not None and cap is not None:
@@ -55,6 +64,12 @@ def budget(look: JudgedTurn) -> str:
     if used is not None:
         return f"{word}, {used:,} tokens{_reasoning(look)}"
     return f"{word}, cap {cap:,}{_reasoning(look)}" if cap is not None else f"{word}{_reasoning(look)}"
+
+
+def is_suspicion(judgement: Judgement) -> bool:
+    """Whether only a spent budget says that the answer was cut."""
+    return any(found.rule == "judge.usage_at_cap" and found.severity is Severity.WARNING
+               for found in judgement.findings)
 
 
 def only_reasoning_above(usage: Usage, cap: int) -> bool:
@@ -179,7 +194,8 @@ def call_cut(look: JudgedTurn) -> str:
     elif not verdict.call.closed:
         clause = f"never closed {name}, whose arguments parse as they stand"
     else:
-        clause = f"cut the batch of {name}, whose own arguments parse"
+        how = "may have cut" if is_suspicion(look.judgement) else "cut"
+        clause = f"{how} the batch of {name}, whose own arguments parse"
     return f"{exchange.api} {clause} ({budget(look)})"
 
 

@@ -11,7 +11,6 @@ from inspector.report import sentences as say
 from inspector.report.advice import (
     Advice,
     Situation,
-    about_error,
     about_rejected,
     about_silence,
     guessed_advice,
@@ -19,6 +18,7 @@ from inspector.report.advice import (
     situation,
     tested_advice,
 )
+from inspector.report.error_advice import about_error
 from inspector.report.findings import RAN_CUT, ReportedFinding, recording_cut
 from inspector.report.judged_turn import JudgedTurn, is_requested_again, judged_turn_of, nothing_read
 from inspector.sessions.reasons import why_missing

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from inspector.config.settings import INITIAL, SHORT_NAMES
 from inspector.replay import first_run
 from inspector.replay.case import Case
+from inspector.replay.tokens import plausible_usage
 from inspector.sessions.recording import Exchange
 from inspector.whatif.grid import SEPARATE_AXES, TOKENS, UNDONE_CODE, Axis, End, Grid, Group, TurnGrid, Value
 from inspector.whatif.grid_run import Edge, TunedGrid, cost, is_as_good, search_once
@@ -135,7 +136,7 @@ class Runs:
         return [self.case.recording.exchanges[link.index] for link in self.records[place].links]
 
     def _has_counts(self, place: int) -> bool:
-        usages = [exchange.response.usage for exchange in self._exchanges(place)]
+        usages = [plausible_usage(exchange.response) for exchange in self._exchanges(place)]
         return all(usage is not None and usage.output_tokens is not None for usage in usages)
 
     def _may_count_thinking(self, place: int) -> bool:

@@ -110,7 +110,7 @@ def _word(stop: StopReason) -> str:
 def _no_call(case: EndingCase) -> EndingSign | None:
     if case.stop.normalized is not Stop.TOOL_CALL:
         return None
-    return EndingSign(f"the reason is {_word(case.stop)!r}, but no call was sent", _word_at(case.stop))
+    return EndingSign(f"the reason is {_word(case.stop)!r}, and no call was sent", _word_at(case.stop))
 
 
 def _commentary(case: EndingCase) -> EndingSign | None:

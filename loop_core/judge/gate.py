@@ -55,7 +55,7 @@ class Verdict(NamedTuple):
 WHY_REASON: dict[Stop, str] = {
     Stop.MAX_TOKENS: f"cut by the output limit; {REMEDY}",
     Stop.CONTEXT_WINDOW_EXCEEDED: "the context window is full; shorten the history",
-    Stop.SAFETY_BLOCKED: "the response was blocked by a filter",
+    Stop.SAFETY_BLOCKED: "the response was filtered or declined",
     Stop.CANCELLED: "the response was cancelled",
     Stop.UNKNOWN: "no known stop reason says that the answer is whole",
     Stop.PAUSED: "the response is paused, not finished",
@@ -168,7 +168,7 @@ def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: Sto
     if not call.closed and not untold:
         if call.form is ArgsForm.OBJECT and reading.shape is ArgumentShape.COMPLETE:
             return (f"the answer ended in it ({stop.normalized.value}), and arguments that come already parsed look "
-                    "whole although they were cut")
+                    "whole also where they were cut")
         reason = f"the call was never closed ({_describe_parsing(reading)})"
         return reason if call.kind is CallKind.FUNCTION else "never closed"
     if call.kind is CallKind.CUSTOM:

@@ -366,7 +366,8 @@ class Decoder:
                 return
         error = failures.read_error(body, self.http_status)
         if error is not None:
-            self.fail(error, whole._replace(pointer="/error" if isinstance(body, dict) and "error" in body else ""))
+            named = isinstance(body, dict) and "error" in body
+            self.fail(error, self.at("error") if named else whole._replace(pointer=""))
         if isinstance(body, dict):
             try:
                 self.on_body(body)

@@ -228,6 +228,21 @@ def test_a_call_without_arguments_is_no_error_where_its_tool_requires_none():
     assert severities("title")["call-cut"] == "error"
 
 
+def test_a_whole_call_is_no_error_where_only_a_spent_budget_speaks_of_a_cut():
+    def severity(arguments: str, tokens: int) -> dict[str, str]:
+        usage = {"prompt_tokens": 9, "completion_tokens": tokens, "total_tokens": 9 + tokens}
+        whole = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": arguments}}
+        message = {"role": "assistant", "content": None, "tool_calls": [whole]}
+        answer = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}], "usage": usage}
+        asks = {"model": "m", "messages": ASKS, "max_tokens": 40}
+        data = har(entry("https://api.openai.com/v1/chat/completions", asks, json.dumps(answer)))
+        return {problem.rule: problem.severity for problem in check_file(data).problems}
+
+    assert severity('{"at": 1}', 40) == {"call-cut": "warning", "reason-contradicts-bytes": "warning"}
+    assert severity('{"at": 1', 40)["call-cut"] == "error"
+    assert severity('{"at": 1}', 39) == {}
+
+
 def test_a_cut_call_in_a_transcript_of_claude_code():
     """The row of a cut call holds what the parser made of it; the reason tells the cut, the next row the result."""
     def session(words: str, error: bool) -> set[str]:

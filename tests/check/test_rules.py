@@ -276,6 +276,10 @@ def test_a_cap_that_nobody_chose():
     assert "small-default-cap" not in found(claude([text(LONG)], "max_tokens", *asks, max_tokens=1000, tokens=1000))
     assert found(asked(asks, chat(LONG, "length", tokens=16)))["small-default-cap"] == (
         "warning the request sets no max_tokens, and the answer is cut after 16 output tokens")
+    both = chat(LONG, "length", tokens=32)
+    both["choices"].append({**both["choices"][0], "index": 1})
+    assert found(asked(asks, both, n=2))["small-default-cap"] == (
+        "warning the request sets no max_tokens, and the answer is cut after 32 output tokens in 2 choices")
     twice = found(*continued("The lock was never ", "released by ", "anybody."))
     assert twice["small-default-cap"] == (
         "warning the request sets no max_tokens, and the answer is cut after 10 output tokens; 2 answers of the turn "

@@ -160,6 +160,13 @@ def test_a_count_beyond_the_text_and_all_hidden_thinking_is_not_gone_by(claimed:
     assert (told.basis, told.tokens) == (TokenBasis.ESTIMATE, 2)  # 8 characters, 4 a token
 
 
+def test_the_tokens_of_several_choices_are_not_those_of_one() -> None:
+    response = reply(Stop.END_TURN, "One two three four five", tokens=12)
+    assert measure(response).tokens == 12
+    told = measure(replace(response, other_choices=1))
+    assert (told.basis, told.tokens) == (TokenBasis.ESTIMATE, 6)  # 23 characters, 4 a token
+
+
 @pytest.mark.parametrize("hint", [
     lambda made: replace(made, stop_reason=reply(Stop.MAX_TOKENS).stop_reason),
     lambda made: replace(made, usage=made.usage._replace(reasoning_tokens=1)),

@@ -324,7 +324,7 @@ def usage(used: int, reasoning: int | None = None) -> dict:
     [
         (400, 400, None, "raise max_tokens;"),
         (390, 400, None, "raise max_tokens;"),  # a few tokens less are the end mark's, or the provider's own count
-        (256, 400, None, "raise the cap of the server or router: the answer ended below max_tokens"),
+        (256, 400, None, "raise the cap or the context of the server or router: the answer ended below max_tokens"),
         (256, 400, 200, "raise max_tokens;"),  # reasoning is counted in blocks, or apart
         (800, 400, None, "set the cap at the server or router: it did not keep to max_tokens"),
         (401, 400, None, "raise max_tokens;"),
@@ -341,6 +341,61 @@ def test_a_router_with_a_cap_of_its_own_is_recognised(used, cap, reasoning, said
     assert advised(found).set is None
     cutter = f"cut by the provider at {used} of {cap} tokens" in found.turns[0].verdict.sentence
     assert cutter == ("ended below" in said), "the sentence blames the budget only where it was spent"
+
+
+def test_tokens_that_only_the_total_counts_are_no_sign_of_another_cap() -> None:
+    """Gateways to Gemini: 10 tokens of text and 87 of thinking, under a cap of 100."""
+    (turn,) = shown(asked(ASKS, chat("The first", "length", usage={**usage(10), "total_tokens": 106}),
+                          max_tokens=100)).turns
+    assert turn.verdict.advice is not None
+    assert turn.verdict.advice.text.startswith("raise max_tokens;")
+    assert turn.verdict.sentence.endswith('"length", 10 of 100 tokens')
+    (found,) = [note.finding for note in turn.findings]
+    assert (found.rule, found.severity) == ("openai_chat.usage_uncounted", Severity.INFO)
+    assert found.message == "106 tokens are reported in all, and only 19 as input or output"
+    assert found.at is not None
+    assert found.at.pointer == "/usage/completion_tokens"
+
+
+def test_nothing_says_what_cut_a_call_under_a_clean_word() -> None:
+    body = chat(None, "tool_calls", call(CUT), tokens=40)
+    assert advised(shown(asked(ASKS, body, tools=TOOLS, max_tokens=4_096))).text == (
+        "ask for the call again: the answer ended below max_tokens, and nothing says what cut the call")
+    body["choices"][0]["native_finish_reason"] = "MAX_TOKENS"
+    told = advised(shown(asked(ASKS, body, tools=TOOLS, max_tokens=4_096))).text
+    assert told.startswith("raise the cap or the context of the server or router"), "the provider behind it names a cap"
+
+
+OLLAMA_CHAT = "http://localhost:11434/api/chat"
+
+
+@pytest.mark.parametrize(("url", "options", "said"), [
+    (OLLAMA_CHAT, {}, "set max_tokens and num_ctx: the request leaves both to the server;"),
+    (OLLAMA_CHAT, {"num_predict": -1}, "set max_tokens and num_ctx: the request leaves both to the server;"),
+    ("http://192.168.0.7:8080/api/chat", {}, "set max_tokens and num_ctx"),
+    ("http://localhost:11434/v1/chat/completions", {}, "set max_tokens and num_ctx"),
+    (OLLAMA_CHAT, {"num_ctx": 8192}, "set max_tokens: the request leaves it to the server;"),
+    (OLLAMA_CHAT, {"num_predict": 96}, "raise max_tokens;"),
+    (OLLAMA_CHAT, {"num_predict": 1000}, "raise the cap or the context of the server"),
+])
+def test_a_context_that_no_request_set_may_have_cut_an_answer_of_ollama(url: str, options: dict, said: str) -> None:
+    own = {**OLLAMA, "done_reason": "length", "prompt_eval_count": 4000, "eval_count": 96}
+    body = own if url.endswith("/api/chat") else chat("The first", "length", tokens=96)
+    assert advised(shown(asked(ASKS, body, url=url, stream=False, options=options))).text.startswith(said)
+
+
+@pytest.mark.parametrize(("message", "said"), [
+    ("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+     "shorten the request or lower max_tokens: together they do not fit in the context window"),
+    ("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (1000 in the messages, "
+     "8000 in the completion).", "shorten the request or lower max_tokens: together they do not fit"),
+    ("prompt is too long: 210000 tokens > 200000 maximum", "shorten the request: it does not fit in the context"),
+])
+def test_a_request_that_fits_under_a_smaller_cap_is_told_as_such(message: str, said: str) -> None:
+    error = {"type": "invalid_request_error", "code": "context_length_exceeded", "message": message}
+    found = shown(asked(ASKS, {"error": error}, status=400, max_tokens=8000))
+    assert found.turns[0].verdict.word == "CONTEXT FULL"
+    assert advised(found).text.startswith(said)
 
 
 BLOCK = {"type": "tool_use", "id": "t", "name": "write_file", "input": {"path": "a.md", "content": "x"}}
@@ -421,9 +476,14 @@ def test_a_call_whose_pieces_and_whole_text_differ_is_a_matter_for_the_servers_m
         {"type": "response.completed", "response": {
             "id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [whole]}},
     ]
-    stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
-    seen = advised(shown(asked(ASKS, stream, url=RESPONSES)))
-    assert seen.text == "ask for the call again, and report both texts to the maintainers of the server"
+    other = {**whole, "id": "fc_2", "call_id": "c2", "name": "look"}
+    beside = [{"type": "response.output_item.done", "output_index": 1, "item": other},
+              {"type": "response.completed", "response": {**events[-1]["response"], "output": [whole, other]}}]
+    for sent in (events, [*events[:-1], *beside]):
+        stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in sent)
+        found = shown(asked(ASKS, stream, url=RESPONSES))
+        assert advised(found).text == "ask for the call again, and report both texts to the maintainers of the server"
+        assert "sent remove" in found.turns[0].verdict.sentence
 
 
 def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -> None:
@@ -447,6 +507,12 @@ def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -
         (402, {"type": "x", "message": "no"}, "look at the quota"),
         (529, {"type": "overloaded_error", "message": "Overloaded"}, "try again later"),
         (429, {"type": "rate_limit_error", "message": "slow down"}, "try again later"),
+        # OpenAI's and Groq's: no later time helps
+        (429, {"code": "rate_limit_exceeded", "message": "Request too large for m-1 in organization o on tokens per "
+               "min (TPM): Limit 30000, Requested 36000."}, "shorten the request or lower max_tokens"),
+        (413, {"code": "rate_limit_exceeded", "message": "Request too large for model `m-1` on tokens per minute (TPM)"
+               ": Limit 6000, Requested 7100. Upgrade at https://example.com/settings/billing"},
+         "shorten the request or lower max_tokens"),
         (404, {"type": "x", "message": "model: nothing"}, "check the name of the model and the address"),
         (400, {"type": "x", "code": "model_not_found", "message": "no"}, "check the name of the model"),
         (400, {"type": "x", "message": "The requested model 'm-9' does not exist."}, "check the name of the model"),
@@ -504,7 +570,8 @@ def test_the_report_has_the_command_that_makes_the_run(tmp_path: Path, capsys: p
 
 def test_the_report_has_the_command_that_asks_live() -> None:
     found = shown(asked(ASKS, chat("The first", "length", tokens=20), max_tokens=20))
-    assert "  ask live: inspector replay s.har --live --turn 1\n" in text(found, read=ReadOptions(["s.har"]))
+    asks = "  ask live: inspector replay s.har --set max_tokens=1024 --live --turn 1\n"
+    assert asks in text(found, read=ReadOptions(["s.har"])), "the same values as the form of the app"
     found = shown(*repaired_call())
     assert "ask live" not in text(found, read=ReadOptions(["s.har"]))
 
@@ -519,6 +586,14 @@ def test_a_live_run_is_proposed_under_twice_the_cap_or_the_tokens_that_were_used
     entry = asked(ASKS, chat("The first part", "length", tokens=tokens), **({"max_tokens": cap} if cap else {}))
     advice = advised(shown(entry))
     assert (advice.live, advice.guess, advice.set) == (True, {"max_tokens": guess}, None)
+
+
+def test_no_smaller_cap_is_proposed_than_that_of_an_earlier_answer_of_the_turn() -> None:
+    first, rest = "The first part is about water, ", "and the second is"
+    found = shown(asked(ASKS, chat(first, "length", tokens=4_096), max_tokens=4_096),
+                  asked([*ASKS, assistant(first), user(HINT)], chat(rest, "length", tokens=256), max_tokens=256))
+    assert len(found.turns) == 1
+    assert advised(found).guess == {"max_tokens": "8192"}
 
 
 def test_no_run_is_proposed_where_none_can_be_asked_or_nothing_may_be_raised() -> None:

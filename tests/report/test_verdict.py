@@ -132,6 +132,52 @@ def test_how_a_call_was_cut_is_said(arguments, said):
     assert sentence == f'openai_chat {said} ("length", 40 of 40 tokens)'
 
 
+@pytest.mark.parametrize(("word", "cut", "said"), [
+    ("length", CUT, f"cut write_file (call 1 of 2) at character {len(CUT)} of its arguments"),
+    ("tool_calls", CUT, f"cut write_file (call 1 of 2) at character {len(CUT)} of its arguments"),
+    ("tool_calls", "{'path': 1}", "sent write_file (call 1 of 2) with invalid arguments"),
+    ("length", WHOLE, "cut the batch of write_file (call 2 of 2)"),
+])
+def test_of_a_batch_the_call_is_named_that_holds_the_others(word, cut, said):
+    both = call(cut), call(WHOLE.replace("a.md", "b.md"), "call_f6g7h8i9j0")
+    _, _, sentence, _ = alone(chat(None, word, *both, tokens=40), tools=TOOLS, max_tokens=40)
+    assert said in sentence
+    ran = [*ASKS, assistant(None, *both), result(), result(key="call_f6g7h8i9j0")]
+    named, _, sentence, _ = verdict(asked(ASKS, chat(None, word, *both, tokens=40), tools=TOOLS, max_tokens=40),
+                                    asked(ran, chat("Done."), tools=TOOLS, max_tokens=40))
+    assert named == ("CALL HELD" if "invalid" in said else "CUT CALL RUN")
+    assert said in sentence
+
+
+def test_a_spent_budget_alone_only_may_have_cut_a_batch():
+    told = alone(chat(None, "tool_calls", call(WHOLE), tokens=40), tools=TOOLS, max_tokens=40)[2]
+    assert told == ('openai_chat may have cut the batch of write_file, whose own arguments parse ("tool_calls" though '
+                    "it may be cut, 40 of 40 tokens)")
+
+
+def test_the_tokens_at_the_beginning_of_a_stream_are_not_told_as_those_of_an_answer_that_broke_off():
+    begun = {**message([], None), "usage": {"input_tokens": 9, "output_tokens": 1}}
+    block = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {}}
+    events = [{"type": "message_start", "message": begun},
+              {"type": "content_block_start", "index": 0, "content_block": block},
+              {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": CUT}}]
+    stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    told = alone(stream, url=MESSAGES, max_tokens=400, stream=True, tools=MESSAGE_TOOLS)
+    assert told[2].endswith(f"at character {len(CUT)} of its arguments (no stop reason, cap 400)")
+    last = {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 400}}
+    told = alone(f"{stream}data: {json.dumps(last)}\n\n", url=MESSAGES, max_tokens=400, stream=True)
+    assert told[2].endswith('("max_tokens", 400 of 400 tokens)')
+
+
+def test_a_clean_word_after_that_of_a_cut_is_not_quoted_as_if_the_answer_were_whole():
+    later = cut_stream("All").replace("null", '"length"') + cut_stream(" of it").replace("null", '"stop"')
+    assert alone(f"{later}data: [DONE]\n\n", stream=True)[2].endswith('ended with "stop" though it was cut')
+    item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "write_file", "arguments": CUT,
+            "status": "incomplete"}
+    body = {"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [item]}
+    assert alone(body, url=RESPONSES)[2].endswith('("completed" though it was cut)')
+
+
 def test_where_arguments_end_is_said_in_characters_in_every_view():
     cut = '{"path": "a.md", "content": "Äpfel, Öl, Übermut'
     seen = shown(asked([user("Write it.")], chat(None, "length", call(cut), tokens=40), tools=TOOLS, max_tokens=40))
@@ -957,7 +1003,7 @@ def test_the_word_of_the_provider_behind_a_router_is_told_where_it_decides(word,
 
 @pytest.mark.parametrize(("word", "named", "why"), [
     ("zz_new_word", "UNKNOWN REASON", "no known stop reason says that the answer is whole"),
-    ("content_filter", "BLOCKED", "the response was blocked by a filter"),
+    ("content_filter", "BLOCKED", "the response was filtered or declined"),
     ("repetition_truncation", "ERROR", "the provider reported an error"),
 ])
 def test_a_whole_call_that_waits_is_told_whatever_ended_the_answer(word, named, why):

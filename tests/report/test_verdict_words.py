@@ -158,6 +158,8 @@ def test_the_tokens_of_several_choices_are_not_held_against_the_cap_of_one():
     assert word == "TRUNCATED"
     assert sentence.endswith(' ended with "length", 80 tokens in 2 choices of at most 40 each')
     assert advice.startswith("raise max_tokens")
+    _, _, sentence, _ = verdict(exchange({"messages": ASKS, "n": 2}, body))
+    assert sentence.endswith(' ended with "length", 80 tokens in 2 choices')
 
 
 def test_a_body_that_holds_no_answer_at_all_is_not_told_as_one():

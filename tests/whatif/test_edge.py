@@ -69,6 +69,10 @@ def test_what_was_only_counted_in_characters_says_so():
     told = text_of(grain_line(found.edge))
     assert told.startswith("estimated: max_tokens 10 since not every answer says its tokens: four characters")
     assert "known" not in told
+    both = chat("a" * 40, tokens=26)  # of two choices
+    both["choices"].append({**both["choices"][0], "index": 1})
+    found = smallest_limits(tune(case_of(asked(ASKS, both, max_tokens=50, n=2)), grid(2, 64)), 0)
+    assert (found.edge.budget, found.edge.grain) == (10, edge.UNCOUNTED)
 
 
 def test_over_a_recording_the_grain_is_its_responses():

@@ -244,6 +244,36 @@ def test_content_that_azure_filtered_is_no_clean_end() -> None:
         assert (response.stop_reason.evidence[-1].at.pointer or "").endswith("/choices/0/content_filter_results")
 
 
+def test_what_a_filter_took_is_placed_at_its_own_bytes() -> None:
+    choice = {"index": 0, "message": {"content": "H"}, "finish_reason": "stop", "content_filter_results": AZURE}
+    data = json.dumps({"choices": [choice]}).encode()
+    at = read(data).stop_reason.evidence[-1].at
+    assert at is not None
+    assert json.loads(data[at.start:at.end]) == AZURE
+    failure = {"error": {"code": 502, "message": "upstream died"}}
+    data = json.dumps({"choices": [{**choice, **failure, "content_filter_results": {}}]}).encode()
+    at = read(data).stop_reason.evidence[-1].at
+    assert at is not None
+    assert b"upstream died" in data[at.start:at.end]
+    data = json.dumps({"choices": [{**choice, "content_filter_results": {}}], **failure}).encode()
+    at = read(data).stop_reason.evidence[-1].at
+    assert at is not None
+    assert (json.loads(data[at.start:at.end]), at.pointer) == (failure["error"], "/error")
+
+
+def test_a_filter_and_a_refusal_are_told_beside_a_cut() -> None:
+    message = {"content": None, "refusal": "I am sorry, but"}
+    choice = {"index": 0, "message": message, "finish_reason": "length", "content_filter_results": AZURE}
+    data = json.dumps({"choices": [choice]}).encode()
+    response = read(data)
+    assert reason(response) == (Stop.MAX_TOKENS, None, "length")
+    assert {found.rule: found.message for found in response.findings} == {
+        "openai_chat.message.refusal": "a part of the answer is a refusal",
+        "openai_chat.content_filter_results.filtered": "a filter took something away: violence"}
+    assert all(found.severity is Severity.WARNING and found.at is not None for found in response.findings)
+    assert read(json.dumps({"choices": [{**choice, "finish_reason": "stop"}]}).encode()).findings == ()
+
+
 def test_azure_annotations_that_filtered_nothing_change_nothing() -> None:
     safe = {"hate": {"filtered": False, "severity": "safe"}, "jailbreak": {"filtered": False, "detected": True}}
     head = {"choices": [], "object": "", "model": "", "prompt_filter_results":

@@ -234,7 +234,9 @@ def test_a_refusal_blocks_only_a_completed_response_without_text() -> None:
     assert (found.stop_reason.normalized, found.stop_reason.detail) == (Stop.SAFETY_BLOCKED, "refusal")
     assert (found.refusal, found.text, found.raw_stop_reason) == ("I cannot help.", None, "completed")
     assert decode(body(output=[REFUSAL, CALL])).stop_reason.normalized is Stop.SAFETY_BLOCKED
-    assert decode(body(output=[TEXT, REFUSAL])).stop_reason.normalized is Stop.END_TURN
+    beside = decode(body(output=[TEXT, REFUSAL]))
+    assert beside.stop_reason.normalized is Stop.END_TURN
+    assert rules(beside) == {"openai_responses.refusal"}
     cut = decode(body("incomplete", [REFUSAL], incomplete_details={"reason": "max_output_tokens"}))
     assert cut.stop_reason.normalized is Stop.MAX_TOKENS
 
@@ -260,6 +262,19 @@ def test_what_contradicts_completed_points_at_the_field_that_says_so(
     assert held in quoted
     if not streamed and "output" not in more:
         assert quoted == held
+
+
+def test_a_refusal_and_a_filter_are_told_beside_a_cut() -> None:
+    data = json.dumps({"object": "response", "status": "incomplete", "output": [REFUSAL],
+                       "incomplete_details": {"reason": "max_output_tokens"}, "content_filters": [{"blocked": True}]})
+    found = decode(data.encode())
+    assert found.stop_reason.normalized is Stop.MAX_TOKENS
+    assert [(each.rule, each.message) for each in found.findings] == [
+        ("openai_responses.refusal", "a part of the answer is a refusal"),
+        ("openai_responses.content_filters.blocked", "a filter took something away")]
+    at = found.findings[1].at
+    assert at is not None
+    assert data[at.start:at.end] == '[{"blocked": true}]'
 
 
 def test_azure_says_that_it_blocked_the_output() -> None:

@@ -32,7 +32,7 @@ from loop_core.wire.body import compact, list_of, mapping_of, rest, string, toke
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame
 from loop_core.wire.failures import StopRow
 from loop_core.wire.format import ANY_PATH, Format, Home
-from loop_core.wire.json_values import path_of, slice_of
+from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_chat.choice import GrowingChoice
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
 from loop_core.wire.openai_chat.table import READS as CHAT_READS
@@ -150,12 +150,12 @@ READS: tuple[FactRow, ...] = tuple(dict.fromkeys((
 class _ChatDecoder(ChatDecoder):
     """The decoder of Mistral's chat, whose choices name the finish reason `stop_reason`."""
 
-    def _ending(self, state: GrowingChoice, event: Any, choice: Any, reason: Any, at: At) -> None:
+    def _ending(
+        self, state: GrowingChoice, event: Any, choice: Any, reason: Any, path: tuple[str | int, ...], member: str
+    ) -> None:
         if reason is None and word(choice.get(REASON)):
-            reason = choice[REASON]
-            pointer = f"{(at.pointer or '').rpartition('/')[0]}/{REASON}"
-            at = at._replace(pointer=pointer) if self.streaming else self.at(*path_of(pointer))
-        super()._ending(state, event, rest(choice, REASON), reason, at)  # not as the stop string
+            reason, member = choice[REASON], REASON
+        super()._ending(state, event, rest(choice, REASON), reason, path, member)  # not as the stop string
 
 
 class Decoder(ConverseDecoder):

@@ -309,5 +309,6 @@ FORMAT = Format(
     stream_end=rb"^data: ?\[DONE\]\s*^(?=data:)",
     prefills=frozenset(Prefill) - {Prefill.NONE},  # the server's profile says which of them works
     body_marks=True,
-    rules={"openai_chat.usage_contradiction": ("usage.reasoning_tokens",)},
+    rules={"openai_chat.usage_contradiction": ("usage.reasoning_tokens",),
+           "openai_chat.usage_uncounted": ("usage.output_tokens",)},
 )

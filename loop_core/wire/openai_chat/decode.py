@@ -25,7 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.base import Decoder as Base
-from loop_core.wire.body import mapping_of
+from loop_core.wire.body import mapping_of, token_count
 from loop_core.wire.failures import ForeignWord, StopRow, read_error
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_chat import table
@@ -92,9 +92,18 @@ def words(read: Sequence[GrowingChoice], earlier: str | None) -> dict[str, str]:
 
 
 def remarks(
-    read: Sequence[GrowingChoice], parts: Sequence[ResponsePart], usage: Usage | None, empty: At | None
+    read: Sequence[GrowingChoice], parts: Sequence[ResponsePart], usage: Usage | None, empty: At | None, stop: Stop,
+    total: int | None,
 ) -> Iterator[Remark]:
-    """The findings about the complete response; `empty` is the place of an empty `choices` that ended it."""
+    """The findings about the complete response; `empty` is the place of an empty `choices` that ended it, `stop` its
+    mapped reason, and `total` the server's count of all tokens."""
+    for choice in read if stop is Stop.MAX_TOKENS else ():  # the cut decides, and these are seen beside it
+        if choice.refusal:
+            yield (f"{API}.{table.REFUSAL}", "a part of the answer is a refusal", choice.refusal_at,
+                   Severity.WARNING)
+        if choice.filtered:
+            yield (f"{API}.{table.FILTERED}", f"a filter took something away: {', '.join(sorted(choice.filtered))}",
+                   choice.filtered_at, Severity.WARNING)
     if empty is not None:
         yield (f"{API}.empty_end", "the answer ends with an empty list of choices and without a finish reason", empty,
                Severity.WARNING)
@@ -104,6 +113,11 @@ def remarks(
     if len(unnamed) > sum(choice.deprecated_call for choice in read):  # those have no id by their format
         yield f"{API}.id_missing", "a tool call has no id", unnamed[0].at, Severity.INFO
     thought, spent = (usage.reasoning_tokens or 0, usage.output_tokens) if usage else (0, None)
+    # Gateways to Gemini leave thinking out of the output and have it in the total (mozilla-ai/any-llm#1290).
+    counted = None if usage is None or usage.input_tokens is None or spent is None else usage.input_tokens + spent
+    if total is not None and counted is not None and total > counted:
+        yield (f"{API}.usage_uncounted",
+               f"{total:,} tokens are reported in all, and only {counted:,} as input or output", None, Severity.INFO)
     if spent is not None and thought > spent:
         yield (f"{API}.usage_contradiction",
                f"{thought:,} reasoning tokens are reported, and only {spent:,} output tokens, which should hold them",
@@ -202,7 +216,7 @@ class Decoder(Base):
             if reason and _word(reason) not in table.NO_REASON:
                 state.ends.append((event.get("id"), mapping_of(self._before).get("id")))
             if reason is not None or not delta or choice.get(table.FILTERS) or choice.get("native_finish_reason"):
-                self._ending(state, event, choice, reason, self.at("choices", i, member))
+                self._ending(state, event, choice, reason, ("choices", i), member)
 
     def _message(self, state: GrowingChoice, message: Any, base: tuple[str | int, ...]) -> None:
         """Reads a whole message inside a stream; text that was already streamed is not added again."""
@@ -237,16 +251,18 @@ class Decoder(Base):
             if type(message) is dict:
                 state.take(message, ("choices", i, key), self.at, self._verbatim, whole=True)
             reason, member = table.reason_of(choice)
-            self._ending(state, body, choice, reason, self.at("choices", i, member))
+            self._ending(state, body, choice, reason, ("choices", i), member)
 
     # -- beside the message --------------------------------------------------------------------------------------
 
-    def _ending(self, state: GrowingChoice, event: Any, choice: Any, reason: Any, at: At) -> None:
+    def _ending(
+        self, state: GrowingChoice, event: Any, choice: Any, reason: Any, path: tuple[str | int, ...], member: str
+    ) -> None:
         """Reads a finish reason, and the fields that servers put beside it."""
         word = None if reason is None else _word(reason)
         if word is not None and word not in table.NO_REASON:
             self.raw = word
-            state.stop(word, at)
+            state.stop(word, self.at(*path, member))
         for holder in (choice.get(table.PROVIDER_FIELDS), choice):  # the choice's own word last: it counts
             for name in table.CHOICE_WORDS if type(holder) is dict else ():
                 if holder.get(name) is not None:
@@ -254,14 +270,14 @@ class Decoder(Base):
         self._body_words(event)
         if filtered := _filtered_categories(choice.get(table.FILTERS)):
             state.filtered |= filtered
-            state.filtered_at = at._replace(pointer=f"{(at.pointer or '').rpartition('/')[0]}/{table.FILTERS}")
+            state.filtered_at = self.at(*path, table.FILTERS)
         # Groq puts usage into x_groq, Moonshot into the choice (pi-ai openai-completions.js).
         groq = event.get("x_groq")
         usage = event.get("usage") or choice.get("usage") or (groq.get("usage") if type(groq) is dict else None)
         if usage and type(usage) is dict:
             self._counts = usage
         if choice.get("error"):
-            self._failure(choice, None, at._replace(pointer=(at.pointer or "").rpartition("/")[0]))
+            self._failure(choice, None, self.at(*path))
 
     def _read_metadata(self, event: Any, name: str | None) -> None:
         """Reads fields beside the choices: an error in the stream, Azure's prompt annotations, words of the server."""
@@ -338,7 +354,8 @@ class Decoder(Base):
         parts = [part for choice in read for part in choice.parts(finished)]
         self.usage = table.read_usage(self._counts, self.model)
         empty_at = self._empty_at if emptied and not stop.raw else None
-        for rule, message, at, severity in remarks(read, parts, self.usage, empty_at):
+        total = token_count(self._counts.get("total_tokens"))
+        for rule, message, at, severity in remarks(read, parts, self.usage, empty_at, stop.normalized, total):
             self.find(rule, message, at, severity)
         others = [choice for choice in self._choices if choice not in read]
         for choice in others:

@@ -293,10 +293,16 @@ class Decoder(BaseDecoder):
                 self._cut_item = item.at._replace(pointer=f"{item.at.pointer or ''}/status")
                 self.find("openai_responses.incomplete_item", "an item of a completed response is incomplete", item.at)
         native = self._native()
+        stop = self._stop("".join(refusals), parts, native)
+        decided = stop.normalized is Stop.SAFETY_BLOCKED  # else they are told beside what decides
+        if refusals and not decided:
+            self.find(f"{API}.refusal", "a part of the answer is a refusal")
+        if "content_filters.blocked" in native and not decided:
+            self.find(f"{API}.content_filters.blocked", "a filter took something away", self._place("content_filters"))
         return ChatResponse(
             self.api,
             tuple(parts),
-            self._stop("".join(refusals), parts, native),
+            stop,
             usage=_usage(self._last.get("usage")),
             id=string(self._last.get("id")),
             model=string(self._last.get("model")),

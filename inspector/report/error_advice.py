@@ -1,0 +1,73 @@
+"""Advice about an error that a provider or its client reported, from a table of kinds of errors."""
+
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
+import re
+from typing import NamedTuple
+
+from inspector.config.settings import INITIAL
+from inspector.report.judged_turn import JudgedTurn
+
+
+class Failure(NamedTuple):
+    """A kind of error, and the advice for it; `words` is a pattern for its code, type or message."""
+
+    name: str
+    advice: str
+    statuses: frozenset[int] = frozenset()
+    words: str = ""
+    unanswered: bool = False
+    """Whether the row applies only to an error without an HTTP status, which the client reported."""
+    retryable: bool = False
+    """Whether the row applies to any error that the provider or the status marks as temporary."""
+
+
+FAILURES: tuple[Failure, ...] = (
+    Failure("unreadable body", "look at what answered in the model's place: a proxy, a login page, another address",
+            words=r"\bunreadable_body\b"),
+    Failure("key", "check the key: is it set, valid, and allowed to use this model?", frozenset({401, 403}),
+            r"\bapi[ _-]?key\b|authentication_error|invalid_authentication|\bunauthori[sz]ed\b"
+            r"|permission_denied|security token"),
+    # A request above the limit of a minute fails as often as it is sent (OpenAI; Groq,
+    # whose message names the page about billing too).
+    Failure("above the rate limit", f"shorten the request or lower {INITIAL}: it asks for more than the limit allows",
+            words=r"request too large for .*\bper min"),
+    # Before `passing`: OpenAI sends `insufficient_quota` with status 429, which otherwise means a rate limit
+    # (https://platform.openai.com/docs/guides/error-codes); DeepSeek sends 402
+    # (https://api-docs.deepseek.com/quick_start/error_codes).
+    Failure("quota", "look at the quota and the billing of the account, or try again later", frozenset({402}),
+            r"insufficient_quota|exceeded your current quota|credit balance|billing"),
+    # Words of HTTP clients: undici's `terminated` and `fetch failed`, Node's `socket hang up`, httpx's `incomplete
+    # chunked read`.
+    Failure("lost connection", "send the request again: the connection was lost", unanswered=True, words=
+        r"\bterminated\b|econnreset|epipe|connection (was )?(reset|closed|lost|aborted|error)|socket hang up"
+        r"|time[ds]?[ -]?out\b|network error|fetch failed|premature close|incomplete chunked read|broken pipe"),
+    Failure("passing", "try again later", retryable=True),
+    Failure("no such model", "check the name of the model", words=
+        r"\bmodel_not_found\b|\bmodel\b.{0,80}\b(does not exist|not found)\b"),
+    # Last, since a 404 whose message names the model is explained better by the row above.
+    Failure("not there", "check the name of the model and the address", frozenset({404})),
+)
+
+
+def is_redirect(look: JudgedTurn) -> bool:
+    """Whether the response only redirects to another address."""
+    places = [each.at for each in look.judgement.stop.evidence if each.rule == "error.redirect"]
+    return any(at is not None and at.pointer == "location" for at in places)
+
+
+def about_error(look: JudgedTurn) -> str:
+    """The advice about an error that a provider or its client reported."""
+    if is_redirect(look):
+        return "send the request to the address that the answer names"
+    response = look.exchange.response
+    error, status = response.error, response.http_status
+    error_text = " ".join(filter(None, (error.code, error.type, error.message))) if error is not None else ""
+    passing = "retryable" in (look.judgement.stop.detail or "")
+    for row in FAILURES:
+        # If there is a status, the server has answered, and a timeout in its message concerns a server behind it.
+        if row.unanswered and status is not None:
+            continue
+        match = row.words and re.search(row.words, error_text, re.IGNORECASE)
+        if match or status in row.statuses or (row.retryable and passing):
+            return row.advice
+    return "change the request"
