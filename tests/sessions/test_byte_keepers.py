@@ -166,6 +166,15 @@ def test_cassettes_of_ruby_are_read(opened):
     assert seen.exchanges[0].request.max_tokens == 9
 
 
+def test_a_binary_body_in_a_cassette_of_datadog_is_read(opened):
+    body = base64.b64encode(gzip.compress(SAID.encode())).decode()
+    pair = {"request": {"method": "POST", "url": URL, "headers": {}, "body": ASKED}, "response": {
+        "status": {"code": 200}, "headers": {"content-encoding": "gzip"}, "body": f"base64:{body}"}}
+    assert words(opened(json.dumps(pair), "a.json")) == ["length"]
+    pair["response"]["body"] = "base64:abc"
+    assert "not valid base64" in str(opened(json.dumps(pair), "b.json").exchanges[0].response.stop_reason)
+
+
 STORED = """
 interactions:
 - request:

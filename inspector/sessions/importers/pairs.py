@@ -319,6 +319,8 @@ def _response(
         value, path = value[key], (*path, key)
     packed = isinstance(value, dict) and "base64_string" in value
     value, path = cassette(value, path)
+    if isinstance(value, str) and value.startswith("base64:"):  # cassettes of Datadog's test agent
+        return _string_body(raw, value.removeprefix("base64:"), options)
     if isinstance(value, str):
         return _string_body(raw, value, options if packed else None)
     if isinstance(value, list):
