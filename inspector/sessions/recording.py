@@ -362,6 +362,10 @@ class FileReading:
         else:
             self.raws.append(found)
 
+    def note(self, notice: str) -> None:
+        """Adds a notice, once."""
+        self.notices.extend([] if notice in self.notices else [notice])
+
     @contextmanager
     def skipping(self, entry: int, what: str) -> Iterator[None]:
         """A block that reads one entry, which is skipped if it holds a value of an unexpected type."""

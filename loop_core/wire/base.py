@@ -38,7 +38,7 @@ from loop_core.wire import failures
 from loop_core.wire.body import mend_parts
 from loop_core.wire.failures import Findings, ForeignWord, StopRow
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_json, with_blank_lines
-from loop_core.wire.json_values import NDJSON, JSONArray, byte_span, pointer, text_by_byte
+from loop_core.wire.json_values import NDJSON, JSONArray, byte_span, pointer, recorded_events, text_by_byte
 from loop_core.wire.reads import See
 from loop_core.wire.response_calls import each_call_once
 
@@ -166,9 +166,10 @@ class Decoder:
         Raises `DecodeError` if the body is not a body of this format."""
         body = self._head = with_blank_lines(body)
         framing = self._choose(final=True)
-        if framing is None or type(framing) is Whole:
+        if framing is None:
             return
-        for payload, name, start, end in (*framing.feed(body), *framing.flush()):
+        frames = recorded_events(body) if type(framing) is Whole else (*framing.feed(body), *framing.flush())
+        for payload, name, start, end in frames:
             try:
                 see(from_json(payload), name, start, end)
             except _MISSHAPEN:
@@ -287,7 +288,11 @@ class Decoder:
     def _frames(self, frames: Iterable[Frame], last: bool = False) -> None:
         if type(self._framing) is Whole:
             for self.frame in frames:  # one: the whole body
-                self._body(self.frame[0])
+                if events := [] if self._failed else recorded_events(self.frame[0]):
+                    self._framing, self.streaming = None, True
+                    self._frames(events, last=True)
+                else:
+                    self._body(self.frame[0])
             return
         for frame in frames:
             payload, name, _, _ = self.frame = frame
@@ -380,22 +385,17 @@ class Decoder:
         stops = [self.map_word(word, at) for word, at in self.words_said if word]
         stop = failures.keep_earlier(response.stop_reason, stops, f"{self.api}.earlier_reason")
         sent_on = failures.redirect(self.http_status, self.headers)
+        end_at = At(ExchangePart.BODY, self.size, self.size)
         if sent_on is not None and not response.parts and not stop.raw:
             # If there is a body, it is a page about the redirect, and findings about it would be of no use.
-            self.error, pointer = sent_on
+            self.error, stop = sent_on
             self.findings.clear()
-            evidence = Evidence("error.redirect", At(ExchangePart.HEADERS, pointer=pointer), self.error.message[:200])
-            stop = StopReason(Stop.ERROR, None, "fatal", (evidence,))
         elif self.error is not None and (self._failed or stop.normalized is not Stop.SAFETY_BLOCKED):
             stop = failures.error_reason(self.error, self.error_at, stop)
         elif end is TransportEnd.CUT and stop.normalized is Stop.INTERRUPTED:
-            # What is missing is missing from the recording: nothing shows that the server did not send it.
-            end_at = At(ExchangePart.BODY, self.size, self.size)
-            evidence = Evidence(failures.RECORDING_CUT, end_at, "the recording stops here")
-            stop = StopReason(Stop.UNKNOWN, stop.raw, failures.RECORDING_CUT, (*stop.evidence, evidence))
+            stop = failures.recording_cut(stop, end_at)
         elif self.cut and stop.raw is None:
-            evidence = Evidence("cut", At(ExchangePart.BODY, self.size, self.size))
-            stop = stop._replace(evidence=(*stop.evidence, evidence))
+            stop = stop._replace(evidence=(*stop.evidence, Evidence("cut", end_at)))
         return replace(response, stop_reason=stop, streaming=self.streaming, http_status=self.http_status,
                        error=self.error, native=response.native or EMPTY, saw_done=self.saw_done, transport_end=end,
                        quota_metadata=failures.read_quota(self.headers), findings=tuple(self.findings), size=self.size)

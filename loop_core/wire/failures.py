@@ -16,7 +16,18 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from loop_core.json_parser import repeated_members
-from loop_core.values import FINISHED, WORDLESS, At, Evidence, Finding, ProviderError, Quota, Stop, StopReason
+from loop_core.values import (
+    FINISHED,
+    WORDLESS,
+    At,
+    Evidence,
+    ExchangePart,
+    Finding,
+    ProviderError,
+    Quota,
+    Stop,
+    StopReason,
+)
 from loop_core.wire.body import compact
 
 MOST_OF_A_RULE = 100
@@ -136,13 +147,22 @@ RECORDING_CUT = "recording_cut"
 """The detail of an unknown reason where the recording, and not the answer, is known to have been cut."""
 
 
-def redirect(status: int | None, headers: Iterable[tuple[str, str]]) -> tuple[ProviderError, str] | None:
-    """The error of a response that only redirects, and the header that shows it; None for any other status."""
+def recording_cut(stop: StopReason, end: At) -> StopReason:
+    """The unknown reason of an answer whose recording ends at `end`: what is missing is missing from the recording, and
+    nothing shows that the server did not send it."""
+    evidence = Evidence(RECORDING_CUT, end, "the recording stops here")
+    return StopReason(Stop.UNKNOWN, stop.raw, RECORDING_CUT, (*stop.evidence, evidence))
+
+
+def redirect(status: int | None, headers: Iterable[tuple[str, str]]) -> tuple[ProviderError, StopReason] | None:
+    """The error of a response that only redirects, and its stop reason; None for any other status."""
     if status not in REDIRECTS:
         return None
     location = next((value for name, value in headers if name.lower() == "location"), None)
     where = f"to {location}" if location else "with no Location header"
-    return ProviderError(f"HTTP {status} redirects {where}", None, str(status)), "location" if location else "status"
+    error = ProviderError(f"HTTP {status} redirects {where}", None, str(status))
+    at = At(ExchangePart.HEADERS, pointer="location" if location else "status")
+    return error, StopReason(Stop.ERROR, None, "fatal", (Evidence("error.redirect", at, error.message[:200]),))
 
 
 def classify(error: ProviderError) -> tuple[Stop, str, str]:

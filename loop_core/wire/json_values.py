@@ -16,7 +16,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from loop_core.json_parser import from_json
-from loop_core.wire.framing import Frame
+from loop_core.wire.framing import Frame, is_json
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SEPARATOR = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
@@ -355,3 +355,20 @@ class NDJSON:
             start = end + 1
         self._offset = start
         return frames
+
+
+# -- Streams that a recorder wrote without their framing -------------------------------------------------------------
+
+
+def recorded_events(body: bytes) -> list[Frame]:
+    """The events of a stream that a logger wrote as lines of JSON or as a list, a frame each; none for any other body,
+    and none where the first two have different ids: they are two answers."""
+    text = body.removeprefix(_BOM).lstrip()
+    first, _, rest = text.partition(b"\n")
+    if not text.startswith(b"[") and not (first.startswith(b"{") and rest.lstrip().startswith(b"{") and is_json(first)):
+        return []
+    framing = JSONArray() if text.startswith(b"[") else NDJSON()
+    frames = [*framing.feed(body), *framing.flush()]
+    values = [from_json(payload) for payload, *_ in frames[:2] if is_json(payload)]
+    ids = {value.get("id") for value in values if isinstance(value, dict) and isinstance(value.get("id"), str)} - {""}
+    return [] if len(ids) > 1 or not values or not isinstance(values[0], dict) else frames

@@ -301,6 +301,17 @@ def test_events_stand_at_their_offsets(seen: View) -> None:
     assert text_of(sheet.line(6)).startswith(f"{slices[0].start:>9,} ")
 
 
+def test_events_without_their_framing_have_a_line_each(tmp_path: Path) -> None:
+    head = {"id": "c", "object": "chat.completion.chunk", "model": "m"}
+    events = [json.dumps({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
+              for delta, reason in (({"content": "hi"}, None), ({}, "stop"))]
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join(events))
+    exchange = view(replay(open_case(open_paths([str(path)])))).responses[0].exchange
+    slices, _ = body_slices.event_slices(exchange)
+    assert [exchange.body[each.start : each.end].decode() for each in slices] == events
+
+
 def test_raw_lines_are_all_of_the_body(seen: View) -> None:
     body = seen.responses[0].exchange.body
     pieces = body_slices.raw_lines(body)

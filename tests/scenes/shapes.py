@@ -466,6 +466,15 @@ def cassette(value: Any) -> bytes:
     return f"interactions:\n  {json.dumps(value)}\nversion: 1\n".encode()
 
 
+def httprr(value: Any) -> bytes:
+    """A trace of Go's httprr, whose exchanges have these bodies."""
+    texts = b"".join(b"%d %d\n%s%s" % (len(asked), len(answer), asked, answer) for asked, answer in (
+        (b"POST https://api.openai.com/v1/chat/completions HTTP/1.1\r\n\r\n" + json.dumps(each[:1]).encode()[1:-1],
+         b"HTTP/2.0 200 OK\r\n\r\n" + json.dumps(each[1:]).encode()[1:-1])
+        for each in (value if isinstance(value, list) else []) if isinstance(each, list)))
+    return b"httprr trace v1\n" + texts
+
+
 def tnetstring(value: Any) -> bytes:
     """A value as mitmproxy writes it."""
     if isinstance(value, (list, dict)):
@@ -675,6 +684,8 @@ SHAPES: tuple[Shape, ...] = (
     Shape("litellm", "litellm.json", LITELLM),
     Shape("mitmproxy", "flows.mitm", FLOW, write=tnetstring),
     Shape("vcr", "cassette.yaml", CASSETTE, write=cassette),
+    Shape("httprr", "trace.httprr", [[{"model": "m", "max_tokens": 7, "messages": [{"role": "user", "content": "go"}]},
+                                      LITELLM["response"]]], write=httprr),
     Shape("langfuse", "trace.json", LANGFUSE),
     Shape("roo", "api_conversation_history.json", list(ROO)),
     Shape("roo", "ui_messages.json", list(ROO_SCREEN)),

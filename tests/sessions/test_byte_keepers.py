@@ -137,6 +137,52 @@ def test_flows_that_are_no_http_are_named(opened):
     assert seen.inputs[0].skipped[0].why.startswith("a tcp flow")
 
 
+# -- traces of Go ------------------------------------------------------------------------------------------------------
+
+
+def trace(*answers: bytes, line: bytes = b"POST https://api.openai.com/v1/chat/completions HTTP/1.1\r\n") -> bytes:
+    """A trace as Go's `httprr` writes it."""
+    asked = line + b"Authorization: Bearer sk-abcdefghijklmnopqrstuvwx\r\n\r\n" + ASKED.encode()
+    return b"httprr trace v1\n" + b"".join(
+        b"%d %d\n%s%s" % (len(asked), len(answer), asked, answer) for answer in answers)
+
+
+def answered(body: bytes = SAID.encode(), *headers: bytes, status: bytes = b"200 OK") -> bytes:
+    return b"\r\n".join([b"HTTP/2.0 " + status, *headers, b"", body])
+
+
+def test_a_trace_of_go_holds_the_providers_answers(opened):
+    chunks = b"".join(b"%x;a=b\r\n%s\r\n" % (len(each), each) for each in (SAID[:30].encode(), SAID[30:].encode()))
+    seen = opened(trace(
+        answered(), answered(chunks + b"0\r\n\r\n", b"Transfer-Encoding: chunked"),
+        answered(gzip.compress(SAID.encode()), b"Content-Encoding: gzip"),
+        answered(b'{"error": {"message": "no"}}', status=b"429 Too Many Requests")), "a.httprr")
+    assert (seen.inputs[0].format, seen.inputs[0].error) == ("httprr", None)
+    assert words(seen) == ["length", "length", "length", None]
+    assert [each.body for each in seen.exchanges][:3] == [SAID.encode()] * 3
+    assert seen.exchanges[3].response.error.message == "no"
+    assert (seen.exchanges[0].request.max_tokens, seen.exchanges[0].url) == (9, URL)
+    assert "sk-abc" not in str(seen.exchanges[0].request_headers)
+
+
+def test_a_target_without_a_host_is_that_of_the_header(opened):
+    line = b"POST /v1/chat/completions HTTP/1.1\r\nHost: api.openai.com\r\n"
+    assert opened(trace(answered(), line=line), "a.httprr").exchanges[0].url == URL
+
+
+def test_of_a_cut_trace_what_is_there_is_read(opened):
+    whole = trace(answered(), answered())
+    for end in range(len(whole) - len(answered()) + 1, len(whole)):
+        seen = opened(whole[:end], "a.httprr")
+        assert "cut inside a response" in seen.inputs[0].error
+        assert words(seen)[0] == "length"
+        assert seen.exchanges[1].response.stop_reason.detail == "recording_cut" or words(seen)[1] == "length"
+    seen = opened(whole[: len(trace(answered())) + 30], "b.httprr")
+    assert (words(seen), "cut inside a request" in seen.inputs[0].error) == (["length"], True)
+    seen = opened(trace(answered()) + b"x", "c.httprr")
+    assert (words(seen), "expected the lengths" in seen.inputs[0].error) == (["length"], True)
+
+
 # -- cassettes ---------------------------------------------------------------------------------------------------------
 
 
@@ -164,6 +210,15 @@ def test_cassettes_of_ruby_are_read(opened):
     seen = opened(old, "b.yml")
     assert words(seen) == ["length"]
     assert seen.exchanges[0].request.max_tokens == 9
+
+
+def test_a_binary_body_in_a_cassette_of_datadog_is_read(opened):
+    body = base64.b64encode(gzip.compress(SAID.encode())).decode()
+    pair = {"request": {"method": "POST", "url": URL, "headers": {}, "body": ASKED}, "response": {
+        "status": {"code": 200}, "headers": {"content-encoding": "gzip"}, "body": f"base64:{body}"}}
+    assert words(opened(json.dumps(pair), "a.json")) == ["length"]
+    pair["response"]["body"] = "base64:abc"
+    assert "not valid base64" in str(opened(json.dumps(pair), "b.json").exchanges[0].response.stop_reason)
 
 
 STORED = """

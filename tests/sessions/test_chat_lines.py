@@ -95,6 +95,13 @@ def test_the_file_beside_a_session_of_picoclaw_names_it(tmp_path):
     assert (seen.inputs[0].format, KEPT_BY.format("PicoClaw") in seen.inputs[0].notices[0]) == ("chat-lines", True)
 
 
+def test_a_message_over_several_lines_is_no_session(tmp_path):
+    path = tmp_path / "message.json"
+    path.write_text(json.dumps(asked("hello"), indent=2) + "\n")
+    assert importers.choose(path.read_bytes(), str(path)) != "zeroclaw"
+    assert importers.choose(lines(asked("hello")).strip().encode(), "cli_1.jsonl") == "zeroclaw"
+
+
 def test_what_vibe_keeps_of_a_session(tmp_path):
     (tmp_path / "meta.json").write_text(json.dumps({
         "session_id": "s-1", "parent_session_id": "s-0", "title": "go", "config": {"active_model": "devstral-2"}}))

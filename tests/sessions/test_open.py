@@ -542,7 +542,7 @@ def test_the_converted_answer_is_read_if_the_provider_s_word_is_the_same(opened,
 
 
 @pytest.mark.parametrize("name", ["interactions", "http_interactions", "exchanges", "entries", "calls", "pairs",
-                                  "records", "items", "logs", "requests"])
+                                  "records", "items", "logs", "requests", "mappings"])
 def test_loggers_name_the_list_of_pairs(opened, name):
     loaded = opened(json.dumps({name: [{"request": ASKED, "response": ANSWER}] * 2}))
     assert loaded.inputs[0].format == "pairs"
@@ -559,7 +559,7 @@ def test_an_element_of_a_list_is_named_by_its_byte(opened):
     assert at == len(whole[: whole.rindex('{"request"')]) + 1, "the umlaut takes two bytes"
 
 
-@pytest.mark.parametrize("name", ["body_raw", "body", "json", "content", "text", "data"])
+@pytest.mark.parametrize("name", ["body_raw", "body", "jsonBody", "json", "content", "text", "data"])
 def test_loggers_name_the_body_of_a_message(opened, name):
     pair = {"request": {"headers": {}, name: ASKED}, "response": {"status": 200, name: json.dumps(ANSWER)}}
     (exchange,) = opened(json.dumps(pair)).exchanges
@@ -623,6 +623,55 @@ def test_the_results_of_a_batch_are_read(opened):
         ("openai_chat", "hello"),
         ("anthropic_messages", "hi"),
     ]
+
+
+def test_of_a_batch_what_never_ran_is_named(opened):
+    lines = [{"custom_id": "a", "result": {"type": "succeeded", "message": json.loads(CLAUDE)}},
+             {"custom_id": "b", "result": {"type": "expired"}}, {"custom_id": "c", "result": {"type": "canceled"}}]
+    loaded = opened("\n".join(map(json.dumps, lines)))
+    assert [skip.why for skip in loaded.inputs[0].skipped] == [
+        "failed before any answer: expired", "failed before any answer: canceled"]
+
+
+def test_the_results_of_a_batch_of_gemini_are_read(opened):
+    lines = [{"key": "a", "response": json.loads(GEMINI)}, {"key": "b", "error": {"code": 400}}]
+    loaded = opened("\n".join(map(json.dumps, lines)))
+    assert [(each.api, each.response.text) for each in loaded.exchanges] == [("gemini_generate", "hi")]
+    assert "failed before any answer" in loaded.inputs[0].skipped[0].why
+
+
+def test_the_records_of_a_batch_of_bedrock_are_read(opened):
+    lines = [{"recordId": "a", "modelInput": {"max_tokens": 5, "messages": []}, "modelOutput": json.loads(CLAUDE)}] * 2
+    loaded = opened("\n".join(map(json.dumps, lines)))
+    assert [(each.api, each.response.text, each.request.max_tokens) for each in loaded.exchanges] == [
+        ("anthropic_messages", "hi", 5)] * 2
+
+
+def test_a_mapping_of_wiremock_names_the_path_alone(opened):
+    mapping = {"request": {"method": "POST", "urlPath": "/v1/chat/completions"},
+               "response": {"status": 429, "jsonBody": {"error": {"message": "slow down"}}}}
+    (exchange,) = opened(json.dumps(mapping)).exchanges
+    assert (exchange.api, exchange.response.error.message) == ("openai_chat", "slow down")
+
+
+def test_a_call_of_weave_is_a_request_and_its_answer(opened):
+    (exchange,) = opened(json.dumps({"op_name": "chat", "inputs": ASKED, "output": ANSWER})).exchanges
+    assert (exchange.request.max_tokens, exchange.response.text) == (5, "hello")
+
+
+def test_choices_alone_are_an_answer(opened):
+    span = {"input": ASKED["messages"], "output": [{**ANSWER["choices"][0], "finish_reason": "length"}]}
+    loaded = opened(json.dumps(span))
+    (exchange,) = loaded.exchanges
+    assert (exchange.response.text, exchange.response.stop_reason.raw) == ("hello", "length")
+    assert "choices alone" in " ".join(loaded.inputs[0].notices)
+    at = exchange.response.stop_reason.evidence[-1].at
+    assert exchange.body[at.start : at.end] == b'"length"'
+
+
+@pytest.mark.parametrize("name", [".aider.llm.history", "gen_ai.txt"])
+def test_a_file_is_not_named_after_the_beginning_of_an_attribute(opened, name):
+    assert "by its name" not in opened("TO LLM\nUSER hi\n", name).inputs[0].error
 
 
 # -- known transcripts ------------------------------------------------------------------------------------------------

@@ -512,6 +512,25 @@ def test_a_printed_span_that_failed(tmp_path):
     assert seen.responses[0].exchange.response.error.message == "Rate limit reached"
 
 
+def phoenix(number: int, kind: str, attributes: Row, **more: Any) -> Row:
+    """A span as Phoenix exports it: with the kind and the status beside the attributes."""
+    return {"id": f"i{number}", "name": "chat", "context": {"trace_id": "t", "span_id": f"s{number}"},
+            "span_kind": kind, "parent_id": "s0" if number else None, "start_time": f"2026-01-01T00:00:0{number}+00:00",
+            "status_code": "OK", "status_message": "", "attributes": attributes, "events": [], **more}
+
+
+def test_spans_that_phoenix_exported(tmp_path):
+    answered = {"llm.model_name": "gpt-5", "llm.token_count.completion": 7,
+                "llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "hi"}
+    rows = [phoenix(0, "AGENT", answered), phoenix(1, "LLM", answered), phoenix(2, "TOOL", {"tool.name": "ls"}),
+            phoenix(3, "LLM", {"llm.model_name": "gpt-5"}, status_code="ERROR", status_message="Rate limit reached")]
+    seen = shown(json.dumps(rows), tmp_path)
+    responses = [facts.exchange.response for facts in seen.responses]
+    assert [(each.text, each.model, each.error and each.error.message) for each in responses] == [
+        ("hi", "gpt-5", None), (None, "gpt-5", "Rate limit reached")]
+    assert responses[0].usage.output_tokens == 7
+
+
 def logfire(number: int, kind: str, more: Row, parent: str = "", trace: str = "t1") -> Row:
     request = {"messages": [{"role": "user", "content": "go"}], "model": "gpt-5", "max_tokens": 64, "stream": True}
     return span(number, {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "gpt-5",

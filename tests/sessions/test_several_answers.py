@@ -76,6 +76,13 @@ def test_a_list_of_one_answer_is_that_answer(tmp_path):
 
 
 @pytest.mark.parametrize("stream", [chat_stream, message_stream, response_stream])
+def test_streams_as_lines_of_events_are_answers_of_their_own(stream, tmp_path):
+    lines = "\n".join(line[6:] for line in (stream("one") + stream("two")).split("\n") if line.startswith("data: "))
+    seen = shown(lines, tmp_path, name="a.txt")
+    assert (texts(seen), stops(seen)) == (["one", "two"], ["end_turn", "end_turn"])
+
+
+@pytest.mark.parametrize("stream", [chat_stream, message_stream, response_stream])
 def test_whole_streams_behind_one_another_are_answers_of_their_own(stream, tmp_path):
     for written in (stream("one") + stream("two"), (stream("one") + stream("two")).replace("\n", "\r\n")):
         seen = shown(written, tmp_path, name="a.sse")

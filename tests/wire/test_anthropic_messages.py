@@ -436,6 +436,39 @@ def test_content_in_message_start_is_not_lost() -> None:
     assert "anthropic_messages.early_content" in {f.rule for f in got.findings}
 
 
+MADE_BY_CODE = message_start(stop_reason="tool_use", content=[
+    {"type": "tool_use", "id": "toolu_1", "name": "roll", "input": {"sides": 6},
+     "caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}}])
+"""How Anthropic streams a call that code in its container makes: whole, in message_start."""
+
+
+def test_a_call_that_is_whole_in_message_start_runs_when_the_message_ends() -> None:
+    body = sse(MADE_BY_CODE, STOP)
+    whole = read(API, body)
+    assert (whole.stop_reason, [(each.call.name, each.arguments, each.admission) for each in whole.calls]) == (
+        "tool_call", [("roll", {"sides": 6}, "ready")])
+    assert [f.rule for f in decode(API, body).findings] == ["anthropic_messages.early_content"]
+    for end in range(16, body.index(b'"message_stop"')):
+        cut = read(API, body[:end])
+        assert (cut.stop_reason, {each.admission for each in cut.calls} - {"held"}) == ("interrupted", set()), end
+
+
+@pytest.mark.parametrize("between", [
+    [{"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"sides": '}}],
+    call_block(1, '{"a": 1}'), text_block(1, "and"),
+])
+def test_a_word_in_message_start_is_not_believed_if_the_message_goes_on(between: list[dict[str, Any]]) -> None:
+    held = read(API, sse(MADE_BY_CODE, *between, STOP))
+    assert {each.admission for each in held.calls} == {"held"}
+    assert held.stop_reason in ("unknown", "max_tokens")  # or the JSON of the call tells of the cut
+    assert read(API, sse(message_start(stop_reason="end_turn"), STOP)).stop_reason == "unknown"
+
+
+def test_the_word_of_message_delta_counts_before_that_of_message_start() -> None:
+    held = read(API, sse(MADE_BY_CODE, message_delta("max_tokens"), STOP))
+    assert (held.stop_reason, [each.admission for each in held.calls]) == ("max_tokens", ["held"])
+
+
 # -- blocks of a whole body --------------------------------------------------------------------------------------
 
 

@@ -460,6 +460,56 @@ def test_a_stream_cut_at_any_byte_is_finished_by_its_reason_only(api: str) -> No
         holds_under_a_cut(cut, whole, exact=True)
 
 
+WITHOUT_FRAMES: Mapping[str, Callable[[list[str]], bytes]] = {
+    "lines": lambda events: "\n".join(events).encode(),
+    "lines behind a mark": lambda events: b"\xef\xbb\xbf" + "\r\n".join([*events, "[DONE]", ""]).encode(),
+    "a list": lambda events: f" [{', '.join(events)}]".encode(),
+}
+"""How loggers write the events of a stream without the framing in which they came."""
+TOLD_BY_LINES = [api for api, stream in STREAMS.items() if stream.startswith((b"data:", b"event:"))]
+
+
+@pytest.mark.parametrize("form", WITHOUT_FRAMES)
+@pytest.mark.parametrize("api", TOLD_BY_LINES)
+def test_events_without_their_framing_are_the_stream(api: str, form: str) -> None:
+    events = [line[6:] for line in STREAMS[api].decode().split("\n") if line.startswith("data: {")]
+    body, whole = WITHOUT_FRAMES[form](events), decode(api, STREAMS[api])
+    read = decode(api, body)
+    assert (read.text, read.stop_reason.normalized, read.usage, read.id, read.model, read.streaming) == (
+        whole.text, whole.stop_reason.normalized, whole.usage, whole.id, whole.model, True)
+    assert [(call.name, call.arguments, call.closed) for call in read.tool_calls] == [
+        (call.name, call.arguments, call.closed) for call in whole.tool_calls]
+    at = read.stop_reason.evidence[-1].at
+    assert at is not None
+    assert json.loads(body[at.start : at.end]) in [json.loads(event) for event in events]
+    assert deltas(api, body).text == deltas(api, STREAMS[api]).text
+    assert everything(decode(api, split(body, 1))) == everything(decode(api, split(body, 50))) == everything(read)
+
+
+@pytest.mark.parametrize("form", WITHOUT_FRAMES)
+@pytest.mark.parametrize("api", TOLD_BY_LINES)
+def test_events_without_their_framing_are_finished_by_their_reason_only(api: str, form: str) -> None:
+    events = [line[6:] for line in STREAMS[api].decode().split("\n") if line.startswith("data: {")]
+    body = WITHOUT_FRAMES[form](events)
+    whole = decode(api, body)
+    for end in range(body.index(b"{") + 1, len(body)):
+        holds_under_a_cut(decode(api, body[:end]), whole, exact=False)
+
+
+@pytest.mark.parametrize("join", ["{0}\n{1}", "[{0}, {1}]"])
+def test_two_answers_are_not_the_events_of_one_stream(join: str) -> None:
+    one, two = (json.dumps({"id": key, "object": "text_completion", "model": "m", "choices": [
+        {"text": key, "index": 0, "finish_reason": "stop"}]}) for key in ("a", "b"))
+    read = decode("openai_completions", join.format(one, two).encode())
+    assert (read.text, read.stop_reason.normalized) == (None, Stop.INTERRUPTED)
+
+
+def test_an_error_in_lines_is_the_error_of_the_whole_body() -> None:
+    read = decode("openai_chat", b'{"error": {"message": "no"}}\n{"trace": 1}', http_status=500)
+    assert read.error is not None
+    assert not read.streaming
+
+
 REPLACED = {"ai-67edca6fd1": "the provider itself replaces a tool_search call, its id included, when it is done"}
 """Recorded streams whose calls do not simply grow."""
 

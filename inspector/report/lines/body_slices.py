@@ -15,6 +15,7 @@ from inspector.sessions.reasons import is_unreadable
 from inspector.sessions.recording import Exchange
 from loop_core.wire import wire as wire_format
 from loop_core.wire.framing import SEPARATOR, SSE, Framing, TextSequence, Whole
+from loop_core.wire.json_values import recorded_events
 
 PRETTY = 512 * 1024
 """The number of bytes at the beginning whose JSON is parsed; later bytes are shown as sent."""
@@ -53,10 +54,11 @@ def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
         rows = row_slices(exchange) if exchange.lines else record_slices(exchange.body)
         return rows, f"{count_of(len(rows), 'row')} of {exchange.recorder}"
     framing = framing_of(exchange)
-    if framing is None:
+    if framing is not None:
+        frames = [*framing.feed(exchange.body), *framing.flush()]
+    elif not (exchange.response.streaming and (frames := recorded_events(exchange.body))):
         what = "not an answer of this format" if is_unreadable(exchange.response) else "one JSON value"
         return [Slice(0, len(exchange.body))], what
-    frames = [*framing.feed(exchange.body), *framing.flush()]
     found: list[Slice] = []
     ends = [chunk.end for chunk in exchange.chunks]
     before = 0
@@ -80,7 +82,7 @@ _CALLED: Mapping[str, str] = {
 def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
     """The frames of a stream, one per line; a single JSON value is shown parsed."""
     events, what = events_of(exchange)
-    if exchange.recorder is None and framing_of(exchange) is None:
+    if exchange.recorder is None and len(events) == 1 and framing_of(exchange) is None:
         return _event_slices(exchange.body, events, what)
     return [piece for each in events for piece in raw_lines(exchange.body, each.start, each.end, each.label)], what
 

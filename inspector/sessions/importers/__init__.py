@@ -201,6 +201,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.vcr", "cassette in YAML", '"interactions:" or "http_interactions:", a list, or "when:" and "then:"',
         _ANY_BYTES, (b"interactions:", b"!ruby/struct:VCR", b"when:"),
     ),
+    "httprr": FileFormat(
+        f"{_HERE}.httprr", "httprr trace of Go", 'a line "httprr trace v1"', _ANY_BYTES, (b"httprr trace", b".httprr"),
+    ),
     "langfuse": FileFormat(
         f"{_HERE}.langfuse", "Langfuse export", 'an object with "trace" and "observations", or observations',
         Keeps(Words.RECORDER, cap=True, usage=True), (b"observations", b'"traceId"', b'"projectId"', b'"trace_id"'),

@@ -122,7 +122,9 @@ def unknown(data: bytes, path: str) -> str:
     """Why no importer recognises a file; if its name is that of a format, what that format expects."""
     if message := other_encoding(data):
         return message
-    tried = _formats_with_mark(os.path.basename(os.fsencode(path)).lower())
+    name = os.path.basename(os.fsencode(path)).lower()
+    # `gen_ai.` and the like are the beginnings of attributes, and no file is called so.
+    tried = [row for row in _formats_with_mark(name) if any(mark in name and mark[-1:] != b"." for mark in row.marks)]
     named = f"; by its name it would be {_expectations(tried)}" if tried else ""
     return f"{_no_format(data)}{named}"
 

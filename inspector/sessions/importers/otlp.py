@@ -209,10 +209,12 @@ class _Traces(ChatReader):
 
 
 def _failure_of(value: dict[str, Any], kind: str | None) -> tuple[bool, str | None]:
-    """Whether a span failed, and why. Jaeger has the status in tags; a log record has only the kind of an error."""
+    """Whether a span failed, and why. Jaeger has the status in tags, Phoenix in members of the span; a log record has
+    only the kind of an error."""
     status, tags = object_of(value.get("status")), attributes_of(value.get("tags"))
-    code = status.get("code") or status.get("status_code") or tags.get("otel.status_code")
-    reasons = status.get("message"), status.get("description"), tags.get("otel.status_description")
+    code = status.get("code") or status.get("status_code") or tags.get("otel.status_code") or value.get("status_code")
+    reasons = (status.get("message"), status.get("description"), tags.get("otel.status_description"),
+               value.get("status_message"))
     failed = code in FAILED or (kind is not None and not (status or tags))
     return failed, next((why for each in reasons if (why := known_text(each))), None)
 

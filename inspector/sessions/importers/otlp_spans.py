@@ -61,6 +61,8 @@ def span_of(piece: bytes) -> TraceSpan | None:
         return None
     value = _of_jaeger(value) if "tags" in value and "attributes" not in value else value
     attributes = attributes_of(value.get("attributes"))
+    if isinstance(value.get("span_kind"), str):  # Phoenix exports OpenInference's kind beside the attributes
+        attributes = {"openinference.span.kind": value["span_kind"], **attributes}
     events = value.get("events")
     inputs: list[Any] = []
     answered: list[Any] = []

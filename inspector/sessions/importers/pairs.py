@@ -26,7 +26,7 @@ from loop_core.wire.json_values import char_span
 # -- The spellings of request/response pairs -------------------------------------------------------------------------
 # Loggers, proxies, cassettes and batch files name the same members differently.
 
-REQUESTS = ("request", "req", "request_body", "requestBody", "input", "kwargs")
+REQUESTS = ("request", "req", "request_body", "requestBody", "input", "inputs", "kwargs", "modelInput")
 RAW = "raw_response"
 """The provider's own answer, where OpenHands logs beside it the answer after it made calls of the tags in its text."""
 RESPONSES = (
@@ -39,11 +39,12 @@ RESPONSES = (
     "output",
     "result",
     "completion",
+    "modelOutput",
 )
-BODIES = ("body_raw", "body", "payload", "json", "content", "text", "data")
+BODIES = ("body_raw", "body", "jsonBody", "payload", "json", "content", "text", "data")
 LISTS = (
     "interactions", "http_interactions", "exchanges", "entries", "calls", "pairs", "records", "items", "logs",
-    "requests",
+    "requests", "mappings",
 )
 """The members of an object that may hold the list of pairs (`interactions`: JSON cassettes)."""
 STARTED = ("started", "startedDateTime", "timestamp", "time", "ts", "recorded_at", "created_at")
@@ -61,13 +62,11 @@ def pick(value: dict[str, Any], names: tuple[str, ...]) -> str | None:
 
 
 def is_http(value: dict[str, Any]) -> bool:
-    """Whether one side of a pair is an HTTP message with a body, and not the body itself."""
+    """Whether one side of a pair is an HTTP message, and not the body itself."""
     return (
         status_of(value) is not None
         or isinstance(value.get("headers"), (dict, list))
-        or "body_raw" in value
-        or "body" in value
-        or "payload" in value
+        or not value.keys().isdisjoint({"body_raw", "body", "payload", "url", "urlPath"})
     )
 
 
@@ -190,7 +189,8 @@ def _score(value: Any) -> int:
         return 0
     if pick(value, REQUESTS) is not None or "custom_id" in value:
         return 90
-    return 70 if set(value) <= {answer, "method", "url", "status", "headers", "timestamp", "api", "id", "model"} else 0
+    about = {"method", "url", "status", "headers", "timestamp", "api", "id", "model", "key"}  # Gemini's batches: key
+    return 70 if set(value) <= {answer, *about} else 0
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
@@ -279,7 +279,7 @@ def _of_nock(
 
 def _about(raw: RawExchange, value: dict[str, Any]) -> None:
     """The facts about the HTTP exchange that either side holds."""
-    url = value.get("url") or value.get("uri")
+    url = value.get("url") or value.get("uri") or value.get("urlPath")
     if isinstance(url, str):
         raw.url = url
     method = value.get("method")
@@ -309,6 +309,8 @@ def _response(
 ) -> RawExchange | str:
     # Lines of OpenAI's batch output need no such step: their `response` is an HTTP answer with a body.
     value, path = _batch_line(value, path)
+    if value in ({"type": "expired"}, {"type": "canceled"}):
+        return f"failed before any answer: {value['type']}"
     if isinstance(value, dict) and is_http(value):
         raw.status = status_of(value)
         raw.headers = traffic.headers(value.get("headers"))
@@ -319,6 +321,8 @@ def _response(
         value, path = value[key], (*path, key)
     packed = isinstance(value, dict) and "base64_string" in value
     value, path = cassette(value, path)
+    if isinstance(value, str) and value.startswith("base64:"):  # cassettes of Datadog's test agent
+        return _string_body(raw, value.removeprefix("base64:"), options)
     if isinstance(value, str):
         return _string_body(raw, value, options if packed else None)
     if isinstance(value, list):
@@ -372,6 +376,10 @@ def _list_body(
         or (traffic.by_path(raw.url) if raw.url else None)
         or traffic.by_content(text.encode("utf-8", "replace"))
     )
+    if object_of(value[0] if value else None).keys() >= {"message", "finish_reason"}:
+        raw.body = f'{{"choices": {text}}}'.encode("utf-8", "replace")
+        reading.note("answers were recorded as their choices alone (Braintrust): the object around them was added")
+        return raw
     reader = wire(api).decoder if api is not None else None
     if reader is not None and reader.array_framing is not Whole:
         raw.body = text.encode("utf-8", "replace")
@@ -381,9 +389,7 @@ def _list_body(
         raw.body = "".join(f"{item}\n" for item in map(_one_line, frames)).encode("utf-8", "replace")
     else:
         raw.body = "".join(f"data: {item}\n\n" for item in map(_one_line, frames)).encode("utf-8", "replace")
-    notice = "streams were recorded as lists of events; their framing was added"
-    if notice not in reading.notices:
-        reading.notices.append(notice)
+    reading.note("streams were recorded as lists of events; their framing was added")
     return raw
 
 

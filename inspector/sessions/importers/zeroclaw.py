@@ -82,7 +82,7 @@ def sniff(head: bytes, path: str) -> int:
         tables = schema(path)
         return 95 if has(tables, "sessions", "session_key", "role", "content") or _is_of_editor(tables) else 0
     look = first_look(head)
-    rows = look.lines or ((look.first,) if isinstance(look.first, dict) else ())
+    rows = look.lines or (() if b"\n" in look.text.strip() else (look.first,))
     plain = bool(rows) and all(isinstance(row, dict) and row.keys() == {"role", "content"}
                                and isinstance(row["content"], str) for row in rows)
     return 60 if plain else 0  # other agents' lines look the same, so any importer that is surer comes first

@@ -243,7 +243,7 @@ FORMAT = Format(
     provider="anthropic",
     word_paths=(("stop_reason",),),
     whole_mark=("type", "message"),
-    stream_end=rb'^data:[^\n]*"message_stop"[^\n]*\n\s*^(?=event: ?message_start)',
+    stream_end=rb'^(?:data:|\{)[^\n]*"message_stop"[^\n]*\n\s*^(?=(?:event: ?|\{"type": ?")message_start)',
     prefills=frozenset({Prefill.PLAIN}),
     cached_apart=True,  # input_tokens leaves out what the cache held (API docs, prompt caching)
     handovers=handovers,

@@ -56,6 +56,7 @@ class Decoder(base.Decoder):
         self._begun: dict[Any, str | None] = {}  # the JSON with which the last block of each index began
         self._earlier = 0  # so many blocks are of messages before the one that is read
         self._sizes: list[int] = []  # the number of pieces of each block when the last stop reason came
+        self._early: tuple[str, At] | None = None  # the stop reason in message_start
         self._counts: dict[str, int] = {}
         self._refusal: str | None = None
         self._tail: int | None = None  # where the first message_delta begins: no block reaches beyond it
@@ -90,7 +91,7 @@ class Decoder(base.Decoder):
         elif kind == "message_start":
             self._message_start(event["message"])
         elif kind == "message_stop":
-            self.saw_done = True
+            self._stop_message()
         elif kind == "error" or name == "error" or event.get("error"):
             # It comes under HTTP 200, after the answer began (API docs, Errors).
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
@@ -123,6 +124,10 @@ class Decoder(base.Decoder):
         # Proxies send tool_use with an empty content (wire notes).
         if self.raw == "tool_use" and not calls:
             self.find(f"{API}.tool_use_without_call", "stop_reason is tool_use, but there is no call", self.raw_at)
+        if self._early is not None and self.raw_at is not self._early[1]:
+            # Believing it before the end would make every cut of this stream look finished.
+            message = "message_start already names a stop reason; ignored"
+            self.find(f"{API}.early_stop_reason", message, self._early[1])
         self._report_open_blocks(limit)
         return self.response(parts, self._stop(), refusal=self._refusal)
 
@@ -188,14 +193,22 @@ class Decoder(base.Decoder):
             self._begun.clear()
         self._read_message(message)
         self._base_resp(message, "message")
-        if message.get("stop_reason") is not None:
-            # Believing it would make every cut of this stream look finished.
-            self._quirk("early_stop_reason", "message_start already names a stop reason; ignored")
-        content = message.get("content")
+        reason, content = message.get("stop_reason"), message.get("content")
+        self._early = None if reason is None else (str(reason), self.at("message", "stop_reason"))
         for index, block in enumerate(content if isinstance(content, list) else ()):
             if isinstance(block, dict):
                 self._quirk("early_content", "message_start already holds content")
                 self._add(index, block, slice_of(self.text(), "message", "content", index))
+        if self._early is not None and not self.raw:
+            self._sizes = [len(block.chunks) for block in self._order]
+
+    def _stop_message(self) -> None:
+        self.saw_done = True
+        if self._early is not None and not self.raw and self._order and not self._went_on():
+            # Anthropic sends a call that code makes (programmatic tool calling) whole, in message_start, then the end.
+            self.end_with(*self._early)
+            for block in self._open.values():
+                block.close(self._early[1].end or self.frame[2])
 
     def _start_block(self, event: Any) -> None:
         block, index = event["content_block"], event.get("index")

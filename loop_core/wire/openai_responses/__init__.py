@@ -275,7 +275,8 @@ FORMAT = Format(
     provider="openai",
     history="input",
     whole_mark=("object", "response"),
-    stream_end=rb'^data:[^\n]*"response\.(?:completed|incomplete|failed)"[^\n]*\n\s*^(?=event: ?response\.created)',
+    stream_end=rb'^(?:data:|\{)[^\n]*"response\.(?:completed|incomplete|failed)"[^\n]*\n\s*'
+               rb'^(?=(?:event: ?|\{"type": ?")response\.created)',
     chained=table.is_chained,
     joints={"reasoning": "\n\n"},
     rules={f"{API}.refusal": ("refusal",)},

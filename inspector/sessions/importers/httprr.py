@@ -1,0 +1,86 @@
+"""Traces of Go's `httprr` (record and replay of HTTP), which langchaingo, the ADK for Go and others keep as test data.
+
+A file is the line `httprr trace v1` and then, for each exchange, a line with two lengths and as many bytes of the
+request and of the response, both as HTTP/1.1 writes them. It holds no times. Source: langchaingo
+`internal/httprr/rr.go`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from inspector.sessions import traffic
+from inspector.sessions.intake import Room, unpack
+from inspector.sessions.recording import FileReading, Headers, Options, RawExchange, UnreadableError
+from loop_core.values import TransportEnd
+
+_BEGIN = re.compile(rb"httprr trace v1\r?\n")
+_LENGTHS = re.compile(rb"([0-9]{1,12}) ([0-9]{1,12})\n")
+_CHUNK = re.compile(rb"([0-9a-fA-F]{1,12})[^\r\n]*\r\n")
+"""Matches the length of a chunk and its extensions (RFC 9112, 7.1)."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """Recognises the first line."""
+    return 100 if _BEGIN.match(head) else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Reads all exchanges; of a damaged file those before the damage, and of a cut answer what the file has of it."""
+    begin = _BEGIN.match(data)
+    if begin is None:
+        raise UnreadableError("expected a first line `httprr trace v1`")
+    reading, room, at, entry = FileReading(), options.room or Room(), begin.end(), 0
+    while at < len(data):
+        lengths = _LENGTHS.match(data, at)
+        if lengths is None:
+            reading.error = f"byte {at}: expected the lengths of a request and a response; the part before was read"
+            break
+        start = lengths.end() + int(lengths[1])
+        end = start + int(lengths[2])
+        if start >= len(data):
+            reading.error = f"byte {at}: the file is cut inside a request; the part before was read"
+            break
+        if end > len(data):
+            reading.error = f"byte {at}: the file is cut inside a response; the part before was read"
+        raw = _raw(entry, data[lengths.end() : start], data[start:end], room)
+        if isinstance(raw, RawExchange) and end > len(data):
+            raw.end = TransportEnd.CUT
+        reading.add(entry, raw)
+        at, entry = end, entry + 1
+    if reading.error is not None:
+        reading.mark_cut()
+    return reading
+
+
+def _raw(entry: int, sent: bytes, received: bytes, room: Room) -> RawExchange | str:
+    asked, request_headers, content = _message(sent)
+    answered, headers, body = _message(received)
+    method, target, _ = (*asked.split(" "), "", "")[:3]
+    host = traffic.header(request_headers, "host")
+    request = unpack(content, traffic.header(request_headers, "content-encoding"), room)
+    raw = RawExchange(entry, target if "://" in target else f"https://{host}{target}", method, request_headers,
+                      request.decode("utf-8", "replace") if isinstance(request, bytes) and request else None)
+    raw.status, raw.headers = traffic.written_status((*answered.split(" "), "")[1]), headers
+    unpacked = unpack(body, traffic.header(headers, "content-encoding"), room)
+    if isinstance(unpacked, str):
+        return raw.after_failed_unpack(unpacked)
+    raw.body = unpacked
+    return raw
+
+
+def _message(data: bytes) -> tuple[str, Headers, bytes]:
+    """The first line of an HTTP message, its headers, and its body without the marks of chunks."""
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = head.decode("utf-8", "replace").split("\r\n")
+    headers = [(name, value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon]
+    return first, headers, _joined(body) if traffic.header(headers, "transfer-encoding") == "chunked" else body
+
+
+def _joined(body: bytes) -> bytes:
+    """The chunks of a body, one behind the other; of a damaged body those before the damage."""
+    found, at = [], 0
+    while (size := _CHUNK.match(body, at)) is not None and (count := int(size[1], 16)):
+        found.append(body[size.end() : size.end() + count])
+        at = size.end() + count + 2
+    return b"".join(found)
