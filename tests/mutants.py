@@ -845,7 +845,8 @@ class Shared:
         """Imports what need not wait any longer."""
         refusing = Refusing(self.left)
         sys.meta_path.insert(0, refusing)
-        for module, other in list(self.waits_for.items()):
+        # What a module imports comes before it: whatever a refused one imports is here already, and stays one object.
+        for module, other in sorted(self.waits_for.items(), key=lambda each: -len(dependents(each[0]))):
             if self.left[other] or self.left[module]:
                 continue
             before = set(sys.modules)

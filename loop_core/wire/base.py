@@ -44,7 +44,6 @@ from loop_core.wire.response_calls import each_call_once
 
 STRETCH = 32_768
 """The number of bytes of a stream that are split into frames at a time; it limits the frames held in memory."""
-
 _FIRST_KEY_BYTES = 64  # in so many bytes the first key of a line is known, blanks included
 _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
 """The exceptions that a frame of the wrong shape raises. They become findings and never end the program."""
