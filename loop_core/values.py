@@ -336,10 +336,11 @@ class Role(StrEnum):
 
 
 class Message(NamedTuple):
-    """One message of a request's history."""
+    """One message of a request's history. If it holds reasoning, `api` is the wire format of its model, if known."""
 
     role: Role
     parts: tuple[MessagePart, ...] = ()
+    api: str | None = None
 
     @property
     def text(self) -> str:
@@ -368,8 +369,7 @@ class Tool(NamedTuple):
     dialect: str = "json_schema"
     """The dialect of `schema`: json_schema, or openapi (Gemini's upper-case types and `nullable`)."""
     declaration: Mapping[str, Any] | None = None
-    """The declaration as a request held it, with all that has no field here (`strict`, a server tool's settings). It is
-    sent again unchanged. None for a tool that was made here."""
+    """The declaration as a request held it, which is sent again unchanged; None for a tool that was made here."""
 
 
 def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:

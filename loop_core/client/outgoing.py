@@ -19,7 +19,7 @@ from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability, tool_message, tool_result
 from loop_core.turn.state import RequestPlace, Send, Turn
 from loop_core.values import ChatResponse, Message, Request, Role, TextPart
-from loop_core.wire import decode_request, wire
+from loop_core.wire import decode_request, encode_request, wire
 from loop_core.wire.body import dump
 from loop_core.wire.format import Prefill, Profile
 
@@ -145,7 +145,7 @@ def _refused_results(turn: Turn) -> tuple[Message, ...]:
 def body_of(request: Request, profile: Profile, method: Method = Method.FIRST) -> dict[str, Any]:
     """The body of a request in this server's spelling. Raises `EncodeError` if the format cannot carry the request."""
     form = wire(request.api)
-    body = form.encode_request(request)
+    body = encode_request(request.api, request)
     if form.body_marks:
         if profile.cap_field is not None and "max_tokens" in body:
             body = {profile.cap_field if name == "max_tokens" else name: value for name, value in body.items()}

@@ -76,7 +76,7 @@ def assistant_message(
             parts.append(part)
     if text is not None and text != (response.text or ""):
         parts = _with_text(parts, text)
-    return _message(parts)
+    return _message(parts, response.api)
 
 
 def echo_message(response: ChatResponse, text: str | None = None) -> tuple[Message | None, str]:
@@ -86,7 +86,7 @@ def echo_message(response: ChatResponse, text: str | None = None) -> tuple[Messa
     parts: list[MessagePart] = [p for p in response.parts if type(p) is not ToolCall or p.kind is CallKind.SERVER]
     if text is not None and text != (response.text or ""):
         parts = _with_text(parts, text)
-    message = _message(parts)
+    message = _message(parts, response.api)
     if message is None or type(last := message.parts[-1]) is not TextPart:
         return message, ""
     # The request ends as one with a prefill does, and nothing in it tells the two apart: see `prefill_message`.
@@ -94,8 +94,8 @@ def echo_message(response: ChatResponse, text: str | None = None) -> tuple[Messa
     return message, _unsent_end(response.text or "" if text is None else text)
 
 
-def _message(parts: Sequence[MessagePart]) -> Message | None:
-    """The parts as a message that strict backends accept: a blank text block joins the text before it, or is left
+def _message(parts: Sequence[MessagePart], api: str) -> Message | None:
+    """The parts of an answer as a message that strict backends accept: a blank text block joins the text before it, or is left
     out, and so is half a character at the end of a text that a token cut."""
     kept_parts: list[MessagePart] = []
     for part in parts:
@@ -108,7 +108,8 @@ def _message(parts: Sequence[MessagePart]) -> Message | None:
             kept_parts[-1] = before._replace(text=before.text + part.text)
     # Thinking alone is no message: several backends refuse an assistant message without content (hermes-agent #99622).
     has_content = any(type(part) is not ReasoningPart for part in kept_parts)
-    return Message(Role.ASSISTANT, tuple(kept_parts)) if has_content else None
+    has_reasoning = any(type(part) is ReasoningPart for part in kept_parts)
+    return Message(Role.ASSISTANT, tuple(kept_parts), api if has_reasoning else None) if has_content else None
 
 
 def _with_text(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:

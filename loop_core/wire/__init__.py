@@ -16,7 +16,7 @@ from typing import Any, cast
 from loop_core.errors import CallerError, DecodeError, EncodeError
 from loop_core.formats import FORMATS
 from loop_core.json_parser import from_json
-from loop_core.values import ChatResponse, Request, TransportEnd
+from loop_core.values import ChatResponse, Message, ReasoningPart, Request, TransportEnd
 from loop_core.wire.base import Decoder
 from loop_core.wire.failures import StopRow
 from loop_core.wire.format import Format
@@ -99,7 +99,12 @@ def decode_request(api: str, body: Mapping[str, Any] | bytes, *, url: str = "") 
     value = _object(api, body) if isinstance(body, bytes) else body
     if not isinstance(value, Mapping):
         raise CallerError(f"the body: expected JSON that is parsed, or as bytes, not {type(value).__name__}")
-    return wire(api).read_request(value, url)
+    request = wire(api).read_request(value, url)
+    return replace(request, messages=tuple([_with_api(message, api) for message in request.messages]))
+
+
+def _with_api(message: Message, api: str) -> Message:
+    return message._replace(api=api) if any(type(part) is ReasoningPart for part in message.parts) else message
 
 
 def _object(api: str, body: bytes) -> Mapping[str, Any]:
@@ -115,7 +120,7 @@ def _object(api: str, body: bytes) -> Mapping[str, Any]:
 
 def encode_request(api: str, request: Request) -> dict[str, Any]:
     """The body of a request in this format. A request of another format is converted, unless it holds fields that only
-    its own provider knows (`Request.extra`, `Tool.declaration`).
+    its own provider knows (`Request.extra`, `Tool.declaration`). Reasoning of another format's model is left out.
 
     Raises:
         CallerError: there is no such API.
@@ -126,8 +131,15 @@ def encode_request(api: str, request: Request) -> dict[str, Any]:
         own = "extra" if request.extra else "tool.declared" if any(tool.declaration for tool in request.tools) else ""
         if own:
             raise EncodeError(f"the request holds fields of {request.api} as they were sent", api=api, what=own)
-        request = replace(request, api=api)
-    return form.encode_request(request)
+    # A provider refuses thinking that it did not sign, and can read no other's encrypted thinking.
+    takes_back = (None, api, *form.signed_alike)
+    messages = [message if message.api in takes_back else _without_reasoning(message) for message in request.messages]
+    kept = tuple([message for message in messages if message.parts or message.api in takes_back])
+    return form.encode_request(replace(request, api=api, messages=kept))
+
+
+def _without_reasoning(message: Message) -> Message:
+    return message._replace(parts=tuple([part for part in message.parts if type(part) is not ReasoningPart]))
 
 
 def stream_reader(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decoder, Pieces]:

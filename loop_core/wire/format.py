@@ -184,6 +184,8 @@ class Format(NamedTuple):
     body_marks: bool = False
     """Whether servers of this format name the cap, the usage of a stream and a prefill in their own ways
     (`outgoing.body_of`)."""
+    signed_alike: frozenset[str] = frozenset()
+    """The other formats whose reasoning may be sent in this one; that of all others is left out of a request."""
     container: tuple[str, str] | None = None
     """The native word of a response that names the container in which the provider ran code, and the member in which
     the next request has to name it; None if the format has none."""

@@ -23,6 +23,7 @@ from loop_core.values import (
 )
 from tests.scenes.turns import BAD, CUT, GOOD, NOW, WRITE, call, check_history, judged, reply
 
+API = "openai_chat"
 THOUGHT = ReasoningPart("hm", signature="s")
 SEALED = ReasoningPart("", data="encrypted")
 BLOCK = OpaquePart("web_search_tool_result", "{}")
@@ -36,9 +37,9 @@ def kept(response: ChatResponse, stop: Stop, text: str | None = None, *, ran: bo
 
 def test_an_untruncated_response_passes_through_unchanged() -> None:
     parts = (THOUGHT, SEALED, TextPart("I look."), SERVER, BLOCK, TextPart("Found."), call(), call(BAD, id="c2"))
-    assert kept(reply(Stop.TOOL_CALL, *parts), Stop.TOOL_CALL) == Message(Role.ASSISTANT, parts)
+    assert kept(reply(Stop.TOOL_CALL, *parts), Stop.TOOL_CALL) == Message(Role.ASSISTANT, parts, API)
     plain = (THOUGHT, TextPart("All."), SERVER, BLOCK)
-    assert kept(reply(Stop.END_TURN, *plain), Stop.END_TURN) == Message(Role.ASSISTANT, plain)
+    assert kept(reply(Stop.END_TURN, *plain), Stop.END_TURN) == Message(Role.ASSISTANT, plain, API)
 
 
 @pytest.mark.parametrize("stop", sorted(set(Stop) - {Stop.TOOL_CALL}))
@@ -65,14 +66,14 @@ def test_a_call_whose_result_does_not_follow_goes() -> None:
 def test_what_cannot_be_read_leaves_with_an_unfinished_response() -> None:
     """A held call may hide in a block that is not interpreted; sealed thinking belongs to the call that is gone."""
     response = reply(Stop.MAX_TOKENS, THOUGHT, SEALED, "text", SERVER, BLOCK, call(CUT))
-    assert kept(response, Stop.MAX_TOKENS) == Message(Role.ASSISTANT, (THOUGHT, TextPart("text")))
+    assert kept(response, Stop.MAX_TOKENS) == Message(Role.ASSISTANT, (THOUGHT, TextPart("text")), API)
     without_calls = reply(Stop.MAX_TOKENS, "text", SERVER)
     assert kept(without_calls, Stop.MAX_TOKENS) == Message(Role.ASSISTANT, (TextPart("text"),))
 
 
 def test_a_phantom_goes_and_nothing_with_it() -> None:
     response = reply(Stop.TOOL_CALL, SEALED, call(), ToolCall(None, "", ""))
-    assert kept(response, Stop.TOOL_CALL) == Message(Role.ASSISTANT, (SEALED, call()))
+    assert kept(response, Stop.TOOL_CALL) == Message(Role.ASSISTANT, (SEALED, call()), API)
 
 
 @pytest.mark.parametrize("parts", [(), ("",), ("  \n",), (THOUGHT,), (THOUGHT, call(CUT)), ("\n\n", call(CUT))])
@@ -84,10 +85,10 @@ def test_nothing_is_left_rather_than_an_empty_message(parts: tuple[object, ...])
 def test_half_a_character_at_the_end_of_a_text_goes(text: str, sent: str) -> None:
     """A token may end inside a surrogate pair, and providers refuse JSON with half of one."""
     answer = reply(Stop.END_TURN, ReasoningPart(text), TextPart(text))
-    whole = Message(Role.ASSISTANT, (ReasoningPart(sent), TextPart(sent)))
+    whole = Message(Role.ASSISTANT, (ReasoningPart(sent), TextPart(sent)), API)
     assert kept(answer, Stop.END_TURN) == whole
     echo, stripped = history.echo_message(answer)
-    assert echo == Message(Role.ASSISTANT, (ReasoningPart(sent), TextPart(sent.rstrip())))
+    assert echo == Message(Role.ASSISTANT, (ReasoningPart(sent), TextPart(sent.rstrip())), API)
     assert stripped == {"smile \ud83d": " \ud83d"}.get(text, "")
     assert history.prefill_message(text) == (Message(Role.ASSISTANT, (TextPart(sent.rstrip()),)), stripped)
     assert kept(reply(Stop.END_TURN, "ok"), Stop.END_TURN, text) == Message(Role.ASSISTANT, (TextPart(sent),))
@@ -111,7 +112,7 @@ def test_empty_arguments_that_meant_the_empty_object_are_sent_back_as_one(blank:
 def test_text_that_goes_on_from_a_prefill_is_sent_back_whole() -> None:
     response = reply(Stop.TOOL_CALL, THOUGHT, " and two", call())
     said = kept(response, Stop.TOOL_CALL, "one and two")
-    assert said == Message(Role.ASSISTANT, (THOUGHT, TextPart("one and two"), call()))
+    assert said == Message(Role.ASSISTANT, (THOUGHT, TextPart("one and two"), call()), API)
 
 
 # -- echo ------------------------------------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ def test_text_that_goes_on_from_a_prefill_is_sent_back_whole() -> None:
 
 def test_a_paused_response_goes_back_as_it_was() -> None:
     parts = (THOUGHT, SEALED, TextPart("wait"), SERVER, BLOCK)
-    assert history.echo_message(reply(Stop.PAUSED, *parts)) == (Message(Role.ASSISTANT, parts), "")
+    assert history.echo_message(reply(Stop.PAUSED, *parts)) == (Message(Role.ASSISTANT, parts, API), "")
 
 
 def test_a_pause_authorises_no_call_and_its_echo_holds_none() -> None:

@@ -971,3 +971,43 @@ def test_of_two_tools_with_one_name_the_last_declaration_counts_wherever_it_is_a
 def test_a_request_that_is_neither_bytes_nor_an_object_is_refused(body: Any) -> None:
     with pytest.raises(CallerError, match=f"expected JSON that is parsed, or as bytes, not {type(body).__name__}"):
         decode_request("openai_chat", body)
+
+
+@pytest.mark.parametrize("origin", FORMATS)
+@pytest.mark.parametrize("api", FORMATS)
+def test_a_conversation_that_moves_leaves_the_reasoning_of_the_other_model_behind(api: str, origin: str) -> None:
+    """Anthropic answers 400 to thinking that it did not sign; encrypted thinking is another provider's."""
+    thinking = ReasoningPart("Look it up.", "c2ln", item_id="rs_1")
+    parts = (thinking, TextPart("I look."))
+    history = (Message(Role.USER, (TextPart("Oslo?"),)), Message(Role.ASSISTANT, (thinking,), origin),
+               Message(Role.ASSISTANT, parts, origin), Message(Role.USER, (TextPart("And?"),)))
+    alike = api == origin or origin in wire(api).signed_alike
+    bare = tuple(message._replace(parts=tuple(part for part in message.parts if part is not thinking))
+                 for message in history)
+    model = "anthropic.claude" if api == "bedrock_invoke" else "m"
+    asked = Request(api, history, model, max_tokens=9)
+    sent = json.dumps(encode_request(api, asked))
+    if alike:
+        assert sent == json.dumps(wire(api).encode_request(asked))
+    else:
+        assert sent == json.dumps(encode_request(api, replace(asked, messages=tuple(filter(lambda m: m.parts, bare)))))
+        assert "Look it up." not in sent
+        assert "c2ln" not in sent
+        assert "I look." in sent
+
+
+@pytest.mark.parametrize(("api", "others"), [
+    ("anthropic_messages", {"bedrock_converse", "bedrock_invoke"}), ("openai_responses", set()),
+    ("bedrock_converse", {"anthropic_messages", "bedrock_invoke"}),
+    ("bedrock_invoke", {"anthropic_messages", "bedrock_converse"}),
+])
+def test_a_signature_of_claude_holds_on_each_of_its_hosts(api: str, others: set[str]) -> None:
+    """Claude docs, Extended thinking: signatures are compatible across platforms."""
+    assert wire(api).signed_alike == others
+
+
+@pytest.mark.parametrize("api", ["anthropic_messages", "openai_responses", "gemini_generate", "bedrock_converse"])
+def test_a_history_that_is_read_says_whose_reasoning_it_holds(api: str) -> None:
+    again = decode_request(api, json.loads(json.dumps(encode_request(api, story(api)))))
+    assert [message.api for message in again.messages if message.role is Role.ASSISTANT][0] == api
+    assert {message.api for message in again.messages if message.role is not Role.ASSISTANT} == {None}

@@ -245,6 +245,8 @@ FORMAT = Format(
     whole_mark=("type", "message"),
     stream_end=rb'^(?:data:|\{)[^\n]*"message_stop"[^\n]*\n\s*^(?=(?:event: ?|\{"type": ?")message_start)',
     prefills=frozenset({Prefill.PLAIN}),
+    # A signature of Claude holds on each of its hosts (Claude docs, Extended thinking).
+    signed_alike=frozenset({"bedrock_converse", "bedrock_invoke"}),
     cached_apart=True,  # input_tokens leaves out what the cache held (API docs, prompt caching)
     handovers=handovers,
     container=("container.id", "container"),  # Anthropic API reference, Messages: container

@@ -215,6 +215,7 @@ FORMAT = Format(
     word_paths=(("stopReason",),),
     stream_type=CONTENT_TYPE,
     prefills=frozenset({Prefill.PLAIN}),
+    signed_alike=frozenset({"anthropic_messages", "bedrock_invoke"}),  # as in Messages
     cached_apart=True,  # inputTokens leaves out what the cache held (API reference, TokenUsage)
     region="us-east-1",
 )

@@ -381,5 +381,6 @@ FORMAT = Format(
     provider="aws.bedrock",
     stream_type=CONTENT_TYPE,
     cached_apart=True,
+    signed_alike=frozenset({"anthropic_messages", "bedrock_converse"}),  # as in Messages
     region="us-east-1",
 )
