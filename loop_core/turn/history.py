@@ -95,8 +95,8 @@ def echo_message(response: ChatResponse, text: str | None = None) -> tuple[Messa
 
 
 def _message(parts: Sequence[MessagePart], api: str) -> Message | None:
-    """The parts of an answer as a message that strict backends accept: a blank text block joins the text before it, or is left
-    out, and so is half a character at the end of a text that a token cut."""
+    """The parts of an answer as a message that strict backends accept: a blank text block joins the text before it, or
+    is left out, and so is half a character at the end of a text that a token cut."""
     kept_parts: list[MessagePart] = []
     for part in parts:
         if isinstance(part, (TextPart, ReasoningPart)) and (text := whole_characters(part.text)) != part.text:

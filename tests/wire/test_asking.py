@@ -1009,5 +1009,5 @@ def test_a_signature_of_claude_holds_on_each_of_its_hosts(api: str, others: set[
 @pytest.mark.parametrize("api", ["anthropic_messages", "openai_responses", "gemini_generate", "bedrock_converse"])
 def test_a_history_that_is_read_says_whose_reasoning_it_holds(api: str) -> None:
     again = decode_request(api, json.loads(json.dumps(encode_request(api, story(api)))))
-    assert [message.api for message in again.messages if message.role is Role.ASSISTANT][0] == api
+    assert next(message.api for message in again.messages if message.role is Role.ASSISTANT) == api
     assert {message.api for message in again.messages if message.role is not Role.ASSISTANT} == {None}
