@@ -100,7 +100,7 @@ class StopReason(NamedTuple):
 
 
 class Severity(StrEnum):
-    """How much a finding matters."""
+    """How much a finding matters, the gravest first."""
 
     ERROR = "error"
     WARNING = "warning"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +28,7 @@ from inspector.report.times_and_costs import moment, turn_times
 from inspector.sessions import intake, open_paths, redact, without_collector
 from inspector.sessions.copies import equal_files, may_copy, stored_keys
 from inspector.sessions.folders import files_of, is_session
-from inspector.sessions.importers import IMPORTERS
+from inspector.sessions.importers import FOLDERS_BESIDE
 from inspector.sessions.intake import STDIN
 from inspector.sessions.recording import ODD, Recording
 from inspector.sessions.workers import cores, end_with_caller
@@ -161,8 +162,6 @@ def _turn_end(view: View, turn: TurnFacts, number: int) -> TurnEnd:
 def _day(nanoseconds: float | None) -> str:
     if nanoseconds is None:
         return ""
-    from datetime import UTC, datetime
-
     try:
         return datetime.fromtimestamp(nanoseconds / 1e9, UTC).strftime("%Y-%m-%d")
     except (OverflowError, OSError, ValueError):
@@ -271,11 +270,8 @@ def _results(tasks: Sequence[FileTask], jobs: int) -> Iterator[tuple[FileTask, R
         yield from ((task, examine(task)) for task in tasks if task not in done)
 
 
-_FOLDERS = frozenset(row.beside.rpartition("/")[0] for row in IMPORTERS.values() if row.beside)
-
-
 def _beside(path: str, every: set[str]) -> bool:
     """Whether a file is in the folder of one of these sessions, and is therefore read together with that session."""
     folder = os.path.dirname(path)
-    stems = [folder.removesuffix(f"{os.sep}{name}") for name in _FOLDERS if folder.endswith(f"{os.sep}{name}")]
+    stems = [folder.removesuffix(f"{os.sep}{name}") for name in FOLDERS_BESIDE if folder.endswith(f"{os.sep}{name}")]
     return any(f"{stem}{suffix}" in every for stem in stems for suffix in (".jsonl", ".json"))

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import ArgsKwargs
 
 from inspector.check import check_paths
+from inspector.check.report_forms import ORDER
 from inspector.check.report_forms import document as report_document
 from inspector.check.rules import selected_rules
 from inspector.config.files import check_bounds
@@ -141,8 +142,7 @@ def findings(paths: Paths, rules: RuleIds = (), most: RowCount = MOST_ROWS) -> d
     if report.errors and not report.turns:
         raise CallerError(report.errors[0])
     whole = report_document(report)
-    order = ("error", "warning", "info")
-    problems = sorted(whole["problems"], key=lambda each: order.index(each["severity"]))
+    problems = sorted(whole["problems"], key=lambda each: ORDER.index(each["severity"]))
     bad = [{"path": file.path, "error": file.error} for file in report.files if file.error]
     return _mask_texts({
         "files": len(report.files), "turns": len(report.turns), "copied": report.copy_count, "skipped": report.skipped,

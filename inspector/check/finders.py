@@ -155,15 +155,13 @@ def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 def budget_shrank(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds a continuation request whose cap is smaller than that of the cut response."""
-    before: ResponseFacts | None = None
-    for facts in used_responses(view, turn):
+    for before, facts in pairwise(used_responses(view, turn)):
         asks_on = facts.link.place not in (TurnPlace.REQUEST, TurnPlace.TOOL_RESULT)
-        if before is not None and asks_on and _cut(before):
+        if asks_on and _cut(before):
             old, new = before.exchange.cap, facts.exchange.cap
             if old is not None and new is not None and new < old:
                 yield RuleHit(f"the answer was cut at max_tokens {old:,}, and the {facts.link.place.value} asks with "
                               f"{new:,}", facts.index, At())
-        before = facts
 
 
 DEFAULT_CAPS: Mapping[tuple[str, int], str] = {
@@ -212,13 +210,11 @@ def pause_as_end(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 def context_as_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds a full context after which the client asked for the rest, which cannot fit."""
-    before: ResponseFacts | None = None
-    for facts in used_responses(view, turn):
-        full = before is not None and before.judgement.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
+    for before, facts in pairwise(used_responses(view, turn)):
+        full = before.judgement.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
         if full and facts.link.place in (TurnPlace.CONTINUATION, TurnPlace.REPAIR):
             yield RuleHit(f"the context was full, and a {facts.link.place.value} was sent as after a cut by max_tokens",
                           facts.index)
-        before = facts
 
 
 LEAST_CACHED = 1_024

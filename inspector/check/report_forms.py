@@ -22,8 +22,11 @@ from inspector.report.lines.spans import count_of, escape_markdown, inert, one_l
 from inspector.sessions import intake, redact
 from inspector.sessions.thread import entry_name
 from loop_core.errors import CallerError
+from loop_core.values import Severity
 
 SCHEMA = "loop-inspector/check/1"
+ORDER: Sequence[str] = tuple(Severity)
+"""The severities, the gravest first."""
 GLYPHS: Mapping[str, str] = {"error": "✖", "warning": "▲", "info": "·"}
 _LEVELS: Mapping[str, str] = {"error": "error", "warning": "warning", "info": "note"}
 """Severity of a problem -> SARIF's level."""
@@ -45,7 +48,7 @@ def totals_line(report: Report) -> str:
     turns = report.recorded_turns
     lost = sum(not turn.complete for turn in turns)
     found = ", ".join(count_of(counts[severity], severity, "info" if severity == "info" else "")
-                      for severity in GLYPHS if counts[severity]) or "nothing found"
+                      for severity in ORDER if counts[severity]) or "nothing found"
     read = count_of(len(report.files), "file")
     empty = sum(not (file.turns or file.error or file.stands_in) for file in report.files)
     read += f", {empty:,} of them without a turn" if empty else ""
@@ -229,7 +232,7 @@ def markdown(report: Report) -> str:
     """A summary for people: the totals, then a table of problems, errors first."""
     lines = ["## Loop Inspector", "", escape_markdown(totals_line(report)), ""]
     if report.problems:
-        table_rows = sorted(report.problems, key=lambda each: list(GLYPHS).index(each.severity))[:MOST_ROWS]
+        table_rows = sorted(report.problems, key=lambda each: ORDER.index(each.severity))[:MOST_ROWS]
         lines += ["| | rule | what | where |", "|---|---|---|---|"]
         lines += [f"| {GLYPHS[problem.severity]} {problem.severity} | `{problem.rule}` "
                   f"| {escape_markdown(problem.message)} | {escape_markdown(place(problem))} |"
@@ -245,8 +248,6 @@ def markdown(report: Report) -> str:
 FORMS: Mapping[str, Callable[[Report], str]] = {
     "text": text, "json": as_json, "junit": junit, "sarif": sarif, "github": github, "md": markdown,
 }
-ORDER: Sequence[str] = ("info", "warning", "error")
-"""The severities, the least severe first."""
 
 
 # -- Baselines: the known problems as fingerprints, which stay the same if lines move or files are renamed -----------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
-from inspector.sessions import without_collector
+from inspector.sessions import open_paths, without_collector
 
 if TYPE_CHECKING:
     from inspector.config import Config
@@ -138,7 +140,6 @@ def read_case(
 ) -> tuple[Recording, Case]:
     """The recording with every response judged."""
     from inspector.replay.case import LONG_RECORDING, open_case
-    from inspector.sessions import open_paths
 
     paths = located_all(paths)
     stdin = stdin_of(paths) if stdin is None else stdin
@@ -267,8 +268,6 @@ def write(text: str) -> None:
 
 def write_json(value: Any) -> None:
     """Writes a document to standard output."""
-    import json
-
     # Escaped to ASCII, so that no text of a transcript acts as a command on a terminal.
     _put(without_credentials(json.dumps(value, ensure_ascii=True, indent=1)) + "\n")
 
@@ -283,9 +282,6 @@ def write_result(as_json: bool, document: Callable[[], Any], text: Callable[[], 
 
 def ascii_json(text: str) -> str:
     """Lines of JSON with every non-ASCII character as an escape; their values are the same."""
-    import json
-    import re
-
     return re.sub(r"[^\n -~]+", lambda found: json.dumps(found[0])[1:-1], text)
 
 

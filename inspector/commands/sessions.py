@@ -285,9 +285,7 @@ def _numbers(text: str) -> tuple[int, int]:
 def _turn(view: View, number: int | None, beside: bool = False) -> TurnFacts:
     """A turn by its number; without a number the worst turn, or the second worst if it is compared with the worst."""
     if number is not None:
-        if not 1 <= number <= len(view.turns):
-            raise CallerError(f"turn {number}: this recording has the turns 1 to {len(view.turns):,}")
-        return view.turns[number - 1]
+        return view.numbered(number)
     ranked = sorted(view.turns, key=lambda turn: turn.verdict.rank)
     if len(ranked) <= beside:
         raise CallerError("there is no turn to compare" if not ranked else "there is only one turn: name a second path")
@@ -369,7 +367,7 @@ def check(
         commands.say([f"{empty}, so nothing was checked{'' if wanted else ': are these the right files?'}"])
     least = fail_on or "error"
     bad = least != "never" and any(
-        report_forms.ORDER.index(problem.severity) >= report_forms.ORDER.index(least) for problem in report.problems)
+        report_forms.ORDER.index(problem.severity) <= report_forms.ORDER.index(least) for problem in report.problems)
     sys.exit(commands.UNREADABLE if report.errors else PROBLEMS_FOUND if bad and not stats else commands.READ)
 
 

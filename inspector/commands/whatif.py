@@ -313,11 +313,9 @@ def _start_of_run(
         raise click.UsageError("--turn and a step both say where the live run begins; leave one of them out")
     if len(steps) > 1:
         raise click.UsageError("a live run begins at one step; the settings name more than one")
-    if turn is not None and turn > len(replay.turns):
-        raise CallerError(f"turn {turn}: this run has the turns 1 to {len(replay.turns):,}")
     if turn is None and not steps and from_step is None and len(replay.turns) > 1:
         raise CallerError(f"this run has {len(replay.turns):,} turns: --turn N or --from-step K says which is asked")
-    since = steps[0] if steps else from_step - 1 if from_step is not None else replay.turns[(turn or 1) - 1].first
+    since = steps[0] if steps else from_step - 1 if from_step is not None else start.view.numbered(turn or 1).run.first
     if since >= len(replay.trace.steps):
         raise CallerError(f"step {since + 1}: this run has the steps 1 to {len(replay.trace.steps):,}")
     values = {name: value for _, each in stretches for name, value in each.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -105,8 +106,6 @@ def _session(scope: ExportScope) -> Mapping[str, str]:
 
 
 def _otlp(scope: ExportScope) -> Mapping[str, str]:
-    import time
-
     from inspector.export import telemetry
 
     view, only, now = scope.view, _only(scope), time.time_ns()
@@ -117,8 +116,6 @@ def _otlp(scope: ExportScope) -> Mapping[str, str]:
 
 
 def _otlp_content(scope: ExportScope) -> Mapping[str, str]:
-    import time
-
     from inspector.export import telemetry
 
     spans = telemetry.spans(scope.view, time.time_ns(), with_content=True, only=_only(scope))

@@ -178,15 +178,15 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     subject_view, subject = view, turn
     if any(facts.live for facts in responses):
         # A limit that ended a live turn is reported as such; a recording of the same answers is cut by the provider.
-        subject_view = reread([facts.exchange for facts in responses], settings)
+        subject_view = reread(responses, settings)
         subject = subject_view.worst or turn
     rule, shows = symptom(subject_view, subject)
 
     def shows_rule(some: Sequence[ResponseFacts]) -> bool:
-        return shows(reread([facts.exchange for facts in some], settings))
+        return shows(reread(some, settings))
 
     def repeats_sentence(some: Sequence[ResponseFacts]) -> bool:
-        again = reread([facts.exchange for facts in some], settings)
+        again = reread(some, settings)
         return any(each.verdict.sentence == subject.verdict.sentence for each in again.turns)
 
     if not shows_rule(responses):
@@ -200,7 +200,7 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     by_verdict = rule == _rule_of(subject) and repeats_sentence(responses)
     smallest = shrink(responses, repeats_sentence if by_verdict else shows_rule)
     name = f"loop-inspector-{rule.replace('.', '-')}"
-    again = reread([facts.exchange for facts in smallest], settings)
+    again = reread(smallest, settings)
     # The verdict of the whole turn may rest on answers that the smallest session leaves out, such as a repair.
     word, found = (again.worst or subject).verdict.word, subject.verdict.word
     origin = _origin(view, turn) + ("" if word == found else
@@ -230,11 +230,10 @@ def why_unreported(view: View, turn: TurnFacts) -> str:
 
 def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
     """The name of the turn's gravest finding, else of its verdict; and a test whether a session still shows it."""
-    order = list(Severity)
     grave = [note.finding for note in view.findings
              if note.turn == turn.id and note.finding.severity is not Severity.INFO]
     if grave:
-        rule = min(grave, key=lambda finding: order.index(finding.severity)).rule
+        rule = min(grave, key=lambda finding: list(Severity).index(finding.severity)).rule
         return rule, lambda again: any(note.finding.rule == rule for note in again.findings)
     word = turn.verdict.word
     return _rule_of(turn), lambda again: any(each.verdict.word == word for each in again.turns)
@@ -284,9 +283,10 @@ def session_of(
                          provenance=f"exported from {source}, credentials masked")
 
 
-def reread(exchanges: Sequence[Exchange], settings: Settings) -> View:
-    """The exchanges as they are after being written to a session file and read again."""
-    return view(replay(open_case(open_paths(["-"], stdin=session_bytes(records(exchanges)))), settings))
+def reread(responses: Sequence[ResponseFacts], settings: Settings) -> View:
+    """The responses as they are after being written to a session file and read again."""
+    written = session_bytes(records(facts.exchange for facts in responses))
+    return view(replay(open_case(open_paths(["-"], stdin=written)), settings))
 
 
 def shrink(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> list[T]:

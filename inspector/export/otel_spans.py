@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -32,6 +31,7 @@ from inspector.export.conventions import (
 )
 from inspector.replay.case import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.findings import late_answers
 from inspector.report.run_answers import fidelity_of
 from inspector.sessions import redact
 from inspector.sessions.recording import Exchange, ToolAnswer, TurnPlace
@@ -111,7 +111,7 @@ def spans(
     start if no time was recorded; `with_content` adds message contents."""
     session_spans: list[OtelSpan] = []
     clock = Clock(first_moment(facts.exchange for facts in view.responses) or now)
-    results = _recorded_results(view)
+    results = late_answers(view.inputs)
     for index, turn in enumerate(view.turns):
         if only is None or index in only:
             clock.at = first_moment(view.responses[each].exchange for each in turn.responses) or clock.at
@@ -277,15 +277,7 @@ def first_chunk(facts: ResponseFacts) -> float | None:
 
 
 _Results = Mapping[tuple[str, int | None], Sequence[ToolAnswer]]
-"""File and entry of an answer -> the tool results that were recorded separately, not in a later request."""
-
-
-def _recorded_results(view: View) -> _Results:
-    found: dict[tuple[str, int | None], list[ToolAnswer]] = defaultdict(list)
-    for source in view.inputs:
-        for answer in source.answers:
-            found[source.path, answer.entry].append(answer)
-    return found
+"""File and entry of an answer -> its results (`late_answers`)."""
 
 
 def _tool_results(

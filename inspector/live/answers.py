@@ -20,7 +20,6 @@ from inspector.report.findings import late_answers
 from inspector.sessions import open_paths
 from inspector.sessions.recording import Exchange, Recording
 from loop_core.errors import CallerError
-from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.history import results_for, tool_result
 from loop_core.turn.limits import bound_result
@@ -119,7 +118,7 @@ def _call_key(call: ToolCall) -> CallKey:
         value: Any = json.loads(call.arguments or "{}")  # a call without arguments: some servers send an empty text
         # Models spell the same arguments with other white space and another order of keys.
         return call.name, json.dumps(value, sort_keys=True)
-    except ValueError:
+    except (ValueError, RecursionError):  # no JSON, or nested too deeply
         return call.name, call.arguments or ""
 
 
@@ -131,7 +130,8 @@ class RecordedResults:
 
     def __init__(self, calls: Sequence[tuple[ToolCall, ToolResultPart]]) -> None:
         self._calls_with_results = tuple(calls)
-        self._call_key: Counter[str] = Counter()
+        self._used: Counter[str | CallKey] = Counter()
+        """The number of answered calls of each tool, and of each call with its arguments."""
 
     def __len__(self) -> int:
         return len(self._calls_with_results)
@@ -139,11 +139,11 @@ class RecordedResults:
     def result_for(self, call: ToolCall, before: Sequence[ToolCall] = ()) -> tuple[ToolResultPart, str] | None:
         """The result for a call, and the reason for the choice; None if the recording holds none: the k-th recorded one
         for the same arguments, else that of the k-th recorded call of the tool. `before` will be answered by then."""
-        place = self._call_key[call.name] + sum(each.name == call.name for each in before)
+        key, place = _call_key(call), self._used[call.name] + sum(each.name == call.name for each in before)
         own = [(each, result) for each, result in self._calls_with_results if each.name == call.name]
-        same = [result for each, result in own if _value(each) == _value(call)]
+        same = [result for each, result in own if _call_key(each) == key]
         if same:
-            used = self._call_key[_key(call)] + sum(_key(each) == _key(call) for each in before)
+            used = self._used[key] + sum(_call_key(each) == key for each in before)
             # A call that is repeated more often than recorded gets the last result again: the arguments are the same.
             return same[min(used, len(same) - 1)], "the same arguments"
         if place >= len(own):
@@ -152,8 +152,8 @@ class RecordedResults:
 
     def count_use(self, call: ToolCall) -> None:
         """Counts an answered call, so that the tool's next call gets the next result."""
-        self._call_key[call.name] += 1
-        self._call_key[_key(call)] += 1
+        self._used[call.name] += 1
+        self._used[_call_key(call)] += 1
 
 
 def results_of(path: str) -> RecordedResults:
@@ -170,28 +170,18 @@ def results_of(path: str) -> RecordedResults:
 
 def _calls_with_results(recording: Recording) -> Iterator[tuple[ToolCall, ToolResultPart]]:
     """Every call with its result: recorded by itself, else carried by the request that followed."""
-    alone = late_answers(recording)  # native sessions record results by themselves
+    alone = late_answers(recording.inputs)  # native sessions record results by themselves
     # of other formats only the next request has them
     after = {link.parent: link.index for turn in recording.turns for link in turn.links if link.parent is not None}
     for index, exchange in enumerate(recording.exchanges):
         calls = exchange.response.tool_calls
-        results: Sequence[ToolResultPart] = alone.get((exchange.path, exchange.entry), ())
+        results: Sequence[ToolResultPart] = [each.result for each in alone.get((exchange.path, exchange.entry), ())]
         if not results and index in after:
             results = results_in(recording.exchanges[after[index]])
         if calls and results:
             for call, result in zip(calls, results_for(calls, results), strict=True):
                 if result in results:  # otherwise this call has no result
                     yield call, result
-
-
-def _value(call: ToolCall) -> object:
-    arguments = call.arguments or ""
-    reading = parse(arguments)
-    return arguments if reading.value is None else reading.value
-
-
-def _key(call: ToolCall) -> str:
-    return f"{call.name}\0{call.arguments}"  # no name contains a NUL, so two keys are never confused
 
 
 # -- The operator's decisions ----------------------------------------------------------------------------------------

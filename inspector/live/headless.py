@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -117,8 +118,6 @@ def run_live(
 
 def refuse_secrets(body: object, server: Server) -> None:
     """Raises `CallerError` if a request's body contains its own key."""
-    import json
-
     text = json.dumps(body, ensure_ascii=False)
     if any(len(secret) >= SHORTEST and secret in text for secret in server.secrets):
         raise CallerError("the request holds the key that it would be sent with")

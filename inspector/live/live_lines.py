@@ -224,9 +224,7 @@ def request_lines(request: LiveRequest, parts: tuple[str, ...], missing: str) ->
         return [*lines, EMPTY, (Span("no body: it fetches an answer that is still being generated", Tone.DIM),)]
     size = len(dump(request.body).encode())  # as it is sent: the lines below are indented
     lines += [EMPTY, (Span(f"{size:,} bytes of JSON", Tone.DIM),)]
-    for row in paragraphs(json.dumps(request.body, indent=2, ensure_ascii=False)):
-        lines.append(row)
-    return lines
+    return [*lines, *paragraphs(json.dumps(request.body, indent=2, ensure_ascii=False))]
 
 
 def call_lines(effect: RunTools, answers: Answers) -> list[Line]:

@@ -215,11 +215,11 @@ def _play_answer(draft: Draft, story: Story, request: Request, number: int) -> D
     return replace(draft, play=draft_play, spelling=spelling, manner=manner)
 
 
-def _mark(story: Story, draft: Draft, play: PlayedScenario, number: int) -> PlaceMark:
-    text = "".join(part.text for part in play.parts if type(part) is TextPart)
+def _mark(story: Story, draft: Draft, draft_play: PlayedScenario, number: int) -> PlaceMark:
+    text = "".join(part.text for part in draft_play.parts if type(part) is TextPart)
     begun = 0 if draft.parts == draft.answer.parts else draft.place.text_length
     text_length = min(len(draft.answer.text), begun + max(0, len(text) - len(draft.prefix)))
-    calls = sum(type(part) is ToolCall for part in play.parts) - (play.cut_call is not None)
+    calls = sum(type(part) is ToolCall for part in draft_play.parts) - (draft_play.cut_call is not None)
     at = StoryPlace(draft.place.answer, text_length, number + 1)
     return PlaceMark(story.name, at, draft.place.text_length, draft.cap or 0, len(draft.place.whole_calls) + calls)
 

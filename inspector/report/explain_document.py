@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from json.encoder import encode_basestring_ascii
 from typing import Any
+from urllib.parse import urlsplit
 
 from inspector.config.settings import NO_PRICES, PriceTable
 from inspector.report.facts import ResponseFacts, TurnFacts, View
@@ -148,8 +149,6 @@ def provider(facts: ResponseFacts) -> str | None:
     """The host of the request, as the provider's name; None if no URL was recorded."""
     if not facts.exchange.url:
         return None
-    from urllib.parse import urlsplit
-
     try:
         return urlsplit(facts.exchange.url).netloc or None
     except ValueError:

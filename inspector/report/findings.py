@@ -12,7 +12,7 @@ from inspector.replay.case import Case, results_in
 from inspector.replay.token_counts import impossible_count, text_bytes
 from inspector.sessions import evidence_places
 from inspector.sessions.reasons import is_unrecorded, why_missing
-from inspector.sessions.recording import Exchange, Link, Recording, TurnPlace, TurnRecord, common_beginning
+from inspector.sessions.recording import Exchange, Input, Link, ToolAnswer, TurnPlace, TurnRecord, common_beginning
 from inspector.sessions.thread import response_number
 from inspector.sessions.wordings import cut_result, known_hint, refusal
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
@@ -78,14 +78,14 @@ def recorded_findings(
     unknown = {_unknown_word(exchanges[each.response]) for of_turn in findings for each in of_turn
                if each.finding.rule == UNKNOWN_WORD and each.response is not None}
     children = _followers(records)
-    late = late_answers(case.recording)
+    late = late_answers(case.recording.inputs)
     found: list[tuple[ReportedFinding, ...]] = []
     for record in records:
         of_turn: list[ReportedFinding] = []
         for link in record.links:
             of_turn.extend(_of_response(case, link, record.id, unknown))
             exchange = case.recording.exchanges[link.index]
-            after = late.get((exchange.path, exchange.entry), ())
+            after = [each.result for each in late.get((exchange.path, exchange.entry), ())]
             of_turn.extend(_findings_on_held_calls(case, link.index, children.get(link.index, ()), after, record.id))
         of_turn.extend(_cut_answer(case, record, children))
         found.append(tuple(of_turn))
@@ -98,7 +98,7 @@ def touched_since(old: Case, new: Case) -> set[int]:
     same = common_beginning(before, after, eq)
     others = (link.parent for turn in (*before[same:], *after[same:]) for link in turn.links)
     found = {parent for parent in others if parent is not None}
-    results = late_answers(old.recording), late_answers(new.recording)
+    results = late_answers(old.recording.inputs), late_answers(new.recording.inputs)
     late = {place for place in {*results[0], *results[1]} if results[0].get(place) != results[1].get(place)}
     if late:
         found.update(index for index, each in enumerate(new.recording.exchanges) if (each.path, each.entry) in late)
@@ -161,12 +161,12 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         yield ReportedFinding(Finding("session.not_recorded", Severity.WARNING, message), link.index, turn)
 
 
-def late_answers(recording: Recording) -> dict[tuple[str, int | None], list[ToolResultPart]]:
-    """Exchange -> the tool results that were recorded as rows of their own, not within a request."""
-    found: dict[tuple[str, int | None], list[ToolResultPart]] = {}
-    for input_file in recording.inputs:
+def late_answers(inputs: Iterable[Input]) -> dict[tuple[str, int | None], list[ToolAnswer]]:
+    """File and entry of an answer -> the tool results that were recorded as rows of their own, not within a request."""
+    found: dict[tuple[str, int | None], list[ToolAnswer]] = {}
+    for input_file in inputs:
         for answer in input_file.answers:
-            found.setdefault((input_file.path, answer.entry), []).append(answer.result)
+            found.setdefault((input_file.path, answer.entry), []).append(answer)
     return found
 
 

@@ -29,7 +29,7 @@ from inspector.report.facts import view
 from inspector.report.turn_rows import AnswerRecord, SharedValues, TurnRow, rows_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import redact, without_collector
-from inspector.sessions.importers import IMPORTERS
+from inspector.sessions.importers import FOLDERS_BESIDE
 from inspector.sessions.open import open_each
 from loop_core.json_parser import from_json
 from loop_core.values import Severity
@@ -179,13 +179,10 @@ def _connect(path: Path) -> sqlite3.Connection:
     return base
 
 
-_FOLDERS = sorted({row.beside.rpartition("/")[0] for row in IMPORTERS.values() if row.beside})
-
-
 def state_of(path: str) -> FileState:
     """The state of a file, of a database's log, and of the files that may be read with it."""
     stem = os.path.splitext(path)[0]
-    beside = (each for folder in _FOLDERS for each in _files_inside(stem, folder))
+    beside = (each for folder in FOLDERS_BESIDE for each in _files_inside(stem, folder))
     # In WAL mode new rows stay in the log until a checkpoint, so the database file itself may not change
     # (https://sqlite.org/wal.html).
     log = (f"{path}-wal",) if path.endswith((".db", ".sqlite", ".sqlite3")) else ()

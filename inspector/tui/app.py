@@ -16,9 +16,11 @@ from textual.theme import Theme
 from textual.types import CSSPathType
 
 from inspector.report.lines.spans import Tone, one_line
+from inspector.report.verdict import SAME
 from inspector.sessions import exempt_from_collector
 from inspector.sessions.intake import heavy
 from inspector.tui import forget_drawn_widgets
+from inspector.tui.keys import HelpScreen, KeyCommands
 from inspector.tui.keys_in_order import KeysInOrderApp
 from inspector.tui.leaving import PassingScreen
 from inspector.tui.messages import (
@@ -76,8 +78,6 @@ MANY_RESPONSES = 2_000
 
 
 def _commands() -> type:
-    from inspector.tui.keys import KeyCommands
-
     return KeyCommands
 
 
@@ -242,8 +242,6 @@ class LoopInspector(KeysInOrderApp):
 
     @on(TurnsRead)
     def _turns_read(self, message: TurnsRead) -> None:
-        from inspector.report.verdict import SAME
-
         self.errors = tuple([f"{row.file}: {row.why}" for row in message.unread
                              if row.file in self._paths and row.unread != SAME])
         if not message.any_turn and self._paths and len(self.screen_stack) == 1:
@@ -358,8 +356,6 @@ class LoopInspector(KeysInOrderApp):
 
     def action_keys(self) -> None:
         """Shows all keys."""
-        from inspector.tui.keys import HelpScreen
-
         self.push_screen(HelpScreen(self.screen))
 
     def action_theme(self) -> None:

@@ -13,6 +13,7 @@ from inspector.report.lines.glyphs import why_no_run
 from inspector.report.lines.spans import one_line
 from inspector.report.lines.steps import end_words
 from inspector.tui.delivery import copy_text
+from inspector.tui.lists import Choose
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.messages import ask_operator, run_in_thread
 from inspector.tui.panels import VerdictPanel
@@ -335,8 +336,6 @@ class EditedInputs(SessionPart):
         elif len(inputs) == 1:
             self._edit(turn.id, inputs[0])
         else:
-            from inspector.tui.lists import Choose
-
             rows = [(f"{each.number} {each.what}", one_line(each.text, SHOWN_CHARS)) for each in inputs]
             every = dict(zip([word for word, _ in rows], inputs, strict=True))
             choice = Choose(f"Give turn {view.number(turn)} another text: which?", rows, self._nearest(inputs, turn.id))
@@ -353,7 +352,7 @@ class EditedInputs(SessionPart):
         from inspector.replay.rerun import edit_step
 
         try:
-            return edit_step(self.stage.run.view.replay, _edit(model_input, turn))
+            return edit_step(self.stage.run.view.replay, _edit_of(model_input, turn))
         except CallerError:
             return None
 
@@ -361,18 +360,17 @@ class EditedInputs(SessionPart):
         from inspector.replay.rerun import edit_step
         from inspector.tui.text_editors import InputEditor
 
-        replay = self.stage.run.view.replay
-        now = next((edit.text for edit in replay.settings.edits if (edit.id, edit.input) == (turn, model_input.number)),
+        replay, edit = self.stage.run.view.replay, _edit_of(model_input, turn)
+        now = next((each.text for each in replay.settings.edits if (each.id, each.input) == (turn, model_input.number)),
                    model_input.text)
         try:
-            since = edit_step(replay, _edit(model_input, turn))
+            since = edit_step(replay, edit)
         except CallerError as why:
             self.stage.note = str(why)
             return
         where = f"Turn {turn.removeprefix('t')}, input {model_input.number}"
         title = f"{where}: {model_input.what}, given at step {since + 1}"
-        ask_operator(
-            self.stage.app, InputEditor(title, now), lambda choice: self._run(_edit(model_input, turn), choice, since))
+        ask_operator(self.stage.app, InputEditor(title, now), lambda choice: self._run(edit, choice, since))
 
     def _run(self, edit: TurnEdit, choice: EditChoice, since: int) -> None:
         if choice.live:
@@ -387,5 +385,5 @@ class EditedInputs(SessionPart):
             self.stage.note = self.branches.save_note(message)
 
 
-def _edit(model_input: TurnInput, turn: str) -> TurnEdit:
+def _edit_of(model_input: TurnInput, turn: str) -> TurnEdit:
     return TurnEdit(int(turn.removeprefix("t")), model_input.number, model_input.text)

@@ -100,7 +100,7 @@ class BreakpointRows(RowList):
 
     def row(self, index: int) -> Line:
         """A breakpoint or a suggestion."""
-        here = Span("▶ " if index == self.cursor else "  ", Tone.HERE)
+        here = self.cursor_mark(index)
         if index >= len(self.stops):
             return (here, Span("+ ", Tone.DIM), safe(self.offered[index - len(self.stops)], Tone.DIM),
                     Span("  enter sets it", Tone.DIM))

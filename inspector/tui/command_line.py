@@ -10,10 +10,12 @@ from typing import ClassVar
 
 from textual.binding import ActiveBinding, Binding, BindingType
 
+from inspector.config.settings import CHOICES, parse_stretches, settings_of
 from inspector.report.lines.spans import in_quotes
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import CallerError, LoopError
-from loop_core.turn.limits import whole_number
+from loop_core.turn.limits import RANGES, SCOPES, whole_number
+from loop_core.turn.presets import POLICIES
 
 Act = Callable[[], None]
 COMPARE = "compare"
@@ -38,11 +40,8 @@ class CommandLine(SessionPart):
 
     def action_command(self) -> None:
         """Asks for a line, with completion."""
-        from inspector.config.settings import CHOICES
         from inspector.tui.keys import active_keys
         from inspector.tui.questions import Prompt, WordSuggester, refusal_of
-        from loop_core.turn.limits import RANGES, SCOPES
-        from loop_core.turn.presets import POLICIES
 
         # Looked up before the prompt takes the focus, so that the keys of the list are still active.
         every = {str(found.binding.id): found for _, found in active_keys(self.stage.app.screen)}
@@ -84,8 +83,6 @@ class CommandLine(SessionPart):
 
     def _settings(self, line: str) -> Act:
         """An action that runs again under settings, written as for `inspector replay --set`."""
-        from inspector.config.settings import parse_stretches, settings_of
-
         try:
             stretches = parse_stretches(shlex.split(line.removeprefix("set ")))
             if len(stretches) != 1:

@@ -14,6 +14,7 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
+from inspector.replay.rerun import start_of
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Line, Span, Tone
 from inspector.tui.limits_words import (
@@ -44,6 +45,7 @@ from inspector.tui.session_files import Run
 from inspector.whatif.branch_lines import preview_line
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
+from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Turn
 
 RECORDING, SIMULATION, LIVE = SOURCES = ("recording", "simulation", "live")
@@ -53,8 +55,6 @@ RECORDING, SIMULATION, LIVE = SOURCES = ("recording", "simulation", "live")
 def words_of(name: str) -> tuple[str, ...]:
     """The allowed words of a field."""
     if name == "policy":
-        from loop_core.turn.presets import POLICIES
-
         return tuple(POLICIES)
     return SOURCES if name == "source" else (DEFAULT, *CHOICES[name].words)
 
@@ -353,7 +353,6 @@ def live_refusal(run: Run, step: int, whole: bool) -> str | None:
     """The reason why the request at a step, or its whole turn, cannot be sent live; None if it can. Raises
     `CallerError` if an earlier answer of the turn was simulated."""
     from inspector.live.target import why_unsendable
-    from inspector.replay.rerun import start_of
 
     replay = run.view.replay
     since = replay.turns[replay.turn_at(step)].first if whole else step

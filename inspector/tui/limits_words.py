@@ -9,6 +9,7 @@ from inspector.config.settings import INITIAL
 from inspector.report.lines.merged import RULE_MEANS
 from loop_core.turn.continuation import SeamRule
 from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
+from loop_core.turn.presets import preset
 
 FIELDS = (*CONTINUATION_LIMITS, INITIAL)
 """The fields for a typed number."""
@@ -55,7 +56,5 @@ def others_in_force(limits: Limits) -> str:
 def word_meaning(name: str, word: str) -> str:
     """The meaning of a word of a field, such as a policy or a seam rule; empty if the word needs no explanation."""
     if name == "policy":
-        from loop_core.turn.presets import preset
-
         return f"{word}: {preset(word).title} · p compares them all"
     return f"{word}: {RULE_MEANS[SeamRule(word)]}" if name == "seam" and word != DEFAULT else ""

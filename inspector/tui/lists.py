@@ -60,6 +60,10 @@ class RowList(ScrollView, RowsInOneStyle, can_focus=True):
         """The content of a row."""
         raise NotImplementedError
 
+    def cursor_mark(self, index: int) -> Span:
+        """The beginning of a row: the cursor's mark, or blanks."""
+        return Span("▶ " if index == self.cursor else "  ", Tone.HERE)
+
     def selectable(self, index: int) -> bool:
         """Whether the cursor may stand on a row."""
         return True
@@ -303,8 +307,7 @@ class ChoiceList(RowList):
     def row(self, index: int) -> Line:
         """A word and its meaning."""
         word, about = self.shown[index]
-        here = index == self.cursor
-        return (Span("▶ " if here else "  ", Tone.HERE), Span(f"{word:<{self._columns}}  ", Tone.KEY), safe(about))
+        return (self.cursor_mark(index), Span(f"{word:<{self._columns}}  ", Tone.KEY), safe(about))
 
 
 class Choose(Dialog[str | None]):

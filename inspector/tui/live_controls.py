@@ -43,7 +43,7 @@ class CallList(RowList):
         """A call, and how it will be answered."""
         verdict = self.effect.batch[index]
         glyph, role = glyphs.ADMISSION[verdict.admission]
-        mark = Span("▶ " if index == self.cursor else "  ", Tone.HERE)
+        mark = self.cursor_mark(index)
         name = safe(f"{verdict.call.name or 'unnamed':<20} ", Tone.STRONG)
         head = (mark, Span(f"{glyph} {verdict.admission.value:<8} ", role), name)
         if not self.answers.ways(self.effect, index):

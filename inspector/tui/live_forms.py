@@ -254,7 +254,7 @@ def last_typed() -> dict[str, str]:
     """The last typed values of the fields; empty if unknown."""
     try:
         value = json.loads(state_path("live-form.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return {name: text for name, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
 

@@ -19,6 +19,8 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.timer import Timer
 from textual.widgets import Input
 
+from inspector.config.files import data_folder
+from inspector.config.settings import settings_asked
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, one_line, safe
 from inspector.tui.panels import Dialog, Note, WrappedLines, after_pause, key_note, line_input, note, with_field_names
@@ -216,7 +218,6 @@ class LiveAttempt(SessionPart):
 
     def ask(self, assignments: dict[str, str], since: int | None) -> None:
         """Shows the cost of asking this turn live, and sends it if the operator confirms."""
-        from inspector.config.settings import settings_asked
         from inspector.live.branch_request import branch_request
 
         if self._asking is not None:
@@ -242,7 +243,6 @@ class LiveAttempt(SessionPart):
         if request is None:
             self.stage.note = "nothing was sent"
             return
-        from inspector.config.files import data_folder
         from inspector.live.branch_run import BranchRun, new_name
 
         name, runs = new_name(by_stand_in=request.stand_in is not None), self.stage.runs

@@ -24,6 +24,7 @@ from inspector.live.stepper import BUSY, Phase
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Sheet, Span, Tone, field, more
 from inspector.tui.delivery import shown_path
 from inspector.tui.keys import key_in_force
+from inspector.tui.lists import Choose
 from inspector.tui.live_controls import ACTION_CONDITIONS, TurnControls
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.panels import Status, VerdictPanel, WrappedLines
@@ -304,8 +305,6 @@ class LiveScreen(SessionScreen):
         """Asks whether to cancel the turn, if it has not ended; returns whether it asked."""
         if self.is_finished:
             return False
-        from inspector.tui.lists import Choose
-
         title, leaving = "The turn has not ended", "cancel the turn and leave; what was recorded stays"
         if self.driver.stepper.last.turn.terminal:
             title, leaving = "The end of the turn is not accepted yet", "leave; what was recorded stays"

@@ -19,7 +19,7 @@ from textual.reactive import reactive
 from inspector.config.settings import Settings
 from inspector.provider import dialect_lines
 from inspector.provider.dialect_lines import TableEntry, entries, outcome
-from inspector.provider.dialect_output import MOST, TableQuery, path_of, sheet
+from inspector.provider.dialect_output import MOST, TableQuery, document, path_of, sheet, text
 from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
 from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, in_quotes, mark_matches, spread_ends
@@ -29,6 +29,7 @@ from inspector.tui.paint import paint_of
 from inspector.tui.session_files import OpenSession, run_of
 from loop_core.errors import LoopError
 from loop_core.turn.limits import whole_number
+from loop_core.turn.presets import POLICIES, preset
 
 
 @dataclass
@@ -104,7 +105,7 @@ class DialectTable(CursorTable):
     def row(self, index: int) -> Line:
         """A dialect, or a heading."""
         paint = paint_of(self.app)
-        here = Span("▶ " if index == self.cursor else "  ", Tone.HERE)
+        here = self.cursor_mark(index)
         line = dialect_lines.line(self.list_lines[index], self._laid, paint.measure, paint.mark)
         return (here, *mark_matches(line, self.needle))
 
@@ -210,8 +211,6 @@ class ProvidersScreen(TableScreen):
 
     def files(self) -> Mapping[str, str]:
         """The table as text in a wide terminal's form, and as JSON."""
-        from inspector.provider.dialect_output import document, text
-
         if not self._rows:
             return {}
         policy, name = self.table_query.settings.policy, f"providers-{self.table_query.scenario.name}"
@@ -252,8 +251,6 @@ class ProvidersScreen(TableScreen):
 
     def action_policies(self) -> None:
         """Asks for a policy."""
-        from loop_core.turn.presets import POLICIES
-
         names = list(POLICIES)
         current = self.table_query.settings.policy.name
         choice = Choose("Policy: the loop that decides", [(each.name, each.title) for each in POLICIES.values()],
@@ -261,8 +258,6 @@ class ProvidersScreen(TableScreen):
         ask_operator(self.app, choice, self._policy_chosen)
 
     def _policy_chosen(self, name: str) -> None:
-        from loop_core.turn.presets import preset
-
         self._ask(replace(self.table_query, settings=replace(self.table_query.settings, policy=preset(name))))
 
     def action_each(self) -> None:

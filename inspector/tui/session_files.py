@@ -192,7 +192,7 @@ def recent_files() -> list[str]:
     """The recent files that still exist, latest first."""
     try:
         value = json.loads(state_path(RECENT_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return []
     # Another version, or a person, may have written the file, so nothing about its content is certain.
     found = [each for each in value if isinstance(each, str)] if isinstance(value, list) else []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from inspector.report.lines.merged import trying
-from inspector.report.lines.spans import Sheet, in_quotes
+from inspector.report.lines.spans import Sheet, in_quotes, text_of
 from inspector.report.run_answers import answer_at
 from inspector.tui.delivery import copy_text
 from inspector.tui.messages import LinesPointed, ask_operator
@@ -313,7 +313,6 @@ class Tracing(SessionPart):
         self.stage.run_worker(beside(), group="tracing", exclusive=True)
 
     def _act(self, act: Callable[[Provenance], None]) -> None:
-        from inspector.report.lines.spans import text_of
         from inspector.report.lines.wire import OF_ROWS
 
         found = self.panes.sheets.readings(self.panes.viewpoint)
@@ -326,7 +325,6 @@ class Tracing(SessionPart):
 
     def _look(self, provenance: Provenance, choice: FactChoice | None) -> None:
         """Shows the bytes of a fact, and names it in the note: the view's head may be scrolled away."""
-        from inspector.report.lines.spans import text_of
         from inspector.report.lines.wire import fact_line
 
         self.panes.pick(choice)

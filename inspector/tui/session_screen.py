@@ -13,12 +13,15 @@ from textual.containers import Container, Horizontal
 
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import count_of, text_of
+from inspector.report.run_answers import answer_at
+from inspector.sessions import redact
 from inspector.tui.attention import Attention
 from inspector.tui.branches import Branches, Comparisons, EditedInputs
 from inspector.tui.command_line import CommandLine
 from inspector.tui.compared_turns import TurnComparison
 from inspector.tui.delivery import deliver, export_folder, picture
 from inspector.tui.keys import KeyBar
+from inspector.tui.lists import Choose
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted, ask_operator
 from inspector.tui.panels import Status, VerdictPanel
@@ -127,7 +130,6 @@ class Exports(SessionPart):
     def action_export(self) -> None:
         """Asks for a form, then for a folder, and writes the files; in a browser they are downloaded."""
         from inspector.export import FORMS
-        from inspector.tui.lists import Choose
 
         rows = [*((name, form.about) for name, form in FORMS.items()), *VIEWS.items()]
         start = [name for name, _ in rows].index("bug" if self._reportable() else "md")
@@ -155,8 +157,6 @@ class Exports(SessionPart):
     def files(self, form: str, screen: str) -> Mapping[str, str]:
         """The files of a form: name -> content; `screen` is its picture."""
         from inspector.export import FORMS, ExportScope, name_of
-        from inspector.report.run_answers import answer_at
-        from inspector.sessions import redact
 
         view = self.stage.run.view
         name = name_of(view)

@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
 
-from inspector.config.settings import Settings, settings_of
+from inspector.config.settings import Settings, record_of, settings_of
 from inspector.report.lines.spans import Line, Sheet
 from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
 from inspector.tui.session_files import OpenSession, Run, run_of
@@ -94,8 +94,6 @@ class SessionRuns:
         key = key_of(node.key, settings, since)
 
         def act(store: Store) -> None:
-            from inspector.config.settings import record_of
-
             _keep(store, node)
             store.branch(key, node.key, record_of(settings), since)
 

@@ -272,7 +272,7 @@ class TurnList(RowList):
         row = self.shown[index]
         if isinstance(row, str):
             return (Span(f" {row}", Tone.TITLE),)
-        mark = Span("▶ " if index == self.cursor else "  ", Tone.HERE)
+        mark = self.cursor_mark(index)
         if row.name in self.listing.shared and not row.depth:
             row = turn_table.with_file(row)
         return (mark, *turn_table.cells_of(row, self.layout_now, paint_of(self.app).measure))

@@ -204,7 +204,7 @@ def parameter_lines(tuning: TunedGrid, turn: int | None = None) -> Iterator[Line
                                       Tone.WARN))
 
 
-def fidelity_counts(tuning: TunedGrid, turn: int | None = None) -> tuple[int, int, int]:
+def fidelity_counts(tuning: TunedGrid, turn: int | None) -> tuple[int, int, int]:
     """How many cells were run for all turns or one, how many were simulated, and where the recording ends first."""
     sums: Iterable[Iterable[bool | int]] = (tuning.run_counts, tuning.simulated, tuning.unrecorded)
     if turn is not None:
@@ -214,7 +214,7 @@ def fidelity_counts(tuning: TunedGrid, turn: int | None = None) -> tuple[int, in
     return run, simulated, ended
 
 
-def fidelity_line(tuning: TunedGrid, turn: int | None = None) -> Line:
+def fidelity_line(tuning: TunedGrid, turn: int | None) -> Line:
     """How many cells rest on recorded answers, and how many on simulated ones: of all turns, or of one."""
     run, simulated, ended = fidelity_counts(tuning, turn)
     of = "" if turn is None else f"of turn {turn + 1}: "

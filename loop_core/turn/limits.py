@@ -8,7 +8,7 @@ says at which place of the machine it is checked, when it stops the turn, and wi
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
@@ -77,8 +77,6 @@ class Limits:
         Raises:
             CallerError: an unknown name, or a value out of range.
         """
-        from dataclasses import fields
-
         known_names = {field.name for field in fields(self)}
         values: dict[str, Any] = {}
         for name, value in assignments.items():

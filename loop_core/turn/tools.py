@@ -7,6 +7,7 @@ an error; a call that is skipped gets a result that says so; a result that would
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -116,8 +117,6 @@ def _spell(value: Any) -> Any:
     """What stands in JSON for a value that is none: the members of an object, or its text, as of a date or a path.
     Raises `TypeError` if the value is work that was never done, such as a coroutine, which a decorated function may
     return."""
-    import inspect
-
     if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
         if inspect.iscoroutine(value):
             value.close()
@@ -182,8 +181,6 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
     """The declaration of one function under a name, and the callable that runs it. The callable converts arguments to
     the annotated types: a date for a date, a dataclass for an object. Raises `CallerError` if the function cannot be a
     tool."""
-    import inspect
-
     from pydantic import ConfigDict, TypeAdapter
     from pydantic.errors import PydanticUserError
 

@@ -61,7 +61,8 @@ def test_turns_of_two_files_are_named_by_their_numbers(ran, three, tmp_path):
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (["--turns", "1,9"], "turn 9: this recording has the turns 1 to 3"), (["--turns", "2"], "expected the number"),
+    (["--turns", "1,9"], "there is no turn 9; expected 1 to 3"),
+    (["--turns", "0,1"], "there is no turn 0; expected 1 to 3"), (["--turns", "2"], "expected the number"),
     (["--turns", "a,b"], "expected the number"), (["--turns", "1," + "4" * 5_000], "expected the number"),
 ])
 def test_a_turn_that_there_is_not_is_one_line(ran, three, words, said):

@@ -347,7 +347,7 @@ def test_a_symptom_without_findings_is_the_verdict():
     rule, shows = symptom(found, found.turns[0])
     assert rule == found.turns[0].verdict.word.lower().replace(" ", "-")
     assert shows(found)
-    assert shows(reread([found.responses[0].exchange], found.replay.settings))
+    assert shows(reread([found.responses[0]], found.replay.settings))
 
 
 @pytest.mark.parametrize(("path", "name"), [

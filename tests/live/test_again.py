@@ -173,7 +173,7 @@ def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_
 
 @pytest.mark.parametrize(("words", "said"), [
     (("--live", "--yes"), "this run has 2 turns: --turn N or --from-step K says which is asked"),
-    (("--live", "--yes", "--turn", "3"), "turn 3: this run has the turns 1 to 2"),
+    (("--live", "--yes", "--turn", "3"), "there is no turn 3; expected 1 to 2"),
     (("--live", "--yes", "--from-step", "99"), "step 99: this run has the steps 1 to "),
     (("--live", "--yes", "--turn", "1", "--from-step", "2"), "leave one of them out"),
     (("--live", "--yes", "--set", "max_tokens=9@2", "--set", "max_tokens=8@3"), "a live run begins at one step"),

@@ -29,6 +29,10 @@ def call(name: str, arguments: dict[str, Any], ident: str = "c") -> Verdict:
     return Verdict(made, Admission.READY, "gate.ready", "")
 
 
+def replace_call(verdict: Verdict, **changes: Any) -> Verdict:
+    return verdict._replace(call=verdict.call._replace(**changes))
+
+
 def held(name: str) -> Verdict:
     return Verdict(ToolCall("h", name, '{"a": 1', closed=False), Admission.HELD, "gate.cut", "cut by the output limit")
 
@@ -110,6 +114,23 @@ def test_a_recording_answers_by_arguments_then_by_order(tmp_path: Path) -> None:
     assert texts(other, call("weather", {"city": "Bonn"}), call("weather", {"city": "Kiel"}),
                  call("time", {"zone": "UTC"}), call("time", {"zone": "UTC"})) == [
         ("rain", False), ("sun", False), ("noon", False), ("Not run: there is no tool 'time'", True)]
+
+
+def test_the_same_arguments_in_another_spelling_are_the_same_arguments(tmp_path: Path) -> None:
+    path = session(tmp_path, ("weather", {"city": "Oslo"}, "rain", False), ("weather", {"city": "Oslo"}, "snow", False))
+    spaced = replace_call(call("weather", {}), arguments='{ "city":"Oslo" }')
+    answers = Answers(results=results_of(path))
+    assert texts(answers, call("weather", {"city": "Oslo"}), spaced) == [("rain", False), ("snow", False)]
+    shown = Answers(results=results_of(path))
+    effect = RunTools((call("weather", {"city": "Oslo"}), spaced))
+    assert [found[0].text for place in range(2) if (found := shown.recorded_result(effect, place))] == ["rain", "snow"]
+
+
+def test_arguments_that_are_nested_too_deeply_are_compared_as_text(tmp_path: Path) -> None:
+    path = session(tmp_path, ("weather", {"city": "Oslo"}, "rain", False))
+    deep = replace_call(call("weather", {}), arguments="[" * 200_000)
+    assert texts(Answers(results=results_of(path)), deep, deep) == [
+        ("rain", False), ("Not run: there is no tool 'weather'", True)]
 
 
 def test_what_is_shown_before_is_what_is_done(tmp_path: Path) -> None:

@@ -34,6 +34,11 @@ def test_the_results_of_a_turn_each_once(tmp_path) -> None:
     assert recorded_results(case.recording.exchanges, 3) == {}
 
 
+def test_arguments_that_are_nested_too_deeply_have_no_result() -> None:
+    deep = OSLO._replace(arguments="[" * 200_000)
+    assert isinstance(TurnResults({}, None, 1).run(ready(deep), turned((deep, "snow"))), NotRecorded)
+
+
 def test_equal_arguments_whatever_their_spelling_and_as_often_as_recorded() -> None:
     results = TurnResults({("weather", '{"city": "Oslo"}'): [ToolResultPart("a", "weather", "snow"),
                                                          ToolResultPart("b", "weather", "sleet")]}, None, 1)

@@ -10,7 +10,7 @@ import pytest
 
 from inspector import __version__
 from inspector.config.settings import Settings
-from inspector.report.turn_index import TurnIndex, read_rows
+from inspector.report.turn_index import TurnIndex, read_rows, state_of
 from tests.scenes.transcripts import block, claude, prompt, text
 
 KEY = "sk-ant-api03-" + "a1B2" * 20
@@ -52,6 +52,17 @@ def test_a_file_that_changed_is_read_again_and_one_with_another_time_is_not(plac
     beside.mkdir(parents=True)
     (beside / "agent-a.jsonl").write_text(ENDED)
     assert look(place)[1] == 2
+
+
+@pytest.mark.parametrize("folder", ["one/subagents", "subagents"])
+def test_a_file_that_is_read_with_another_is_part_of_its_state(tmp_path, folder):
+    path = tmp_path / "one.jsonl"
+    path.write_text("{}\n")
+    alone = state_of(str(path))
+    (tmp_path / folder).mkdir(parents=True)
+    beside = tmp_path / folder / "agent-a.jsonl"
+    beside.write_text("{}\n")
+    assert [row[0] for row in state_of(str(path))] == [*(row[0] for row in alone), str(beside)]
 
 
 def test_a_file_that_is_gone_is_forgotten(place):

@@ -139,6 +139,8 @@ def test_a_place_that_cannot_be_written_or_read_fails_nothing(tmp_path: Path) ->
     session_files.state_path(session_files.RECENT_FILE).parent.mkdir()
     session_files.state_path(session_files.RECENT_FILE).write_text('{"no": "list"}')
     assert session_files.recent_files() == []
+    session_files.state_path(session_files.RECENT_FILE).write_text("[" * 200_000)
+    assert session_files.recent_files() == []
 
 
 async def test_what_the_command_line_opened_is_remembered_once_it_is_seen(tmp_path: Path) -> None:

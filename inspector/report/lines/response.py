@@ -242,8 +242,7 @@ def _who(facts: ResponseFacts) -> list[Line]:
     rules = ", ".join(each.rule for each in exchange.profile_evidence)
     chosen = safe(f"  chosen by {rules}" if rules else "", Tone.DIM)
     lines.append(field("profile", safe(exchange.profile.name, Tone.STRONG), chosen))
-    for lie in exchange.profile.lies:
-        lines.append(more(Span("known: ", Tone.WARN), safe(lie)))
+    lines += [more(Span("known: ", Tone.WARN), safe(lie)) for lie in exchange.profile.lies]
     times = time_phrases(exchange)
     if times:
         lines.append(field("times", *join_groups([(safe(each),) for each in times])))

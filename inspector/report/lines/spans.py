@@ -292,9 +292,7 @@ def _further_rows_begin(line: Line, width: int, measure: Measure) -> Line:
     if len(line) > 1 and size * 2 < width:
         if first.role is Tone.RULE:
             return (first,)
-        if first.role in (Tone.KEY, Tone.DIM):
-            return (Span(" " * size),)
-        if size <= GUTTER:
+        if first.role in (Tone.KEY, Tone.DIM) or size <= GUTTER:
             return (Span(" " * size),)
     blanks = len(first.text) - len(first.text.lstrip(" "))
     return (Span(" " * blanks),) if 0 < blanks * 2 < width else EMPTY

@@ -287,6 +287,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
         most=50,  # it tries all wire formats, which takes 12 ms that `pairs` saves
     ),
 }
+FOLDERS_BESIDE = sorted({row.beside.rpartition("/")[0] for row in IMPORTERS.values() if row.beside})
+"""The folders beside a file, by their places, whose files may be read with it."""
 EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
 """The end of the message about a file in no known format."""
 HEAD = 1 << 16

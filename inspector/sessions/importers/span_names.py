@@ -328,7 +328,6 @@ def _call(value: dict[str, Any]) -> tuple[str | None, str, Any]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, (str, list)):
-        return text_of(value) if isinstance(value, str) or all(isinstance(v, dict) and "text" in v for v in value) \
-            else json.dumps(value, ensure_ascii=False)
-    return json.dumps(value, ensure_ascii=False)
+    is_text = isinstance(value, str) or (
+        isinstance(value, list) and all(isinstance(each, dict) and "text" in each for each in value))
+    return text_of(value) if is_text else json.dumps(value, ensure_ascii=False)
