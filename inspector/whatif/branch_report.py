@@ -94,10 +94,10 @@ def trust(branch: Branch) -> str:
     replay = branch.view.replay
     left = replay.trace.departure
     where = "" if left is None else f" from step {left + 1} (turn {replay.turn_at(left) + 1})"
-    return f"{worst_fidelity(branch).value}{where}; {_ends(branch)}"
+    return f"{run_fidelity(branch).value}{where}; {_ends(branch)}"
 
 
-def worst_fidelity(branch: Branch) -> Fidelity:
+def run_fidelity(branch: Branch) -> Fidelity:
     """The fidelity of the first step that departs from the recording; RECORDED where none does."""
     left = branch.view.replay.trace.departure
     return Fidelity.RECORDED if left is None else branch.view.steps[left].fidelity
@@ -142,7 +142,7 @@ def _recuts(branch: Branch) -> list[Recut]:
 
 def _ends(branch: Branch) -> str:
     if not branch.unrecorded:
-        if worst_fidelity(branch) is Fidelity.LIVE:
+        if run_fidelity(branch) is Fidelity.LIVE:
             return "what follows was asked live"
         simulated = branch.view.replay.trace.departure is not None
         return f"{'what it knows' if simulated else 'the recording'} answers everything that was asked"
@@ -180,8 +180,8 @@ def values(branch: Branch) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "name": branch.name,
-        "fidelity": worst_fidelity(branch).value,
-        "first_simulated": None if left is None or worst_fidelity(branch) is Fidelity.LIVE else left + 1,
+        "fidelity": run_fidelity(branch).value,
+        "first_simulated": None if left is None or run_fidelity(branch) is Fidelity.LIVE else left + 1,
         "first_live": next((index + 1 for index, step in enumerate(branch.view.steps)
                             if step.fidelity is Fidelity.LIVE), None),
         "asked_live": live_sources(branch),
