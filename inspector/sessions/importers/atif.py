@@ -33,8 +33,9 @@ from loop_core.values import At, Finding, Severity, ToolResultPart, Usage
 WORDS = ("finish_reason", "stop_reason", "finish_reasons")
 """The names under which writers put a stop word into `extra`, of a step or of its metrics."""
 THOUGHT = ("reasoning_tokens", "reasoning_output_tokens")
-WRITTEN = ("cache_creation_input_tokens", "cache_write_tokens")
 """The names of the count of reasoning tokens in `extra` of the metrics; the second is that of Codex."""
+WRITTEN = ("cache_creation_input_tokens", "cache_write_tokens")
+"""The names of the count of tokens written to the cache, there too."""
 FIELDS: Fields = {
     "": {
         "source": (str,), "message": (str, list), "timestamp": (str,), "model_name": (str,), "tool_calls": (list,),
