@@ -8,9 +8,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View
-from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls
+from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, is_suspicion
 from inspector.report.run_answers import used_responses
-from inspector.report.sentences import is_suspicion
 from inspector.sessions.recording import TurnPlace
 from loop_core.formats import FORMATS
 from loop_core.judge.arguments import ArgumentShape, is_usable, parse, schema_problems

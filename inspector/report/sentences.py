@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from inspector.report.advice import is_cut_below_cap, limit_words
 from inspector.report.error_advice import is_redirect
-from inspector.report.findings import CUT_WORDS
+from inspector.report.findings import CUT_WORDS, is_suspicion
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read
 from inspector.sessions.reasons import reason_text, recorder_word
 from inspector.sessions.recording import TurnPlace
 from inspector.sessions.thread import response_number
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
-from loop_core.judge.classify import Judgement
 from loop_core.judge.endings import REPEATED_MEMBER_RULES
 from loop_core.judge.gate import Verdict
 from loop_core.turn.moves import with_status
 from loop_core.turn.policy import dispatched_calls, is_runnable
-from loop_core.values import ArgsForm, ChatResponse, Severity, Stop, Usage
+from loop_core.values import ArgsForm, ChatResponse, Stop, Usage
 
 
 def who(look: JudgedTurn) -> str:
@@ -64,12 +63,6 @@ def budget(look: JudgedTurn) -> str:
     if used is not None:
         return f"{word}, {used:,} tokens{_reasoning(look)}"
     return f"{word}, cap {cap:,}{_reasoning(look)}" if cap is not None else f"{word}{_reasoning(look)}"
-
-
-def is_suspicion(judgement: Judgement) -> bool:
-    """Whether only a spent budget says that the answer was cut."""
-    return any(found.rule == "judge.usage_at_cap" and found.severity is Severity.WARNING
-               for found in judgement.findings)
 
 
 def _cut(look: JudgedTurn) -> str:
@@ -147,7 +140,8 @@ def cut_words(look: JudgedTurn) -> str:
     """Who cut the answer and how, and the limit that then ended the turn."""
     # The words about a cut below the cap name who made it.
     is_provider_cut = look.word is Stop.MAX_TOKENS and not is_cut_below_cap(look)
-    return _with_limit(f"{f'the provider {_cut(look)} the answer: ' if is_provider_cut else ''}{ending_words(look)}", look)
+    cutter = f"the provider {_cut(look)} the answer: " if is_provider_cut else ""
+    return _with_limit(f"{cutter}{ending_words(look)}", look)
 
 
 def cut_call(look: JudgedTurn) -> str:

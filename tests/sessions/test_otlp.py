@@ -531,8 +531,8 @@ def test_spans_that_phoenix_exported(tmp_path):
     assert responses[0].usage.output_tokens == 7
 
 
-@pytest.mark.parametrize("kind", ["AGENT", "TOOL", "CHAIN", "EMBEDDING", "RETRIEVER", "RERANKER", "GUARDRAIL", "EVALUATOR",
-                                  "PROMPT"])
+@pytest.mark.parametrize("kind", ["AGENT", "TOOL", "CHAIN", "EMBEDDING", "RETRIEVER", "RERANKER", "GUARDRAIL",
+                                  "EVALUATOR", "PROMPT"])
 def test_a_span_of_another_kind_is_no_answer_whatever_its_attributes(kind, tmp_path):
     asked = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-5"}
     assert not shown(json.dumps([phoenix(0, kind, asked)]), tmp_path).responses
