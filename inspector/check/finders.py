@@ -8,9 +8,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View
-from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls
+from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, is_suspicion
 from inspector.report.run_answers import used_responses
-from inspector.report.sentences import is_suspicion
 from inspector.sessions.recording import TurnPlace
 from loop_core.formats import FORMATS
 from loop_core.judge.arguments import ArgumentShape, is_usable, parse, schema_problems
@@ -62,7 +61,7 @@ _OWN_LIMIT = re.compile(r"(?:^|; )this loop's limit \w+ \([\d,]+(?: of [\d,]+)?\
 
 
 def from_verdict(*words: str) -> Finder:
-    """A finder for turns with one of these verdicts."""
+    """A finder for turns with one of these verdicts. It is not sure where only a spent budget speaks of a cut."""
 
     def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         verdict = turn.verdict
@@ -71,18 +70,17 @@ def from_verdict(*words: str) -> Finder:
         facts = deciding(view, turn)
         at = (next((evidence.at for evidence in reversed(facts.evidence) if evidence.at is not None), None)
               if facts else None)
-        yield RuleHit(_OWN_LIMIT.sub("", verdict.sentence), facts.index if facts else None, at, verdict.sure)
+        yield RuleHit(_OWN_LIMIT.sub("", verdict.sentence), facts.index if facts else None, at,
+                      verdict.sure and not (facts and is_suspicion(facts.judgement)))
 
     return find
 
 
 def cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds turns that end with a held call; it is not an error if the call has no arguments and may need none, or if
-    only a spent budget says that it was cut."""
+    """Finds turns that end with a held call; it is not an error if the call has no arguments and may need none."""
     facts = deciding(view, turn)
-    doubt = facts is not None and (_may_lack_arguments(facts) or is_suspicion(facts.judgement))
     for hit in from_verdict("CALL HELD", "CALL NOT RUN")(view, turn):
-        yield hit._replace(sure=hit.sure and not doubt)
+        yield hit._replace(sure=hit.sure and (facts is None or not _may_lack_arguments(facts)))
 
 
 def _may_lack_arguments(facts: ResponseFacts) -> bool:

@@ -76,7 +76,8 @@ _EVERY: tuple[CheckRule, ...] = (
         from_findings("agent.took_cut_answer")),
     CheckRule(
         "answer-cut", ERROR, "The turn ended with a cut answer",
-        "The last answer of the turn was cut by the output cap, and nothing that was recorded asked for the rest.",
+        "The last answer of the turn was cut by the output cap, and nothing that was recorded asked for the rest. "
+        "It is a warning where nothing but a budget that was spent to the last token speaks of a cut.",
         '`finish_reason` is `length`, and no request follows.',
         "Raise max_tokens, or let the loop continue cut answers.",
         from_verdict("TRUNCATED")),

@@ -269,11 +269,19 @@ def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPar
     return named[min(position, len(named) - 1)] if named else None
 
 
+def is_suspicion(judgement: Judgement) -> bool:
+    """Whether only a spent budget says that the answer was cut."""
+    return any(found.rule == "judge.usage_at_cap" and found.severity is Severity.WARNING
+               for found in judgement.findings)
+
+
 def _cut_answer(case: Case, record: TurnRecord, children: Mapping[int, Sequence[Link]]) -> Iterable[ReportedFinding]:
     last = record.links[-1].index
-    word = case.judgements[last].stop.normalized
+    judged = case.judgements[last]
+    word = judged.stop.normalized
+    was_cut = word in CUT_WORDS and not is_suspicion(judged)
     after = [child for child in children.get(last, ()) if child.place is TurnPlace.REQUEST]
-    if word in CUT_WORDS and after and not any(_asks_again(case, child) for child in after):
+    if was_cut and after and not any(_asks_again(case, child) for child in after):
         message = f"the answer was {word.value} and the conversation went on without the rest of it"
         yield ReportedFinding(Finding("agent.took_cut_answer", Severity.ERROR, message), last, record.id)
 

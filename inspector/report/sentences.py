@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from inspector.report.advice import is_cut_below_cap, limit_words
 from inspector.report.error_advice import is_redirect
-from inspector.report.findings import CUT_WORDS
+from inspector.report.findings import CUT_WORDS, is_suspicion
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read
 from inspector.sessions.reasons import reason_text, recorder_word
 from inspector.sessions.recording import TurnPlace
 from inspector.sessions.thread import response_number
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
-from loop_core.judge.classify import Judgement
 from loop_core.judge.endings import REPEATED_MEMBER_RULES
 from loop_core.judge.gate import Verdict
 from loop_core.turn.moves import with_status
 from loop_core.turn.policy import dispatched_calls, is_runnable
-from loop_core.values import ArgsForm, ChatResponse, Severity, Stop, Usage
+from loop_core.values import ArgsForm, ChatResponse, Stop, Usage
 
 
 def who(look: JudgedTurn) -> str:
@@ -66,10 +65,8 @@ def budget(look: JudgedTurn) -> str:
     return f"{word}, cap {cap:,}{_reasoning(look)}" if cap is not None else f"{word}{_reasoning(look)}"
 
 
-def is_suspicion(judgement: Judgement) -> bool:
-    """Whether only a spent budget says that the answer was cut."""
-    return any(found.rule == "judge.usage_at_cap" and found.severity is Severity.WARNING
-               for found in judgement.findings)
+def _cut(look: JudgedTurn) -> str:
+    return "may have cut" if is_suspicion(look.judgement) else "cut"
 
 
 def only_reasoning_above(usage: Usage, cap: int) -> bool:
@@ -143,7 +140,8 @@ def cut_words(look: JudgedTurn) -> str:
     """Who cut the answer and how, and the limit that then ended the turn."""
     # The words about a cut below the cap name who made it.
     is_provider_cut = look.word is Stop.MAX_TOKENS and not is_cut_below_cap(look)
-    return _with_limit(f"{'the provider cut the answer: ' if is_provider_cut else ''}{ending_words(look)}", look)
+    cutter = f"the provider {_cut(look)} the answer: " if is_provider_cut else ""
+    return _with_limit(f"{cutter}{ending_words(look)}", look)
 
 
 def cut_call(look: JudgedTurn) -> str:
@@ -174,7 +172,7 @@ def call_cut(look: JudgedTurn) -> str:
     size = len(verdict.call.arguments or "")
     name = f"{short(verdict.call.name or 'a call')}{_which(look, look.worst, verdict)}"
     shape = parse(verdict.call.arguments).shape
-    word = look.word
+    word, cut = look.word, _cut(look)
     if verdict.rule == "gate.contradiction":
         return f"{exchange.api} sent {name} twice, with arguments that differ; nothing shows which of the two is meant"
     if shape is ArgumentShape.CUT:
@@ -187,15 +185,14 @@ def call_cut(look: JudgedTurn) -> str:
         clause = f"sent {name} under a reason that releases no call"
     # Gemini, Ollama, and Anthropic without streaming send parsed arguments, so a cut leaves no trace in them.
     elif verdict.call.form is ArgsForm.OBJECT and size <= len("{}"):
-        clause = f"cut {name} before its arguments"
+        clause = f"{cut} {name} before its arguments"
     # Calls arrive one after another, so a cut of the last call leaves the earlier calls whole.
     elif verdict.call.form is ArgsForm.OBJECT and not (verdict.call.closed and _is_before_last(look, verdict)):
-        clause = f"cut {name}, whose arguments were recorded already parsed and so look whole"
+        clause = f"{cut} {name}, whose arguments were recorded already parsed and so look whole"
     elif not verdict.call.closed:
         clause = f"never closed {name}, whose arguments parse as they stand"
     else:
-        how = "may have cut" if is_suspicion(look.judgement) else "cut"
-        clause = f"{how} the batch of {name}, whose own arguments parse"
+        clause = f"{cut} the batch of {name}, whose own arguments parse"
     return f"{exchange.api} {clause} ({budget(look)})"
 
 

@@ -242,7 +242,7 @@ def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The response used all allowed tokens, which is a sign of a cut. It proves the cut if the text stops in the
-    middle, if the last call lacks required members, or if the server is known to send the same word over a cut."""
+    middle or the last call lacks required members, and counts as one where the server says that word over cuts too."""
     spent = endings.spent_cap(case.response, case.request)
     if spent is None:
         return None
@@ -254,6 +254,11 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
         return Correction(None, None, None, usage_text, cap_reached=True)
     if stop.normalized not in FINISHED:
         return None
+    sign = endings.cut_at_cap(case.response, case.request)
+    if sign is not None:
+        note = f"{usage_text}, and the text stops in the middle ({sign.text}), though the reason is {stop.raw!r}"
+        return Correction(Stop.MAX_TOKENS, None, None, note, Severity.ERROR,
+                          quote=FactQuote("text", sign.start, sign.end))
     speaker, has_reasoning = case.speaker, endings.has_reasoning(case.response)
     if speaker is not None and stop.raw and speaker.at_cap.get(case.response.api) == stop.raw and (
             speaker.reasoning_under_cap or not has_reasoning):
@@ -265,11 +270,6 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.WARNING)
     if has_reasoning:
         return Correction(None, None, None, f"{usage_text}; reasoning may not count under the cap", Severity.INFO)
-    sign = endings.cut_at_cap(case.response, case.request)
-    if sign is not None:
-        note = f"{usage_text}, and the text stops in the middle ({sign.text}), though the reason is {stop.raw!r}"
-        return Correction(Stop.MAX_TOKENS, None, None, note, Severity.ERROR,
-                          quote=FactQuote("text", sign.start, sign.end))
     for call, reading in case.calls[-1:]:
         lacks = arguments.shortcoming(case.tool(call.name), reading.value)
         if lacks:  # what a server makes of a call that it could not parse (vLLM PR#46303)

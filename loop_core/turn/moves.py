@@ -323,7 +323,7 @@ def _end_text(turn: Turn, signal: Signal, terminal: str) -> str | None:
     evaluation = turn.evaluation
     response = evaluation.response if evaluation is not None else None
     if signal in (Signal.INTERRUPTED, Signal.ERROR, Signal.UNKNOWN) and response is not None and not (
-            response.parts or turn.joined_answer().text):
+            response.parts or response.refusal or turn.joined_answer().text):
         terminal = "nothing_came"
     if terminal == "safety_blocked" and response is not None and response.refusal:
         terminal = "refused"  # the model's own words, not a filter's
@@ -366,7 +366,7 @@ def _problem(evaluation: Evaluation | None, signal: Signal) -> str:
         raw = response.stop_reason.raw
         if raw is not None:
             return f"the stop reason {raw!r} is unknown"
-        return "its stop reason is not known" if response.parts else NO_PART
+        return "its stop reason is not known" if response.parts or response.refusal else NO_PART
     if response.error is None and signal is Signal.INTERRUPTED:
         cut = next((found.message for found in response.findings if found.rule == "body.cut"), "")
         return response.broken_connection or cut or (NO_PART if response.size else "the response is empty")

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from typing import Any, Protocol
 
 from loop_core.errors import CallerError, LoopError, words_of
@@ -192,6 +192,9 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
         raise CallerError(f"{name}: a tool is a plain function, and this is a generator function")
     if isinstance(function, type):
         raise CallerError(f"{name}: a tool is a plain function, and this is a class: write one with def that makes it")
+    written = inspect.unwrap(_inner(function))
+    if not (inspect.isfunction(written) or inspect.ismethod(written)):
+        raise CallerError(f"{name}: a tool is a plain function, and this is none: write one with def that calls this")
     # A member that a class lacks would be dropped in silence: of `dryrun=true` for `dry_run` the tool would never hear.
     config = ConfigDict(extra="forbid")
     try:
@@ -206,12 +209,20 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
     # pydantic says nothing of `**arguments` without a type, and then empty arguments would mean that there are none.
     schema.setdefault("additionalProperties", True)
     tool = Tool(name, schema, inspect.getdoc(function) or "")
-    return tool, _run(function, adapter, tool)
+    return tool, _run(_inner(function), adapter, tool)
+
+
+def _inner(function: Function) -> Function:
+    """The function that takes all arguments: of a partial the one that it calls."""
+    return function.func if isinstance(function, partial) else function
 
 
 def _arguments_of(function: Function) -> Function:
     """A function with the same signature that returns its arguments. pydantic calls this one: were the tool called from
     inside pydantic's compiled code, a program that ends while an abandoned tool runs would be aborted."""
+
+    if isinstance(function, partial):
+        return partial(_arguments_of(function.func), *function.args, **function.keywords)
 
     @wraps(function)
     def arguments_of(*words: Any, **named: Any) -> Any:

@@ -289,7 +289,8 @@ class Decoder:
             for self.frame in frames:  # one: the whole body
                 if events := [] if self._failed else recorded_events(self.frame[0]):
                     self._framing, self.streaming = None, True
-                    self._frames(events, last=True)
+                    for event in events:
+                        self._frames([event], last=event[3] == self.size)
                 else:
                     self._body(self.frame[0])
             return
@@ -368,8 +369,7 @@ class Decoder:
                 self.cut = True
                 self.find("body.cut", f"the body is not a complete JSON value ({str(why)[:120]})", whole)
                 return
-        error = failures.read_error(body, self.http_status)
-        if error is not None:
+        if (error := failures.read_error(body, self.http_status)) is not None:
             named = isinstance(body, dict) and "error" in body
             self.fail(error, self.at("error") if named else whole._replace(pointer=""))
         if isinstance(body, dict):

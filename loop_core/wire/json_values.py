@@ -361,14 +361,17 @@ class NDJSON:
 
 
 def recorded_events(body: bytes) -> list[Frame]:
-    """The events of a stream that a logger wrote as lines of JSON or as a list, a frame each; none for any other body,
-    and none where the first two have different ids: they are two answers."""
+    """The events of a stream that a logger wrote as lines of JSON or as a list, a frame each; none for any other body.
+    None either where the first two and the last have different ids, which are those of several answers, or where more
+    stands behind the list."""
     text = body.removeprefix(_BOM).lstrip()
     first, _, rest = text.partition(b"\n")
     if not text.startswith(b"[") and not (first.startswith(b"{") and rest.lstrip().startswith(b"{") and is_json(first)):
         return []
     framing = JSONArray() if text.startswith(b"[") else NDJSON()
     frames = [*framing.feed(body), *framing.flush()]
-    values = [from_json(payload) for payload, *_ in frames[:2] if is_json(payload)]
+    values = [from_json(payload) for payload, *_ in (*frames[:2], *frames[-1:]) if is_json(payload)]
     ids = {value.get("id") for value in values if isinstance(value, dict) and isinstance(value.get("id"), str)} - {""}
-    return [] if len(ids) > 1 or not values or not isinstance(values[0], dict) else frames
+    if len(ids) > 1 or not values or not isinstance(values[0], dict) or body[frames[-1][3] :].strip(b" \t\r\n,]"):
+        return []
+    return frames

@@ -243,6 +243,33 @@ def test_a_whole_call_is_no_error_where_only_a_spent_budget_speaks_of_a_cut():
     assert severity('{"at": 1}', 39) == {}
 
 
+def test_a_text_is_no_error_where_only_a_spent_budget_speaks_of_a_cut():
+    def severity(status: str, tokens: int) -> str | None:
+        item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "All done."}]}
+        answer = {"object": "response", "status": status, "output": [item], "system_fingerprint": "b1234-abc",
+                  "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+                  "usage": {"input_tokens": 9, "output_tokens": tokens, "total_tokens": 9 + tokens}}
+        asks = {"model": "m", "input": "hi", "max_output_tokens": 40}
+        data = har(entry("http://localhost:8080/v1/responses", asks, json.dumps(answer)))
+        return {problem.rule: problem.severity for problem in check_file(data).problems}.get("answer-cut")
+
+    assert severity("completed", 40) == "warning"
+    assert severity("incomplete", 40) == "error"
+    assert severity("completed", 39) is None
+
+
+def test_that_the_rest_of_a_text_was_lost_is_not_said_where_only_a_spent_budget_speaks_of_a_cut():
+    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "All done."}]}
+    answer = {"object": "response", "status": "completed", "output": [item], "system_fingerprint": "b1234-abc",
+              "usage": {"input_tokens": 9, "output_tokens": 40, "total_tokens": 49}}
+    asks = [user("hi")], [user("hi"), assistant("All done."), user("And now?")]
+    data = har(*(entry("http://localhost:8080/v1/responses", {"model": "m", "input": each, "max_output_tokens": 40},
+                       json.dumps(answer)) for each in asks))
+    found = [problem for problem in check_file(data).problems if problem.turn == 1]
+    assert {problem.rule: problem.severity for problem in found} == {
+        "answer-cut": "warning", "reason-contradicts-bytes": "warning"}
+
+
 def test_a_cut_call_in_a_transcript_of_claude_code():
     """The row of a cut call holds what the parser made of it; the reason tells the cut, the next row the result."""
     def session(words: str, error: bool) -> set[str]:

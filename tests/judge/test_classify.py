@@ -290,6 +290,9 @@ def test_a_word_that_the_server_sends_over_cuts_too_is_none_at_the_cap() -> None
     found = effective(response, speaker=Server(at_cap=word))
     assert found.stop.normalized is Stop.MAX_TOKENS
     assert finding(found, "judge.usage_at_cap") is Severity.WARNING
+    middle = effective(reply(Stop.END_TURN, "The planets are Mercury, Venus and the", tokens=100),
+                       speaker=Server(at_cap=word))
+    assert finding(middle, "judge.usage_at_cap") is Severity.ERROR, "the text itself shows it"
     thought = replace(response, parts=(ReasoningPart("Hm."), *response.parts))
     assert effective(thought, speaker=Server(at_cap=word, reasoning_under_cap=True)).stop.normalized is Stop.MAX_TOKENS
     for other in (effective(response, speaker=Server(at_cap={response.api: "another"})),

@@ -155,6 +155,16 @@ def test_a_spent_budget_alone_only_may_have_cut_a_batch():
                     "it may be cut, 40 of 40 tokens)")
 
 
+def test_a_spent_budget_alone_only_may_have_cut_a_text_or_a_call_that_came_parsed():
+    called = message([{"type": "tool_use", "id": "t", "name": "write_file", "input": {"path": "a"}}], "tool_use", 40)
+    told = alone(called, url=MESSAGES, tools=MESSAGE_TOOLS, max_tokens=40)[2]
+    assert told.startswith("anthropic_messages may have cut write_file, whose arguments were recorded already parsed")
+    seen = only_verdict(shown(llama_responses(12, 13, 13)))
+    assert (seen[0], seen[2]) == (
+        "TRUNCATED", 'the provider may have cut the answer: openai_responses (llama_cpp) ended with "completed" though '
+                     "it may be cut, 13 of 13 tokens")
+
+
 def test_the_tokens_at_the_beginning_of_a_stream_are_not_told_as_those_of_an_answer_that_broke_off():
     begun = {**message([], None), "usage": {"input_tokens": 9, "output_tokens": 1}}
     block = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {}}

@@ -40,6 +40,12 @@ def test_reasoning_tokens_have_two_names(name, tmp_path):
     assert seen.responses[0].exchange.response.usage.reasoning_tokens == 3
 
 
+@pytest.mark.parametrize("name", ["cache_creation_input_tokens", "cache_write_tokens"])
+def test_tokens_written_to_the_cache_have_two_names(name, tmp_path):
+    seen = shown(atif(user(), agent(metrics={"completion_tokens": 7, "extra": {name: 3}})), tmp_path)
+    assert seen.responses[0].exchange.response.usage.cache_write_tokens == 3
+
+
 @pytest.mark.parametrize("version", ["ATIF-v1.0", "ATIF-v1.4", "ATIF-v1.6", "ATIF-v1.7"])
 def test_a_step_has_its_calls_results_and_counts(version, tmp_path):
     metrics = {"prompt_tokens": 100, "completion_tokens": 7, "cached_tokens": 40, "extra": {"reasoning_tokens": 3}}

@@ -654,6 +654,20 @@ def test_a_mapping_of_wiremock_names_the_path_alone(opened):
     assert (exchange.api, exchange.response.error.message) == ("openai_chat", "slow down")
 
 
+@pytest.mark.parametrize("more", [{"url": "https://api.openai.com/v1/chat/completions"},
+                                  {"url": "https://api.openai.com/v1/chat/completions", "method": "POST"}])
+def test_an_address_in_a_body_does_not_make_it_a_message_around_a_body(more, opened):
+    (exchange,) = opened(json.dumps({"request": {**more, **ASKED}, "response": {"url": "x", **ANSWER}})).exchanges
+    assert (exchange.request.max_tokens, exchange.response.text) == (5, "hello")
+
+
+@pytest.mark.parametrize("name", ["url", "urlPath"])
+def test_a_mapping_of_wiremock_is_no_body(name, opened):
+    asked = {"method": "POST", name: "/v1/chat/completions", "bodyPatterns": []}
+    (exchange,) = opened(json.dumps({"request": asked, "response": {"status": 200, "jsonBody": ANSWER}})).exchanges
+    assert (exchange.api, exchange.request, exchange.response.text) == ("openai_chat", None, "hello")
+
+
 def test_a_call_of_weave_is_a_request_and_its_answer(opened):
     (exchange,) = opened(json.dumps({"op_name": "chat", "inputs": ASKED, "output": ANSWER})).exchanges
     assert (exchange.request.max_tokens, exchange.response.text) == (5, "hello")

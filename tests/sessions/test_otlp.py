@@ -531,6 +531,20 @@ def test_spans_that_phoenix_exported(tmp_path):
     assert responses[0].usage.output_tokens == 7
 
 
+@pytest.mark.parametrize("kind", ["AGENT", "TOOL", "CHAIN", "EMBEDDING", "RETRIEVER", "RERANKER", "GUARDRAIL",
+                                  "EVALUATOR", "PROMPT"])
+def test_a_span_of_another_kind_is_no_answer_whatever_its_attributes(kind, tmp_path):
+    asked = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-5"}
+    assert not shown(json.dumps([phoenix(0, kind, asked)]), tmp_path).responses
+
+
+@pytest.mark.parametrize("kind", ["CLIENT", "SPAN_KIND_CLIENT", "internal", "", [], 3])
+def test_the_kind_that_opentelemetry_gives_a_span_says_nothing_of_a_model(kind, tmp_path):
+    answered = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-5", "gen_ai.usage.output_tokens": 7}
+    (facts,) = shown(json.dumps([phoenix(0, kind, answered)]), tmp_path).responses
+    assert facts.exchange.response.usage.output_tokens == 7
+
+
 def logfire(number: int, kind: str, more: Row, parent: str = "", trace: str = "t1") -> Row:
     request = {"messages": [{"role": "user", "content": "go"}], "model": "gpt-5", "max_tokens": 64, "stream": True}
     return span(number, {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "gpt-5",

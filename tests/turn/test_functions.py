@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from typing_extensions import TypedDict, Unpack
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import schema_problems, takes_no_arguments
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.turn.tools import Toolbox, ToolError, declare
+from loop_core.turn.tools import Toolbox, ToolError, declare, declare_function
 from loop_core.values import ToolCall
 
 
@@ -66,6 +67,20 @@ def test_the_function_gets_what_its_annotations_say() -> None:
     text, failed = answered({"place": {"city": "Oslo"}, "day": "2026-11-22", "hours": [6, 12]})
     assert not failed
     assert text == '{"city": "Oslo", "country": "NO", "year": 2026, "unit": "C", "hours": [6, 12]}'
+
+
+def test_a_partial_under_a_name_is_a_tool() -> None:
+    def convert(amount: float, rate: float, *, unit: str) -> str:
+        return f"{amount * rate:g} {unit}"
+
+    tool, run = declare_function(partial(convert, 10, unit="NOK"), "convert")
+    assert tool.schema is not None
+    assert sorted(tool.schema["properties"]) == ["rate", "unit"]
+    assert run({"rate": 2}) == "20 NOK"
+    with pytest.raises(CallerError, match="square: a tool is a plain function, and this is none"):
+        declare_function(math.sqrt, "square")
+    with pytest.raises(CallerError, match="twin: a tool is a plain function, and this is none"):
+        declare_function(type("Twin", (), {"__call__": lambda self: ""})(), "twin")
 
 
 def test_the_model_is_told_which_argument_is_no_such_value() -> None:

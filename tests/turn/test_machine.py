@@ -77,6 +77,7 @@ NOTHING_AT_LENGTH = answer(Stop.END_TURN, tokens=50)
 ROOM = {"continuation_max_total_completion_tokens": 100}
 """A bound that a cut answer uses up."""
 WORDLESS_NOTHING = responded(replace(reply(Stop.UNKNOWN), stop_reason=StopReason(Stop.UNKNOWN)))
+WORDLESS_REFUSAL = responded(replace(reply(Stop.UNKNOWN), stop_reason=StopReason(Stop.UNKNOWN), refusal="I cannot."))
 WORDLESS = responded(replace(reply(Stop.UNKNOWN, "It is written."), stop_reason=StopReason(Stop.UNKNOWN)))
 RAN = ToolResults((ToolResultPart("c1", "write", "ok"), ToolResultPart("c2", "now", "noon")))
 NP, RN = State.NUDGE_PENDING, State.REQUEST_NUDGE
@@ -253,6 +254,7 @@ ENDS: list[tuple[str, State, State, list[Event], dict[str, Any], str | None]] = 
     ("error", AP, C, [ABC["unknown"]], {}, "'entropy' is unknown"),
     ("error", AP, C, [WORDLESS], {}, "its stop reason is not known"),
     ("error", AP, C, [WORDLESS_NOTHING], {}, "No answer came: the response holds no part of one, and no stop reason"),
+    ("error", AP, C, [WORDLESS_REFUSAL], {}, "may be incomplete: its stop reason is not known"),
     ("no_progress", AP, C, [EMPTY], {"max_thinking_only": 0}, "nothing new"),
     ("repair_failed", AP, C, [CUT_CALL, CUT_CALL], {},
      "raise the output limit, split the work into smaller parts, or simplify"),

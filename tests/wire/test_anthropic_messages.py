@@ -464,6 +464,12 @@ def test_a_word_in_message_start_is_not_believed_if_the_message_goes_on(between:
     assert read(API, sse(message_start(stop_reason="end_turn"), STOP)).stop_reason == "unknown"
 
 
+def test_the_last_call_of_a_message_that_is_cut_in_message_start_is_not_closed() -> None:
+    start = {**MADE_BY_CODE, "message": {**MADE_BY_CODE["message"], "stop_reason": "max_tokens"}}
+    assert [call.closed for call in decode(API, sse(start, STOP)).tool_calls] == [False]
+    assert [call.closed for call in decode(API, json.dumps(start["message"]).encode()).tool_calls] == [False]
+
+
 def test_the_word_of_message_delta_counts_before_that_of_message_start() -> None:
     held = read(API, sse(MADE_BY_CODE, message_delta("max_tokens"), STOP))
     assert (held.stop_reason, [each.admission for each in held.calls]) == ("max_tokens", ["held"])

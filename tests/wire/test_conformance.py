@@ -496,6 +496,27 @@ def test_events_without_their_framing_are_finished_by_their_reason_only(api: str
         holds_under_a_cut(decode(api, body[:end]), whole, exact=False)
 
 
+@pytest.mark.parametrize("api", TOLD_BY_LINES)
+def test_a_broken_line_is_as_serious_as_a_broken_event(api: str) -> None:
+    stream = STREAMS[api].decode()
+    events = [line[6:] for line in stream.split("\n") if line.startswith("data: {")]
+    for event in events:
+        broken = decode(api, stream.replace(f"data: {event}\n", f"data: {event[:-1]}\n").encode())
+        read = decode(api, "".join(f"{each[:-1] if each is event else each}\n" for each in events).encode())
+        if event is not events[0]:  # with which lines are recognised
+            assert {found.rule for found in read.findings} == {found.rule for found in broken.findings}, event
+
+
+@pytest.mark.parametrize("form", ["{0}\n{1}\n{2}\n{3}", "[{0}, {1}, {2}, {3}]", "[{0}, {1}]\n[{0}, {1}]",
+                                  "[{0}, {1}] and so on"])
+def test_what_holds_more_than_one_stream_is_not_one(form: str) -> None:
+    """Each has an end of its own, and nothing between them says so."""
+    events = [json.dumps({**chat(delta, finish), "id": key}) for key in ("a", "b")
+              for delta, finish in (({"content": key}, None), ({}, "stop"))]
+    read = decode("openai_chat", form.format(*events).encode())
+    assert (read.text, read.stop_reason.normalized) == (None, Stop.INTERRUPTED)
+
+
 @pytest.mark.parametrize("join", ["{0}\n{1}", "[{0}, {1}]"])
 def test_two_answers_are_not_the_events_of_one_stream(join: str) -> None:
     one, two = (json.dumps({"id": key, "object": "text_completion", "model": "m", "choices": [

@@ -170,6 +170,15 @@ def test_several_choices_with_an_id_each_are_several_answers() -> None:
     assert [(verdict.arguments, verdict.admission) for verdict in found.calls] == [({"at": "a"}, "ready")]
 
 
+@pytest.mark.parametrize("join", ["[{0}, {1}]", "{0}\n{1}\n"])
+def test_of_two_whole_answers_without_ids_in_one_list_no_call_runs(join: str) -> None:
+    whole = [json.dumps({"choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"tool_calls": [
+        {"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}}]}}]}) for name in ("pay", "go")]
+    found = read("openai_chat", join.format(*whole).encode())
+    assert {each.admission for each in found.calls} == {"held"}
+    assert "openai_chat.second_answer" in {each.rule for each in found.response.findings}
+
+
 def test_a_second_stream_of_responses_is_no_part_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file may hold the streams of several turns, one behind the other."""
     api = "openai_responses"

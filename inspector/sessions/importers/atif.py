@@ -34,6 +34,8 @@ WORDS = ("finish_reason", "stop_reason", "finish_reasons")
 """The names under which writers put a stop word into `extra`, of a step or of its metrics."""
 THOUGHT = ("reasoning_tokens", "reasoning_output_tokens")
 """The names of the count of reasoning tokens in `extra` of the metrics; the second is that of Codex."""
+WRITTEN = ("cache_creation_input_tokens", "cache_write_tokens")
+"""The names of the count of tokens written to the cache, there too."""
 FIELDS: Fields = {
     "": {
         "source": (str,), "message": (str, list), "timestamp": (str,), "model_name": (str,), "tool_calls": (list,),
@@ -163,5 +165,6 @@ def usage_of(metrics: Any) -> Usage | None:
     """The token counts of one step."""
     if not isinstance(metrics, dict):
         return None
+    extra = object_of(metrics.get("extra"))
     return Usage(number_of(metrics.get("prompt_tokens")), number_of(metrics.get("completion_tokens")),
-                 first_count(object_of(metrics.get("extra")), *THOUGHT), number_of(metrics.get("cached_tokens")))
+                 first_count(extra, *THOUGHT), number_of(metrics.get("cached_tokens")), first_count(extra, *WRITTEN))

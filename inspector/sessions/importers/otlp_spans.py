@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from inspector.sessions.importers.span_names import (
+    KINDS,
     TraceSpan,
     count,
     fact,
@@ -61,7 +62,7 @@ def span_of(piece: bytes) -> TraceSpan | None:
         return None
     value = _of_jaeger(value) if "tags" in value and "attributes" not in value else value
     attributes = attributes_of(value.get("attributes"))
-    if isinstance(value.get("span_kind"), str):  # Phoenix exports OpenInference's kind beside the attributes
+    if value.get("span_kind") in KINDS:  # Phoenix exports it beside the attributes; others so name OpenTelemetry's
         attributes = {"openinference.span.kind": value["span_kind"], **attributes}
     events = value.get("events")
     inputs: list[Any] = []

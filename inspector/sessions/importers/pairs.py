@@ -66,7 +66,8 @@ def is_http(value: dict[str, Any]) -> bool:
     return (
         status_of(value) is not None
         or isinstance(value.get("headers"), (dict, list))
-        or not value.keys().isdisjoint({"body_raw", "body", "payload", "url", "urlPath"})
+        or not value.keys().isdisjoint({"body_raw", "body", "payload", "urlPath"})
+        or (value.keys() >= {"method", "url"} and "model" not in value)
     )
 
 

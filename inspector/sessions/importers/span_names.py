@@ -57,6 +57,10 @@ FLAT_OUTPUTS = ("llm.output_messages", "gen_ai.completion")
 """The beginnings of flattened names of output messages, before the number of the message."""
 
 
+KINDS = (
+    "LLM", "AGENT", "TOOL", "CHAIN", "EMBEDDING", "RETRIEVER", "RERANKER", "GUARDRAIL", "EVALUATOR", "PROMPT",
+)
+"""OpenInference's kinds of spans."""
 PART_KINDS = frozenset({
     "text", "input_text", "output_text", "image", "image_url", "input_image", "reasoning", "thinking",
     "redacted_thinking", "tool_call", "tool_use", "function_call", "function", "tool_call_response", "tool_result",

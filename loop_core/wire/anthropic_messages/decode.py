@@ -207,8 +207,9 @@ class Decoder(base.Decoder):
         if self._early is not None and not self.raw and self._order and not self._went_on():
             # Anthropic sends a call that code makes (programmatic tool calling) whole, in message_start, then the end.
             self.end_with(*self._early)
-            for block in self._open.values():
-                block.close(self._early[1].end or self.frame[2])
+            if table.completes(self.map_word(*self._early)):  # a cut may have cut the last block
+                for block in self._open.values():
+                    block.close(self._early[1].end or self.frame[2])
 
     def _start_block(self, event: Any) -> None:
         block, index = event["content_block"], event.get("index")

@@ -229,6 +229,10 @@ class Decoder(Base):
                 message = {**message, "content": text[len(earlier_text) :]}
             if state.reasoning or state.blocks:
                 message = {key: value for key, value in message.items() if not key.startswith("reasoning")}
+        elif state.raw and state.whole:  # as in a list of answers without ids
+            self._note(f"{API}.second_answer", "another answer follows the first one")
+            for call in state.calls.opened:
+                call.unended = True
         state.whole = state.whole or not state.progress
         state.take(message, base, self.at, self._verbatim, whole=False)
 
