@@ -155,6 +155,7 @@ def run() -> None:
         from inspector.config.files import home_of_user
 
         os.environ["HOME"] = home_of_user()  # what finds folders for us would fail without one
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115 - None if it was closed: it is empty then
     try:
         main(standalone_mode=True)
     except LoopError as why:
