@@ -143,7 +143,8 @@ def _nothing_beside(option: str) -> None:
     for each in context.command.params:
         typed = context.get_parameter_source(each.name or "") is ParameterSource.COMMANDLINE
         if typed and option not in each.opts:
-            raise click.UsageError(f"{option} prints a text of its own: it does not go with {each.get_error_hint(context)}")
+            raise click.UsageError(
+                f"{option} prints a text of its own: it does not go with {each.get_error_hint(context)}")
 
 
 def _tell(line: str) -> None:

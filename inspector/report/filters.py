@@ -186,8 +186,8 @@ def _unreadable(rest: str) -> str:
     if rest.startswith('"'):
         return "this quote is not closed"
     if rest.startswith("~"):
-        return (f"expected ~ with one of {' '.join(PATTERNS)} and a regular expression, such as ~t report, in quotes if "
-                "it has brackets or blanks")
+        return (f"expected ~ with one of {' '.join(PATTERNS)} and a regular expression, such as ~t report, in quotes "
+                "if it has brackets or blanks")
     return (f"{rest[0]!r} does not begin a term; expected a word such as stop:max_tokens, held, attempt>1 or ~t text, "
             'or a text in double quotes')
 
