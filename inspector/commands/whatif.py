@@ -310,7 +310,7 @@ def _start_of_run(
         raise CallerError("nothing was read, so there is no turn to ask again")
     steps = sorted({since for since, _ in stretches if since is not None})
     if turn is not None and (steps or from_step is not None):
-        raise click.UsageError("--turn says where the live run begins, so does a step or an edited input; leave one out")
+        raise click.UsageError("--turn says where the live run begins, as do a step and an edited input: leave one out")
     if len(steps) > 1:
         raise click.UsageError("a live run begins at one step; the settings name more than one")
     if turn is not None and turn > len(replay.turns):
