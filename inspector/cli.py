@@ -155,7 +155,8 @@ def run() -> None:
         from inspector.config.files import home_of_user
 
         os.environ["HOME"] = home_of_user()  # what finds folders for us would fail without one
-    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115 - None if it was closed: it is empty then
+    if sys.stdin is None:  # it was closed, and counts as empty; Textual reads the second name
+        sys.stdin = sys.__stdin__ = open(os.devnull, encoding="utf-8")  # type: ignore[misc]  # noqa: SIM115
     try:
         main(standalone_mode=True)
     except LoopError as why:
