@@ -45,6 +45,10 @@ def run(
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SLICE)
     try:
+        if api is not None or profile is not None:
+            from inspector.sessions.open import options_of  # a start without these options needs no importer yet
+
+            options_of(api, profile)
         reading = ReadingOptions(api, profile, settings or Settings(), follow)
         return _run(list(paths), reading, ascii, theme, keys)
     finally:

@@ -28,6 +28,7 @@ from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tuning_screen import TuneScreen
 from inspector.tui.turn_list import TurnList
 from inspector.tui.turns_screen import TurnsScreen
+from loop_core.errors import CallerError
 from tests.scenes.app import continued, har, page, seen, story, told, until
 from tests.scenes.recordings import asked, chat, lines, user
 from tests.scenes.transcripts import block, claude, prompt, text
@@ -453,3 +454,10 @@ def test_without_a_terminal_for_keys_the_app_does_not_open() -> None:
                           env={**os.environ, "TERM": "xterm"})
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"inspector: {entry.NO_KEYBOARD}\n"
+
+
+@pytest.mark.parametrize("named", [{"api": "nobody"}, {"profile": "nobody"}])
+@pytest.mark.parametrize("paths", [[], ["sample_sessions"]])
+def test_a_name_that_does_not_exist_is_refused_before_the_app_opens(named: dict[str, str], paths: list[str]) -> None:
+    with pytest.raises(CallerError, match=r"unknown (API|profile) 'nobody'; expected one of "):
+        entry.run(paths, **named)
