@@ -155,6 +155,8 @@ def run() -> None:
         from inspector.config.files import home_of_user
 
         os.environ["HOME"] = home_of_user()  # what finds folders for us would fail without one
+    if sys.stdin is None:  # it was closed, and counts as empty; Textual reads the second name
+        sys.stdin = sys.__stdin__ = open(os.devnull, encoding="utf-8")  # type: ignore[misc]  # noqa: SIM115
     try:
         main(standalone_mode=True)
     except LoopError as why:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from inspector import commands
 from loop_core.formats import FORMATS
@@ -112,9 +113,9 @@ def provider(
 
     A SCENARIO is a name or a YAML file; without one all that come with the program are served, chosen by the model.
     """
-    printed = [name for name, value in (("--list", names), ("--schema", schema), ("--tools", tools)) if value]
-    if len(printed) > 1:
-        raise click.UsageError(f"{' and '.join(printed[:2])} are two texts; leave one of them out")
+    for name, value in (("--list", names), ("--schema", schema), ("--tools", tools)):
+        if value:
+            _nothing_beside(name)
     from inspector.provider import reading
 
     if schema:
@@ -134,6 +135,16 @@ def provider(
     if profile is not None:
         dialects_named((profile,))
     serve(reading.story_of(scenarios), listen, profile, pace, _tell, cors=allowed)
+
+
+def _nothing_beside(option: str) -> None:
+    """Refuses everything else that is given with an option that prints a text of its own. Raises `UsageError`."""
+    context = click.get_current_context()
+    for each in context.command.params:
+        typed = context.get_parameter_source(each.name or "") is ParameterSource.COMMANDLINE
+        if typed and option not in each.opts:
+            raise click.UsageError(
+                f"{option} prints a text of its own: it does not go with {each.get_error_hint(context)}")
 
 
 def _tell(line: str) -> None:
@@ -182,10 +193,8 @@ def providers(
     from inspector.provider import dialect_output, dialects, scenarios
     from inspector.provider.dialect_rows import rows
 
-    if names and (as_json or save is not None):
-        other = "--json" if as_json else "--save"
-        raise click.UsageError(f"--list is a text about all dialects: it does not go with {other}")
     if names:
+        _nothing_beside("--list")
         commands.write(dialect_output.list_text())
         return
     chosen = scenarios.scenario_named(scenario or next(iter(scenarios.SCENARIOS)))

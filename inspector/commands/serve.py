@@ -82,7 +82,9 @@ def serve(
 def _check(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None) -> int | None:
     """Reads the inputs that every tab will read, unless they are too large; None if none of them can be shown."""
     from inspector.sessions.intake import heavy
+    from inspector.sessions.open import options_of
 
+    options_of(api, profile)
     settings = commands.configure(policy)[1]
     if not paths or heavy(paths):
         return commands.READ

@@ -152,6 +152,7 @@ SEARCH_SCHEMA = "loop-inspector/search/1"
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/search/1).")
 def search(words: Sequence[str], as_json: bool) -> None:
     """Searches the sessions that agents wrote on this machine; exits with 1 if no turn holds every word."""
+    from inspector.config import files
     from inspector.report.lines.glyphs import copies_left_out
     from inspector.report.lines.spans import count_of, one_line
     from inspector.report.turn_index import TurnIndex, read_rows, searched_words
@@ -159,6 +160,8 @@ def search(words: Sequence[str], as_json: bool) -> None:
     from inspector.sessions.folders import transcripts
 
     settings = commands.configure(None)[1]
+    if files.cache_folder(os.environ) is None:
+        raise CallerError(f"{files.CACHE_VARIABLE} is empty, so there is no index in which words could be looked up")
     paths = [each.path for each in transcripts(os.environ)]
     rows = [row for batch in read_rows(paths, None, None, settings) for _, group in batch.rows for row in group]
     once = {(row.paths[0], row.number) for row in rows_once(rows)}
@@ -174,7 +177,7 @@ def search(words: Sequence[str], as_json: bool) -> None:
     commands.write_result(
         as_json, lambda: {"schema": SEARCH_SCHEMA, "hits": [each._asdict() for each in hits]},
         lambda: "".join(f"{each.file}  turn {each.number}: {one_line(each.excerpt)}\n" for each in hits))
-    sys.exit(0 if hits else 1)
+    sys.exit(commands.UNREADABLE if index.note else 0 if hits else 1)
 
 
 # -- The configuration, the places of files, and the schemas of documents and files ----------------------------------
@@ -212,7 +215,7 @@ def locate(what: str | None) -> None:
     }
     for name, place in found.items():
         if what in (None, name):
-            commands.write(f"{place}\n" if what else f"{name}  {place or 'none'}\n")
+            commands.write(f"{'' if what else f'{name}  '}{place or 'none'}\n")
 
 
 @click.command(context_settings=commands.CONTEXT)
@@ -323,13 +326,10 @@ def check(
     Reads files and folders, on all cores. `inspector rule` lists the rules.
     """
     from inspector.check import check_paths, report_forms
+    from inspector.check import stats as statistics
     from inspector.check.rules import selected_rules
 
-    forms = report_forms.FORMS
-    if stats:
-        from inspector.check import stats as statistics
-
-        forms = statistics.FORMS
+    forms = statistics.FORMS if stats else report_forms.FORMS
     if form not in forms:
         raise click.UsageError(f"--format {form}: {'with' if stats else 'without'} --stats, one of {', '.join(forms)}")
     unused = [option for option, value in (("--select", select), ("--ignore", ignore), ("--baseline", baseline),

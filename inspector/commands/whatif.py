@@ -161,7 +161,7 @@ def policies(
     _no_branch(settings)
     if "policy" in fixed:
         raise click.UsageError("--set policy: all policies are shown; --policy NAME chooses those beside strict")
-    chosen = [preset(name) for name in names]
+    chosen = [preset(name) for name in dict.fromkeys(names)]
     loaded, case = commands.read_case(paths, api, profile)
     policy_matrix = matrix(case, settings, chosen)
     save(csv_path, lambda: policies_lines.as_csv(policy_matrix))
@@ -310,7 +310,7 @@ def _start_of_run(
         raise CallerError("nothing was read, so there is no turn to ask again")
     steps = sorted({since for since, _ in stretches if since is not None})
     if turn is not None and (steps or from_step is not None):
-        raise click.UsageError("--turn and a step both say where the live run begins; leave one of them out")
+        raise click.UsageError("--turn says where the live run begins, as do a step and an edited input: leave one out")
     if len(steps) > 1:
         raise click.UsageError("a live run begins at one step; the settings name more than one")
     if turn is None and not steps and from_step is None and len(replay.turns) > 1:

@@ -80,17 +80,20 @@ def fixture(facts: ResponseFacts) -> str:
     calls = [(call.name, call.arguments) for call in response.tool_calls]
     words = f", words=profile_named({exchange.profile.name!r}).profile.words" if exchange.profile.words else ""
     status = "" if response.http_status is None else f", http_status={response.http_status}"
+    end = response.transport_end.name
+    ended = "" if end == "EOF" else f", end=TransportEnd.{end}"
     return "\n".join([
         f'"""{"" if facts.is_made else "Recorded: "}{exchange.api}, {facts.name}."""',
         "",
         "from loop_core import decode_response",
+        *(["from loop_core.values import TransportEnd"] if ended else []),
         *(["from loop_core.wire.profiles import profile_named"] if words else []),
         "",
         f"BODY = {_pieces(exchange.body)}",
         "",
         "",
         f"def test_{facts.fidelity.value.lower()}_response():",
-        f"    response = decode_response({exchange.api!r}, [BODY]{status}{words})",
+        f"    response = decode_response({exchange.api!r}, [BODY]{status}{words}{ended})",
         f"    assert response.raw_stop_reason == {stop.raw!r}",
         f"    assert response.stop_reason.normalized == {stop.normalized.value!r}",
         f"    assert response.text == {response.text!r}",

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from inspector.config.files import data_folder
-from inspector.config.settings import Settings, live_limits, parse_assignments, settings_of
+from inspector.config.settings import EDIT, Settings, live_limits, parse_assignments, settings_of
 from inspector.live.answers import Answers, results_of
 from inspector.live.inputs import json_file, key_for, request_of, secrets_of, tools_of
 from inspector.live.recorder import LiveTurn, Recorder, RunMemory, replay_of_turns
@@ -157,7 +157,12 @@ class LiveStart:
 
 def start(options: LiveOptions, settings: Settings) -> LiveStart:
     """The start values from checked options; sends and writes nothing. Raises `LoopError` if one cannot be used."""
-    settings = settings_of(parse_assignments(options.assignments), settings)
+    assignments = parse_assignments(options.assignments)
+    idle = [name for name in assignments if name in ("profile", "simulate", "live") or name.startswith(EDIT)]
+    if idle:
+        raise CallerError(f"--set {idle[0]}: only a replay uses it"
+                          f"{'; --profile says how the server speaks' if idle[0] == 'profile' else ''}")
+    settings = settings_of(assignments, settings)
     settings = replace(settings, limits=live_limits(settings))
     server = server_of(options)
     refuse_plain(server)

@@ -221,8 +221,8 @@ def has_dialect(profile: str | None) -> bool:
 
 
 def dialects_named(only: tuple[str, ...]) -> tuple[Dialect, ...]:
-    """The dialects that match any of these words: an api, a profile, `api/profile` or the whole name; all without
-    words. Raises `CallerError` if a word names no dialect."""
+    """The dialects that match any of these words: an api, a profile, `api/profile` or the name with or without its
+    api; all without words. Raises `CallerError` if a word names no dialect."""
     for word in only:
         if not any(_matches(dialect, word) for dialect in DIALECTS):
             raise CallerError(f"no dialect is called {word!r}; `inspector providers --list` shows them")
@@ -230,7 +230,8 @@ def dialects_named(only: tuple[str, ...]) -> tuple[Dialect, ...]:
 
 
 def _matches(dialect: Dialect, word: str) -> bool:
-    return word in (dialect.api, dialect.profile, f"{dialect.api}/{dialect.profile}", dialect.name)
+    own = dialect.name.partition("/")[2]
+    return word in (dialect.api, dialect.profile, f"{dialect.api}/{dialect.profile}", own, dialect.name)
 
 
 # -- How four libraries read the same words: LiteLLM, Vercel's AI SDK, pydantic-ai and pi-ai -------------------------

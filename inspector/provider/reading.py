@@ -27,6 +27,7 @@ from pydantic import (
 from inspector.provider.dialects import dialects_named
 from inspector.provider.faults import FAULTS, Argument
 from inspector.provider.scenarios import FOLDER, DeclaredTool, Intent, Kind, PlacedFault, Story
+from inspector.sessions import intake
 from loop_core.errors import CallerError
 from loop_core.values import Tool, ToolCall
 
@@ -230,10 +231,9 @@ def read(path: Path) -> Story:
         CallerError: it cannot be read, or is not a valid scenario; file, line and place are named.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as why:
-        raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
+        data = intake.file_bytes(str(path))
+    except (OSError, intake.BoundError) as why:
+        raise CallerError(f"{path}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
     if len(data) > MOST_BYTES:
         raise CallerError(f"{path}: more than {MOST_BYTES:,} bytes")
     return parse_story(data, str(path))

@@ -174,14 +174,20 @@ def _tokens(text: str) -> list[_Token]:
             terms += 1
             if terms > MOST_TERMS:
                 raise FilterError(at + 1, f"more than {MOST_TERMS:,} terms")
+            value = match["value"] or match["regex"] or ""
+            if value.startswith('"') and not re.fullmatch(r'"(?:[^"\\]|\\.)*"', value):
+                raise FilterError(match.end() - len(value) + 1, "this quote is not closed")
             found.append(_Token(at + 1, "", _term(match, at + 1)))
         at = match.end()
     return found
 
 
 def _unreadable(rest: str) -> str:
+    if rest.startswith('"'):
+        return "this quote is not closed"
     if rest.startswith("~"):
-        return f"expected ~ with one of {' '.join(PATTERNS)} and a regular expression, such as ~t report"
+        return (f"expected ~ with one of {' '.join(PATTERNS)} and a regular expression, such as ~t report, in quotes "
+                "if it has brackets or blanks")
     return (f"{rest[0]!r} does not begin a term; expected a word such as stop:max_tokens, held, attempt>1 or ~t text, "
             'or a text in double quotes')
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from inspector.live.headless import LiveStart
 
 
+NO_KEYBOARD = "standard input is not a terminal, and there is none from which keys could be read"
 SLICE = 0.001
 """The time in seconds after which the reading thread lets the thread of the keys run. With Python's default of 5 ms a
 key waited several times: on a busy machine the 90th percentile of its delay was 61 ms, and is now 43 ms. Reading takes
@@ -44,6 +45,10 @@ def run(
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SLICE)
     try:
+        if api is not None or profile is not None:
+            from inspector.sessions.open import options_of  # a start without these options needs no importer yet
+
+            options_of(api, profile)
         reading = ReadingOptions(api, profile, settings or Settings(), follow)
         return _run(list(paths), reading, ascii, theme, keys)
     finally:
@@ -65,8 +70,8 @@ def _run(
         start = load(paths, reading)
         if not start.original.view.steps:
             return _complain(start.errors or ("no LLM traffic was found",))
-        if STDIN in paths and not _open_keyboard():
-            return _complain(("standard input was read to its end and there is no terminal to take keys from",))
+    if not _has_keyboard():
+        return _complain((NO_KEYBOARD,))
     app = LoopInspector(paths, opened_already=start, reading=reading, plain=plain, theme=theme, keys=keys,
                         begins=begins, as_table=not reading.follow)
     app.opened_paths = tuple(paths) if start is not None else ()
@@ -79,6 +84,8 @@ def run_live(start: LiveStart, config: Config) -> int:
     """Opens the app on a live turn whose first request waits for a key; returns the exit code for how the turn ended.
     Raises `LoopError` for a theme or key binding that does not exist."""
     check_config(config)
+    if not _has_keyboard():
+        raise CallerError(NO_KEYBOARD)
     app = LoopInspector(live=start, reading=ReadingOptions(settings=start.settings), plain=config.ascii,
                         theme=config.theme, keys=config.keys)
     app.run()
@@ -128,13 +135,15 @@ def _complain(errors: Sequence[str]) -> int:
     return UNREADABLE if errors else READ_EXIT
 
 
-def _open_keyboard() -> bool:
-    """Replaces standard input by the terminal, from which the app reads keys."""
+def _has_keyboard() -> bool:
+    """Whether the app can read keys. The terminal takes the place of a standard input that is none, such as a pipe."""
+    if "TEXTUAL_DRIVER" in os.environ or sys.stdin.isatty():
+        return True
     try:
         # The controlling terminal, even if standard input is a pipe (POSIX, XBD 10.1).
         terminal = os.open("/dev/tty", os.O_RDWR)
     except OSError:
         return False
-    os.dup2(terminal, 0)
+    os.dup2(terminal, sys.stdin.fileno())
     os.close(terminal)
     return True

@@ -12,6 +12,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.events import DescendantFocus
 from textual.timer import Timer
 from textual.widgets import Input
+from textual.worker import get_current_worker
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
 from inspector.replay.rerun import start_of
@@ -323,13 +324,15 @@ class LimitsForm(Dialog[LimitsChoice | None]):
         self._waiting = after_pause(self, self._waiting, self._ask)
 
     def _ask(self) -> None:
-        if all(problem_of(name, self.query_one(f"#{name}", Input).value) is None for name in (*FIELDS, OTHER_LIMITS)):
-            if self._live:
-                values = self._assignments()
-                guesses = [name for name, value in self._guess.items() if values.get(name) == value]
-                self._show_preview(live_effect(self._refusal, {name: values[name] for name in guesses}))
-            else:
-                self._look(self._assignments())
+        self.workers.cancel_group(self, "preview")  # of values that were typed before
+        if any(problem_of(name, self.query_one(f"#{name}", Input).value) for name in (*FIELDS, OTHER_LIMITS)):
+            self._show_preview((Span("a value is invalid: nothing would run", Tone.DIM),))
+        elif self._live:
+            values = self._assignments()
+            guesses = [name for name, value in self._guess.items() if values.get(name) == value]
+            self._show_preview(live_effect(self._refusal, {name: values[name] for name in guesses}))
+        else:
+            self._look(self._assignments())
 
     @work(thread=True, exclusive=True, group="preview")
     def _look(self, assignments: Mapping[str, str]) -> None:
@@ -338,7 +341,8 @@ class LimitsForm(Dialog[LimitsChoice | None]):
             line = preview_line(self._view.replay, assignments, self._since)
         except LoopError as why:
             line = (Span(f"✖ {why}", Tone.ERROR),)
-        self.app.call_from_thread(self._show_preview, line)
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self._show_preview, line)
 
     def _show_preview(self, line: Line) -> None:
         for preview in self.query("#preview").results(WrappedLines):  # none if the form was closed meanwhile

@@ -530,6 +530,12 @@ def test_output_that_cannot_be_written_is_one_line(cut, redirected, why, option)
     assert (done.returncode, done.stderr) == (2, f"inspector: standard output: {why}\n")
 
 
+def test_a_standard_input_that_is_closed_is_empty():
+    done = subprocess.run(["sh", "-c", '"$0" -m inspector check - <&-', sys.executable], cwd=ROOT, capture_output=True,
+                          text=True, check=False)
+    assert (done.returncode, done.stderr.partition(": expected")[0]) == (2, "inspector: standard input: empty")
+
+
 @pytest.mark.parametrize("arguments", ["--help", "explain --help", "--version"])
 def test_a_help_that_cannot_be_written_is_one_line(arguments):
     done = subprocess.run(["sh", "-c", f'"$0" -m inspector {arguments} >/dev/full', sys.executable], cwd=ROOT,

@@ -243,6 +243,13 @@ def test_config_and_locate_tell_what_is_where(at_home, capsys):
         "config", "project", "data", "state", "cache"}
 
 
+@pytest.mark.parametrize("what", ["config", "cache"])
+def test_locate_says_none_for_what_is_switched_off(what, capsys, monkeypatch):
+    monkeypatch.setenv(f"LOOP_INSPECTOR_{what.upper()}", "")
+    assert run(capsys, "locate", what) == "none\n"
+    assert f"{what}  none\n" in run(capsys, "locate")
+
+
 def test_without_a_configuration_pydantic_stays_unloaded():
     code = ("import sys\nfrom inspector.config import load\nload({'LOOP_INSPECTOR_CONFIG': '', "
             "'LOOP_INSPECTOR_POLICY': 'strict'})\nassert 'pydantic' not in sys.modules")

@@ -254,6 +254,19 @@ def test_a_fixture_of_a_server_with_words_of_its_own_passes(tmp_path):
     subprocess.run([sys.executable, str(path)], check=True, env=env_of())
 
 
+@pytest.mark.parametrize("kept", [0, 60])
+def test_a_fixture_of_a_recording_that_was_cut_passes(tmp_path, kept):
+    whole = form_files(shown(exchange({"model": "m", "messages": ASKS}, chat("Half", "length"))), "session")
+    header, asked_for, begun, sent, _end = next(iter(whole.values())).splitlines()
+    body = json.dumps({**json.loads(sent), "text": json.loads(sent)["text"][:kept]})
+    found = shown(data="\n".join([header, asked_for, begun, body]).encode())
+    assert found.responses[0].judgement.stop.detail == "recording_cut"
+    (content,) = form_files(found, "fixture", response=1).values()
+    path = tmp_path / "recorded.py"
+    path.write_text(content + "\n\ntest_recorded_response()\n", "utf-8")
+    subprocess.run([sys.executable, str(path)], check=True, env=env_of())
+
+
 def test_a_simulated_answer_is_exported_as_its_bytes(tmp_path):
     found = shown(asked(ASKS, chat("Water, fire and earth. " * 20, tokens=100)),
                   settings=Settings(simulate=True, max_tokens=20))

@@ -520,8 +520,12 @@ def test_results_of_a_recording_answer_the_calls(ran: Ran, fake: Fake, tmp_path:
 @pytest.mark.parametrize(("words", "said"), [
     (("--step",), "--step needs a terminal"), (("--step", "--json"), "expected either --step or --json"),
     (("--results", "absent.jsonl"), "--results absent.jsonl"),
+    (("--set", "profile=vllm"), "--set profile: only a replay uses it; --profile says how the server speaks"),
+    (("--set", "simulate=yes"), "--set simulate: only a replay uses it"),
+    (("--set", "live=20260131-235959-000000"), "--set live: only a replay uses it"),
+    (("--set", "edit.1.1=x"), "--set edit.1.1: only a replay uses it"),
 ])
-def test_what_stepping_and_results_need_is_said_and_nothing_is_sent(
+def test_what_a_run_cannot_use_is_said_and_nothing_is_sent(
     ran: Ran, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
 ) -> None:
     done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", *words))

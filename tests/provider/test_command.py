@@ -98,8 +98,22 @@ def test_lists_and_the_schema_are_printed() -> None:
     assert CliRunner().invoke(main, ["provider", "--schema"]).stdout == reading.schema()
     (tool,) = json.loads(CliRunner().invoke(main, ["provider", "--tools", "cut-call"]).stdout)
     assert (tool["name"], tool["result"]) == ("write_file", "61 bytes written")
-    both = CliRunner().invoke(main, ["provider", "--list", "--schema"])
-    assert (both.exit_code, "--list and --schema are two texts; leave one of them out" in both.stderr) == (2, True)
+
+
+def test_a_scenario_in_a_fifo_that_nobody_writes_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "f.yaml")
+    with pytest.raises(CallerError, match=r"f\.yaml: cannot be read: a FIFO that nobody writes to"):
+        reading.read(tmp_path / "f.yaml")
+
+
+@pytest.mark.parametrize(("words", "named"), [
+    (["--list", "--schema"], "--schema"), (["--list", "text"], "[SCENARIO…]"), (["--schema", "--pace", "2"], "--pace"),
+    (["--tools", "call", "--listen", "127.0.0.1:0"], "--listen"),
+])
+def test_nothing_goes_with_an_option_that_prints_a_text(words: list[str], named: str) -> None:
+    done = CliRunner().invoke(main, ["provider", *words])
+    said = f"{words[0]} prints a text of its own: it does not go with '{named}'"
+    assert (done.exit_code, said in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(("arguments", "said"), [

@@ -301,6 +301,7 @@ def test_a_lost_stream_has_no_end() -> None:
     (("mimo",), ["openai_chat/mimo"]),
     (("openai_chat/vllm",), ["openai_chat/vllm", "openai_chat/vllm+empty", "openai_chat/vllm+markup"]),
     (("openai_chat/vllm+empty",), ["openai_chat/vllm+empty"]),
+    (("vllm+empty", "anthropic+open"), ["openai_chat/vllm+empty", "anthropic_messages/anthropic+open"]),
     (("bedrock_converse", "ollama_chat"), ["bedrock_converse/bedrock", "bedrock_converse/bedrock+whole",
                                            "ollama_chat/ollama", "ollama_chat/ollama+markup"]),
 ])

@@ -80,11 +80,15 @@ def test_each_dialect_on_a_line_of_its_own() -> None:
     assert shown.count("\n  together ") == 1
 
 
-@pytest.mark.parametrize("other", [["--json"], ["--save", "folder"]])
-def test_the_list_has_no_other_form(other: list[str]) -> None:
+@pytest.mark.parametrize("other", [
+    ["--json"], ["--save", "folder"], ["--only", "vllm"], ["--budget", "9"], ["--policy", "strict"], ["--each"],
+    ["text-cut"],
+])
+def test_nothing_goes_with_the_list(other: list[str]) -> None:
     shown = providers("--list", *other)
+    named = "[SCENARIO]" if other == ["text-cut"] else other[0]
     assert shown.exit_code == 2
-    assert f"--list is a text about all dialects: it does not go with {other[0]}" in shown.stderr
+    assert f"--list prints a text of its own: it does not go with '{named}'" in shown.stderr
 
 
 def test_the_list_names_scenarios_dialects_and_sources() -> None:

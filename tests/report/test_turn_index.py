@@ -159,6 +159,18 @@ def test_search_gives_hits_as_text_and_json_and_writes_nothing_beside_them(place
     assert {each: each.stat().st_mtime_ns for each in (tmp_path / "home").rglob("*")} == before
 
 
+@pytest.mark.parametrize(("cache", "why"), [
+    ("", "LOOP_INSPECTOR_CACHE is empty, so there is no index in which words could be looked up"),
+    ("/dev/null", "the index is not used: "),
+])
+def test_a_search_without_an_index_does_not_say_that_nothing_was_found(place, inspector, monkeypatch, cache, why):
+    monkeypatch.setenv("LOOP_INSPECTOR_CACHE", cache)
+    said = inspector("search", "zebra")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(f"inspector: {why}")
+    assert said.err.count("\n") == 1
+
+
 def test_search_lists_a_turn_that_another_session_copied_once(place, inspector):
     again = place.with_name("b.jsonl")
     again.write_text(claude(prompt(f"say hello with {KEY}"), block(text("Hello, zebra."), stop="end_turn"),

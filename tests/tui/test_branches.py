@@ -63,7 +63,10 @@ async def test_the_form_says_what_a_change_would_do(app_on: AppOn) -> None:
         # The default of 3 stops at step 13 of 20; with 5 the run is 18 steps, 12 of them shared.
         changes = "would change 8 steps from step 13 · turn 1 would end differently"
         await until(pilot, lambda: changes in page(pilot.app))
-        await pilot.press("backspace", "3")
+        await pilot.press("x")
+        await until(pilot, lambda: "a value is invalid: nothing would run" in page(pilot.app))
+        assert "would change" not in page(pilot.app)
+        await pilot.press("backspace", "backspace", "3")
         await until(pilot, lambda: "nothing is changed yet" in page(pilot.app))
         assert len(session_of(pilot).runs.every) == 1
 

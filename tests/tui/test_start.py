@@ -2,6 +2,7 @@
 
 import gc
 import json
+import os
 import re
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tuning_screen import TuneScreen
 from inspector.tui.turn_list import TurnList
 from inspector.tui.turns_screen import TurnsScreen
+from loop_core.errors import CallerError
 from tests.scenes.app import continued, har, page, seen, story, told, until
 from tests.scenes.recordings import asked, chat, lines, user
 from tests.scenes.transcripts import block, claude, prompt, text
@@ -429,3 +431,33 @@ def test_a_beginning_is_a_session_only_where_files_grow_line_by_line(tmp_path: P
     assert open_beginning(str(listed), 1 << 20) is None, "of a list the beginning is no list"
     assert open_beginning(str(story(tmp_path)), 1 << 20) is None
     assert open_beginning(str(tmp_path / "none"), 1 << 20) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the terminal of the tests is Linux's")
+@pytest.mark.parametrize("redirected", ["</dev/null", "<&-"])
+def test_keys_come_from_the_terminal_where_standard_input_is_none(redirected: str) -> None:
+    from tests.benchmarks.terminal import Terminal
+
+    line = f'"$0" -m inspector view sample:02 {redirected}; echo ENDED $?'
+    with Terminal(["sh", "-c", line, sys.executable], str(ROOT)) as terminal:
+        terminal.wait_for("CUT, COMPLETED")
+        terminal.settle()
+        terminal.press("q", 1)
+        terminal.wait_for("ENDED 0", seconds=20)
+
+
+def test_without_a_terminal_for_keys_the_app_does_not_open() -> None:
+    made = ("import sys; sys.stdout.isatty = lambda: True\nfrom inspector.tui.launch import run\n"
+            "sys.exit(run(['sample_sessions/02-text-cut-twice.session.jsonl']))")
+    done = subprocess.run([sys.executable, "-c", made], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=60, check=False, cwd=ROOT, start_new_session=True,
+                          env={**os.environ, "TERM": "xterm"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"inspector: {entry.NO_KEYBOARD}\n"
+
+
+@pytest.mark.parametrize("named", [{"api": "nobody"}, {"profile": "nobody"}])
+@pytest.mark.parametrize("paths", [[], ["sample_sessions"]])
+def test_a_name_that_does_not_exist_is_refused_before_the_app_opens(named: dict[str, str], paths: list[str]) -> None:
+    with pytest.raises(CallerError, match=r"unknown (API|profile) 'nobody'; expected one of "):
+        entry.run(paths, **named)

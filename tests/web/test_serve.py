@@ -48,6 +48,7 @@ def test_bad_paths_are_told_before_anything_listens(
     (["--host", "box.lan"], "other machines could reach it"), (["--host", "::"], "other machines could reach it"),
     (["--host", "192.168.1.7"], "other machines could reach it"), (["--sessions", "0"], "--sessions"),
     (["--port", "65536"], "--port"), (["--policy", "nobody"], "nobody"),
+    (["--api", "nobody"], "unknown API 'nobody'"), (["--profile", "nobody"], "unknown profile 'nobody'"),
 ])
 def test_bad_usage_is_one_line_that_says_what_is_wrong(
     arguments: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

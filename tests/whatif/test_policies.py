@@ -403,6 +403,11 @@ def test_strict_is_not_compared_with_itself() -> None:
     assert "from strict" in other
 
 
+def test_a_policy_that_is_named_twice_has_one_column() -> None:
+    shown = CliRunner().invoke(main, ["policies", "sample:02", "--policy", "botnexus", "--policy", "botnexus"])
+    assert shown.output.startswith("1 turn under 2 policies, ")
+
+
 def test_where_there_is_room_the_words_stand_in_full() -> None:
     made = matrix(sample("01"), Settings())
     assert "ran cut" in text_of(policies_lines.row(made, 1, (0, 0), policies_lines.layout(made, 80, 0)))
