@@ -326,10 +326,13 @@ def check(
     Reads files and folders, on all cores. `inspector rule` lists the rules.
     """
     from inspector.check import check_paths, report_forms
-    from inspector.check import stats as statistics
     from inspector.check.rules import selected_rules
 
-    forms = statistics.FORMS if stats else report_forms.FORMS
+    forms = report_forms.FORMS
+    if stats:
+        from inspector.check import stats as statistics  # it takes time that a check does not need
+
+        forms = statistics.FORMS
     if form not in forms:
         raise click.UsageError(f"--format {form}: {'with' if stats else 'without'} --stats, one of {', '.join(forms)}")
     unused = [option for option, value in (("--select", select), ("--ignore", ignore), ("--baseline", baseline),
