@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from loop_core.client.address import Server, refuse_plain
 from loop_core.client.exchange import Connection, Observer, Observers
 from loop_core.client.outgoing import Messages, keeps_conversation, messages_of
-from loop_core.client.streaming import ShowingSource, ShownText, split_half
+from loop_core.client.streaming import ShowingSource, ShownText
 from loop_core.client.threads import pieces_in_turn
 from loop_core.errors import CallerError, check_kinds
 from loop_core.judge.gate import Verdict
-from loop_core.turn.continuation import Method
+from loop_core.turn.continuation import Method, split_half
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, arun, asteps, next_turn_request, run
 from loop_core.turn.policy import Policy

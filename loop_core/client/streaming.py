@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from loop_core.client.exchange import LiveResponse, Observer
 from loop_core.client.mask import Mask
 from loop_core.errors import DecodeError
-from loop_core.turn.continuation import OPENING_CHARS, JoinedText, SeamRule, Segment
+from loop_core.turn.continuation import OPENING_CHARS, JoinedText, SeamRule, Segment, split_half
 from loop_core.turn.history import Ability
 from loop_core.turn.policy import Policy
 from loop_core.turn.seam import APART, join
@@ -56,12 +56,6 @@ class MaskedText:
         self._begun = self._begun or bool(fresh)
         # The mask works on bytes, and may keep a part of a character back: decoded piece by piece.
         return self._decode(self._mask.feed(fresh.encode("utf-8", "surrogatepass")))
-
-
-def split_half(text: str) -> tuple[str, str]:
-    """A text without the first half of a surrogate pair at its end, and that half; the other half may follow."""
-    size = len(text) - ("\ud800" <= text[-1:] <= "\udbff")
-    return text[:size], text[size:]
 
 
 class PendingSeam:

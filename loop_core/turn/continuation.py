@@ -322,6 +322,12 @@ class SeamDecision(StrEnum):
     """A blank line separates the text beside a repaired call, because that text continues nothing."""
 
 
+def split_half(text: str) -> tuple[str, str]:
+    """A text without the first half of a surrogate pair at its end, and that half; the other half may follow."""
+    size = len(text) - ("\ud800" <= text[-1:] <= "\udbff")
+    return text[:size], text[size:]
+
+
 class Segment(NamedTuple):
     """The visible text of one response of an answer."""
 

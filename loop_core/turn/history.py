@@ -15,7 +15,7 @@ from loop_core.formats import format_entry
 from loop_core.judge import gate
 from loop_core.judge.arguments import is_phantom
 from loop_core.judge.gate import NAMELESS, REMEDY, Admission, Verdict
-from loop_core.turn.continuation import AGAIN, EMPTY, HINT_POINTS, QUOTE_MARKS, Method, quote_request
+from loop_core.turn.continuation import AGAIN, EMPTY, HINT_POINTS, QUOTE_MARKS, Method, quote_request, split_half
 from loop_core.turn.seam import ANCHOR_CHARS
 from loop_core.values import (
     FINISHED,
@@ -168,7 +168,7 @@ def anchor_of(text: str) -> str:
 def whole_characters(text: str) -> str:
     """The text without half a surrogate pair at either end: a server refuses JSON with a lone surrogate."""
     begin = "\udc00" <= text[:1] <= "\udfff"
-    return text[begin : len(text) - ("\ud800" <= text[-1:] <= "\udbff")]
+    return split_half(text)[0][begin:]
 
 
 def prefill_message(text: str) -> tuple[Message, str]:
@@ -180,8 +180,7 @@ def prefill_message(text: str) -> tuple[Message, str]:
 
 def _unsent_end(text: str) -> str:
     """The white space at the end of a text, with the half of a character behind it."""
-    half = "\ud800" <= text[-1:] <= "\udbff"
-    return text[len(text[: len(text) - half].rstrip()) :]
+    return text[len(split_half(text)[0].rstrip()) :]
 
 
 def repair_message(verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = ()) -> Message:

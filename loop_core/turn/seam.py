@@ -275,8 +275,7 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
 
 def _whitespace_cut(text: str, segment: Segment) -> _Cut:
     """The cut for a segment before which white space was stripped from the text."""
-    half = "\ud800" <= segment.stripped[-1] <= "\udbff"  # of a character that was cut in two
-    blank = segment.stripped[:-1] if half else segment.stripped
+    blank, _ = continuation.split_half(segment.stripped)
     if blank and segment.text.startswith(blank):
         why = "the model repeated the white space that was stripped"
         return _Cut(SeamDecision.WHITESPACE, len(text) - len(segment.stripped), 0, why)
