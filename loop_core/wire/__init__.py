@@ -131,15 +131,16 @@ def encode_request(api: str, request: Request) -> dict[str, Any]:
         own = "extra" if request.extra else "tool.declared" if any(tool.declaration for tool in request.tools) else ""
         if own:
             raise EncodeError(f"the request holds fields of {request.api} as they were sent", api=api, what=own)
+    return form.encode_request(replace(request, api=api, messages=tuple(_without_foreign_reasoning(request, form))))
+
+
+def _without_foreign_reasoning(request: Request, form: Format) -> Iterator[Message]:
     # A provider refuses thinking that it did not sign, and can read no other's encrypted thinking.
-    takes_back = (None, api, *form.signed_alike)
-    messages = [message if message.api in takes_back else _without_reasoning(message) for message in request.messages]
-    kept = tuple([message for message in messages if message.parts or message.api in takes_back])
-    return form.encode_request(replace(request, api=api, messages=kept))
-
-
-def _without_reasoning(message: Message) -> Message:
-    return message._replace(parts=tuple([part for part in message.parts if type(part) is not ReasoningPart]))
+    for message in request.messages:
+        if message.api in (None, form.id, *form.signed_alike):
+            yield message
+        elif parts := tuple([part for part in message.parts if type(part) is not ReasoningPart]):
+            yield message._replace(parts=parts)
 
 
 def stream_reader(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decoder, Pieces]:
