@@ -108,10 +108,13 @@ class WrittenNumber(float):
     digits: str
 
 
+_READ_NUMBERS_AS_WRITTEN = json.JSONDecoder(parse_float=WrittenNumber).decode
+
+
 def json_value(text: str | None) -> Any:
     """The JSON value of a text, whose numbers `dump` writes as they came; None if the text is not JSON."""
     try:
-        return json.loads(text or "", parse_float=WrittenNumber)
+        return _READ_NUMBERS_AS_WRITTEN(text or "")
     except (ValueError, RecursionError):
         return None
 
@@ -119,7 +122,7 @@ def json_value(text: str | None) -> Any:
 def opaque(part: OpaquePart, api: str) -> Any:
     """The JSON value of a block that is kept verbatim. Raises `EncodeError` if the block is not JSON."""
     try:
-        return json.loads(part.json, parse_float=WrittenNumber)
+        return _READ_NUMBERS_AS_WRITTEN(part.json)
     except (ValueError, RecursionError):
         raise EncodeError(f"the opaque {part.type} is not JSON", api=api, what="opaque") from None
 
