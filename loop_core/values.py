@@ -217,7 +217,7 @@ MessagePart = TextPart | ReasoningPart | ToolCall | OpaquePart | ToolResultPart
 
 
 class Usage(NamedTuple):
-    """Token counts as the provider reported them; None if it reported none. The cache is the provider's."""
+    """Token counts as the provider reported them; None if it reported none. Cached tokens were read from its cache."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.codex import API
-from inspector.sessions.importers.codex_items import CUT, text_of
+from inspector.sessions.importers.codex_items import COUNTS, CUT, text_of
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import Options
@@ -36,7 +36,6 @@ CUTS: Mapping[str, StopRow] = {
     "max_output_tokens": StopRow(Stop.MAX_TOKENS, None, "OpenAI Responses, incomplete_details.reason"),
 }
 """Reason in the error about an incomplete response -> how the answer ended; any other reason is an ordinary failure."""
-COUNTS = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens", "cache_write_input_tokens")
 FIELDS: Fields = {"": {"type": (str,), "item": (dict,), "usage": (dict,), "error": (dict,)}}
 _FAILED = frozenset({"failed", "declined"})
 

@@ -28,6 +28,8 @@ ITEMS = frozenset({
     "local_shell_call", "local_shell_call_output",
 })
 """The types of items that files of 2025 hold without a `payload` around them."""
+COUNTS = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens", "cache_write_input_tokens")
+"""The names of the token counts, in the order of the fields of `Usage`."""
 COMPACTIONS = frozenset({"compaction", "context_compaction"})
 """The types of items that stand for a history that was compacted."""
 NO_OUTPUT = frozenset({"ghost_snapshot", "other", "additional_tools", "compaction_trigger"}) | COMPACTIONS
@@ -100,9 +102,7 @@ def usage_of(info: Any) -> Usage | None:
     counts = object_of(info).get("last_token_usage")
     if not isinstance(counts, dict):
         return None
-    names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens",
-             "cache_write_input_tokens")
-    return Usage(*counts_of(counts, *names))
+    return Usage(*counts_of(counts, *COUNTS))
 
 
 def status_of(info: Any) -> int | None:
