@@ -19,6 +19,7 @@ from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import GUARDS, TOTAL, Spend
 from loop_core.turn.trace import limit_usage
 from loop_core.values import FINISHED, Request, Stop
+from loop_core.wire import wire
 
 
 class Basis(StrEnum):
@@ -171,7 +172,7 @@ def _by_router(look: JudgedTurn) -> bool:
 def _is_context_default(look: JudgedTurn) -> bool:
     """Whether Ollama answered with a context that the request did not set."""
     exchange = look.exchange
-    return "ollama" in (exchange.profile.name, *exchange.api.split("_")) and asked_context(exchange.request) is None
+    return "ollama" in (exchange.profile.name, wire(exchange.api).provider) and asked_context(exchange.request) is None
 
 
 def _counts_cap(look: JudgedTurn) -> bool:
