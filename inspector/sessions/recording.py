@@ -364,7 +364,8 @@ class FileReading:
 
     def note(self, notice: str) -> None:
         """Adds a notice, once."""
-        self.notices.extend([] if notice in self.notices else [notice])
+        if notice not in self.notices:
+            self.notices.append(notice)
 
     @contextmanager
     def skipping(self, entry: int, what: str) -> Iterator[None]:
