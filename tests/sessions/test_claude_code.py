@@ -191,6 +191,23 @@ def test_the_arguments_are_the_bytes_of_the_row(tmp_path):
     assert facts.exchange.response.tool_calls[0].arguments == odd
 
 
+@pytest.mark.parametrize("before", [
+    '{"type": "text", "text": "no \\"input\\": {}"}',
+    '{"type": "text", "text": "a", "input": {"b": 1}}',
+    '{"type": "text", "text": "a", "x\\"input": {"b": 1}}',
+    '{"type": "tool_use", "id": "u0", "name": "Read", "input" : {"file_path": "b"}}',
+    '{"type": "tool_use", "id": "u0", "name": "Read", "i\\u006eput": {"file_path": "b"}}',
+    '{"type": "tool_use", "id": "u0", "name": "Read", "input": {"input": "b"}}',
+])
+@pytest.mark.parametrize("name", ['"input":', '"input" :', '"\\u0069nput":'])
+def test_arguments_are_those_of_their_own_block_however_the_names_are_written(tmp_path, before, name):
+    row = json.dumps(block({"type": "BLOCK"}, uuid="a1", parent="u1"))
+    called = f'{{"type": "tool_use", "id": "u1", "name": "Write", {name} {{"content":  1.50}}}}'
+    lines = json.dumps(prompt("write")) + "\n" + row.replace('{"type": "BLOCK"}', f"{before}, {called}") + "\n"
+    (*_, call) = shown(lines, tmp_path).responses[0].exchange.response.parts
+    assert call.arguments == '{"content":  1.50}'
+
+
 def test_the_body_is_the_rows_and_the_wire_view_names_their_lines(tmp_path):
     content = claude(prompt("x"), block(text("I will.")), block(use(**WHOLE), stop="tool_use"), result("ok"))
     lines = content.encode().splitlines()

@@ -305,7 +305,7 @@ class _Session(TranscriptReader):
             if type(block.get("name")) is str:
                 block["name"] = intern(block["name"])  # a session calls the same tools again and again
             here = At(at.part, at.start, at.end, intern(f"/message/content/{number}"))
-            parts = read_block(block, True, here, partial(slice_of, line.data, "message", "content", number))
+            parts = read_block(block, True, here, partial(claude_rows.block_slice, line.data, number))
             if not self.options.signed:
                 parts = [_strip_signatures(part) for part in parts]
             if not all(_contains(answer.parts, part) for part in parts):

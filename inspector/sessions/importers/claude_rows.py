@@ -9,6 +9,7 @@ from sys import intern
 from typing import Any
 
 from inspector.sessions.traffic import http_status
+from inspector.sessions.transcripts import only_member, slice_of
 from inspector.sessions.transcripts.answer import (
     InterimRow,
     TranscriptAnswer,
@@ -219,3 +220,8 @@ def early_usage(answer: TranscriptAnswer) -> None:
                    f"({size:,} characters): it is left out")
         answer.findings.append(Finding("transcript.early_usage", Severity.INFO, message, answer.word_at))
         answer.usage = usage._replace(output_tokens=None)
+
+
+def block_slice(data: bytes, number: int, *member: str) -> str | None:
+    """The verbatim JSON of a block of a row, or of a member that the block has."""
+    return (only_member(data, *member) if member else None) or slice_of(data, "message", "content", number, *member)
