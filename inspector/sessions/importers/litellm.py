@@ -23,11 +23,12 @@ from inspector.sessions.recording import FileReading, Options, common_beginning
 from inspector.sessions.traffic import loads, written_status
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import pointer_at, text_of, usage_of
+from inspector.sessions.transcripts.chat_messages import pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_litellm, take_provider_word
 from loop_core.values import At, Finding, Severity, ToolResultPart, Usage
+from loop_core.wire.openai_chat.table import read_usage
 
 PACKED = ("messages", "response", "proxy_server_request")
 """The members that are JSON in a string in a row of the spend table; `{}` by default."""
@@ -193,8 +194,8 @@ class _Log(DialogueReader):
             for item in objects_of(response.get("output")):
                 take_output(answer, message_of(item), at)
             take_provider_word(answer, response, at, "response")
-            answer.model, counts = known_text(response.get("model")) or answer.model, object_of(response.get("usage"))
-            answer.usage = usage_of(counts) if "completion_tokens" in counts else None
+            answer.model = known_text(response.get("model")) or answer.model
+            answer.usage = read_usage(object_of(response.get("usage")), answer.model)
         elif response.get("type") == "message" or "candidates" in response:  # an answer as Anthropic or Google sent it
             content = objects_of(response.get("candidates"))
             take_output(answer, message_of(object_of(content[0].get("content")) if content else response), at)

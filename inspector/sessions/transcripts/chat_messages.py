@@ -19,11 +19,7 @@ from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptR
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
 from inspector.sessions.transcripts.member_values import (
-    counts_of,
-    first_count,
     known_text,
-    number_of,
-    object_of,
     objects_of,
 )
 from loop_core.values import (
@@ -36,7 +32,6 @@ from loop_core.values import (
     TextPart,
     ToolCall,
     ToolResultPart,
-    Usage,
 )
 
 
@@ -109,18 +104,6 @@ def command_call(command: str, name: str, at: At) -> ToolCall:
 def pointer_at(at: At, *path: str | int) -> At:
     """A place within a row."""
     return at._replace(pointer="".join([f"/{step}" for step in path]))
-
-
-def usage_of(usage: Any) -> Usage | None:
-    """Token counts in the names of Chat Completions."""
-    if not isinstance(usage, dict):
-        return None
-    details = object_of(usage.get("prompt_tokens_details"))
-    written = first_count({**usage, **details}, "cache_write_tokens", "cache_creation_input_tokens")
-    thought = object_of(usage.get("completion_tokens_details")).get("reasoning_tokens")
-    input_tokens, output_tokens = counts_of(usage, "prompt_tokens", "completion_tokens")
-    return Usage(input_tokens, output_tokens, number_of(thought), number_of(details.get("cached_tokens")),
-                 written)
 
 
 # -- The reader of a list ---------------------------------------------------------------------------------------------

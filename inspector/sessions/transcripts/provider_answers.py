@@ -15,12 +15,12 @@ from typing import Any
 
 from inspector.sessions.reasons import PROVIDER, provider_reason, recorder_reason
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine
-from inspector.sessions.transcripts.chat_messages import pointer_at, take_message, usage_of
+from inspector.sessions.transcripts.chat_messages import pointer_at, take_message
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 from loop_core.values import At, Evidence, Stop, StopReason
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.failures import StopRow
-from loop_core.wire.openai_chat.table import API, STOP_REASONS
+from loop_core.wire.openai_chat.table import API, STOP_REASONS, read_usage
 from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES
 from loop_core.wire.profiles import native_word
 
@@ -118,7 +118,7 @@ def take_litellm_end(answer: TranscriptAnswer, payload: dict[str, Any], model: s
     """Reads its model, token counts and stop word."""
     choice = next(iter(objects_of(payload.get("choices"))), {})
     answer.model = known_text(payload.get("model")) or answer.model
-    answer.usage = usage_of(payload.get("usage")) or answer.usage
+    answer.usage = read_usage(object_of(payload.get("usage")), answer.model) or answer.usage
     word, native = known_text(choice.get("finish_reason")), known_text(object_of(choice.get(NATIVE[0])).get(NATIVE[1]))
     answer.word_at = pointer_at(at, *path, "choices", 0, *(NATIVE if native else ("finish_reason",)))
     if native:
