@@ -317,11 +317,11 @@ def refusal(api: str, body: Any) -> str | None:
     """Why a strict server of this format refuses the history of a request; None if it does not."""
     if not isinstance(body, dict) or api not in FORMATS:
         return None
-    for rule in wire(api).serving.demands.rules:
-        if rule.name not in OF_HISTORY:
+    for condition in wire(api).serving.demands.conditions:
+        if condition.name not in OF_HISTORY:
             continue
         try:
-            error = rule.find(body)
+            error = condition.find(body)
         except (TypeError, ValueError, AttributeError, LookupError):
             continue  # another rule reports a body of an unexpected shape
         if error is not None:

@@ -118,7 +118,7 @@ def _begins(one: Any, other: Any) -> bool:
 # -- Parts of a stream while they arrive -----------------------------------------------------------------------------
 
 
-class GrowingPart:
+class StreamedPart:
     """A block or a step of a stream while it arrives; `append` takes the most frequent deltas."""
 
     __slots__ = ("append", "chunks", "closed", "end", "orphan", "start")
@@ -143,7 +143,7 @@ class GrowingPart:
         return At(ExchangePart.BODY, self.start, end, pointer)
 
 
-def open_places(parts: Iterable[GrowingPart], limit: int) -> list[At]:
+def open_places(parts: Iterable[StreamedPart], limit: int) -> list[At]:
     """The places of the parts that never closed, up to `limit`."""
     return [At(ExchangePart.BODY, part.start, max(limit, part.start)) for part in parts if not part.closed]
 

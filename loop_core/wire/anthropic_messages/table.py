@@ -30,7 +30,7 @@ from loop_core.wire.body import compact, conflicting_arguments, string
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
-from loop_core.wire.response_calls import GrowingPart
+from loop_core.wire.response_calls import StreamedPart
 
 API = "anthropic_messages"
 _SDK = "anthropic 2.12.0 types/stop_reason.py"
@@ -192,7 +192,7 @@ READS: tuple[FactRow, ...] = (
 # What of a block becomes a part, and what stays verbatim.
 
 
-class MessageBlock(GrowingPart):
+class MessageBlock(StreamedPart):
     """A block of a stream while it arrives. `delta`, `field` and `append` are for the most frequent deltas."""
 
     __slots__ = ("citations", "delta", "field", "fields", "grown", "source", "type")

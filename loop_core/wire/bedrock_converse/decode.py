@@ -31,7 +31,7 @@ from loop_core.wire.body import compact, mapping_of, string, token_count
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.response_calls import GrowingPart, open_places
+from loop_core.wire.response_calls import StreamedPart, open_places
 
 # -- Content blocks -> parts -----------------------------------------------------------------------------------------
 # One block, read whole or grown from deltas: what of it becomes a part, and what stays verbatim. A block is a union
@@ -42,7 +42,7 @@ _INNER = {"toolUse": "input", "reasoningContent": "text"}
 """Kind of a delta -> its member that holds the characters. A text delta is itself a string, so it has no row."""
 
 
-class GrowingBlock(GrowingPart):
+class GrowingBlock(StreamedPart):
     """A block of a stream while it arrives. `kind`, `inner` and `append` are for the most frequent deltas."""
 
     __slots__ = ("citations", "data", "fields", "inner", "kind", "signature")

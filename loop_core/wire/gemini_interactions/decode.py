@@ -29,13 +29,13 @@ from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions import table
 from loop_core.wire.gemini_interactions.table import API
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.response_calls import GrowingPart, compare, open_places
+from loop_core.wire.response_calls import StreamedPart, compare, open_places
 
 Slice = Callable[..., str | None]
 """A function that returns the verbatim JSON at a path inside a step; None if there is none."""
 
 
-class GrowingStep(GrowingPart):
+class GrowingStep(StreamedPart):
     """A step of a stream while it arrives."""
 
     __slots__ = ("fields", "grown", "holder", "notes", "signature", "source", "type")
