@@ -1,7 +1,7 @@
 """Messages in the forms of chat APIs, as harnesses, agents and their logs store them.
 
 Importers of such files share: the elements of a list as records (`list_pieces`), a reader without a tree of rows
-(`ChatReader`), and functions for the parts and counts of a message in OpenAI's or Anthropic's form.
+(`ChatReader`), and functions for the parts of a message in OpenAI's or Anthropic's form.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPla
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
-from inspector.sessions.transcripts.member_values import (
-    known_text,
-    objects_of,
-)
+from inspector.sessions.transcripts.member_values import known_text, numbered_objects, objects_of
 from loop_core.values import (
     ArgsForm,
     At,
@@ -62,9 +59,7 @@ def take_message(answer: TranscriptAnswer, message: dict[str, Any], line: Transc
 
 def take_calls(answer: TranscriptAnswer, calls: Any, line: TranscriptLine, at: At, *path: str | int) -> None:
     """Reads the calls of a list in OpenAI's form; arguments stay exactly as written."""
-    for number, call in enumerate(calls if isinstance(calls, list) else ()):
-        if not isinstance(call, dict):
-            continue
+    for number, call in numbered_objects(calls):
         function = call.get("function")
         if not isinstance(function, dict):
             answer.parts.append(OpaquePart(str(call.get("type")), slice_of(line.data, *path, number) or "{}"))
@@ -183,6 +178,10 @@ class ChatReader(TranscriptReader):
         answer = self.answer(line, place)
         answer.fail(why, answer.take(line), kind=kind)
         return TreePlace(answer)
+
+    def skip(self, line: TranscriptLine, why: str) -> None:
+        """Notes a row that holds no part of an exchange, with the reason."""
+        self.reading.skipped.append(Skipped(line.number - 1, redact.text(why)))
 
     def stream_answer(self, line: TranscriptLine, place: TreePlace, name: str) -> TranscriptAnswer:
         """The answer that an event of a stream belongs to, with its row: a new one after any other row."""

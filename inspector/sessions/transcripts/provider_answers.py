@@ -16,7 +16,7 @@ from typing import Any
 from inspector.sessions.reasons import PROVIDER, provider_reason, recorder_reason
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine
 from inspector.sessions.transcripts.chat_messages import pointer_at, take_message
-from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
+from inspector.sessions.transcripts.member_values import known_text, numbered_objects, object_of, objects_of
 from loop_core.values import At, Evidence, Stop, StopReason
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.body import value_at
@@ -71,10 +71,9 @@ def _take(answer: TranscriptAnswer, api: str, word: str, at: At, words: Mapping[
 def sent_arguments(response: dict[str, Any], key: str | None) -> tuple[tuple[str | int, ...], str] | None:
     """The place and the text of the arguments of a call in the provider's answer; None if they are not there."""
     for path, name, below in CALLS:
-        listed = value_at(response, path)
-        for number, call in enumerate(listed if isinstance(listed, list) else ()):
+        for number, call in numbered_objects(value_at(response, path)):
             arguments = value_at(call, below)
-            if key is not None and isinstance(arguments, str) and object_of(call).get(name) == key:
+            if key is not None and isinstance(arguments, str) and call.get(name) == key:
                 return (*path, number, *below), arguments
     return None
 
