@@ -342,9 +342,10 @@ class RowAnswer(NamedTuple):
 
     def words(self, name: str) -> Iterable[str]:
         """The values of a row of `WORDS`."""
-        own = OF_ROW.get(name)
-        return self.row.answers[self.answer].shared.words[_WORD_AT[name]] if own is None else (
-            (own(self.row),) if own(self.row) else ())
+        if name in OF_ROW:
+            word = OF_ROW[name](self.row)
+            return (word,) if word else ()
+        return self.row.answers[self.answer].shared.words[_WORD_AT[name]]
 
     def flag(self, name: str) -> bool:
         """Whether a flag of `FLAGS` holds."""
