@@ -46,6 +46,10 @@ else:
     from_json_rows, from_json_prefix = partial(from_json, **_ROWS), partial(from_json, **_PREFIX)
 
 
+LENIENT_RULES = frozenset({"frame.lenient", "body.lenient"})
+"""The rules of findings about JSON with invalid UTF-8 or control characters, which this parser refuses."""
+
+
 def repeated_members(data: bytes) -> list[tuple[str, Any, Any]]:
     """Every member that an object of a JSON text names again, with the value before and the value after."""
     try:

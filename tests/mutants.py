@@ -103,7 +103,7 @@ OF_NAME = {
     "continue_dev.FIELDS": ("tests/sessions/test_continue.py",),
     "opencode_records.STOPS": ("tests/sessions/test_opencode.py",),
     **dict.fromkeys(("amp.STOPS", "hermes.STOPS", "crush.STOPS"), ("tests/sessions/test_chats.py",)),
-    **dict.fromkeys(("COMPLETE_MEMBERS", "COMPLETIONS_RULES"), ("tests/provider/test_checks.py",)),
+    **dict.fromkeys(("COMPLETE_MEMBERS", "COMPLETIONS_CONDITIONS"), ("tests/provider/test_checks.py",)),
     **dict.fromkeys(("READS", "STREAM_READS"), ("tests/wire/test_provenance.py",)),
     "LOSES": ("tests/wire/test_conformance.py",), "KNOWN_CAPS": ("tests/sessions/test_claude_code.py",),
     "FIELDS": ("tests/sessions/test_odd_members.py", "tests/sessions/test_seed_agents.py"),

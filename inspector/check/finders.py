@@ -278,7 +278,7 @@ def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 LISTS = ("system", "tools", "messages", "contents", "input")
 """The members of a request that a provider caches as a prefix, in the order in which it reads them."""
 OF_HISTORY = frozenset({"pairs", "first_role", "alternation", "undeclared", "empty_text", "last_blank"})
-"""The names of the scripted provider's rules (`Demands.rules`) that concern only the history."""
+"""The names of the scripted provider's conditions (`Demands.conditions`) that concern only the history."""
 OWN_SERVERS = frozenset({"openai", "azure_openai", "anthropic", "gemini", "vertex", "bedrock", "ollama"})
 """The profiles of the servers whose makers defined the formats, which refuse no history that they accepted."""
 SHARED_LENGTH = 40
@@ -317,11 +317,11 @@ def refusal(api: str, body: Any) -> str | None:
     """Why a strict server of this format refuses the history of a request; None if it does not."""
     if not isinstance(body, dict) or api not in FORMATS:
         return None
-    for rule in wire(api).serving.demands.rules:
-        if rule.name not in OF_HISTORY:
+    for condition in wire(api).serving.demands.conditions:
+        if condition.name not in OF_HISTORY:
             continue
         try:
-            error = rule.find(body)
+            error = condition.find(body)
         except (TypeError, ValueError, AttributeError, LookupError):
             continue  # another rule reports a body of an unexpected shape
         if error is not None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from inspector.report.times_and_costs import length, moment
+from inspector.report.times_and_costs import length
 from inspector.sessions.recording import Exchange
+from inspector.sessions.traffic import moment
 from loop_core.wire import FORMATS, wire
 
 OPERATION = "gen_ai.operation.name"

@@ -39,8 +39,8 @@ def check(api: str, body: Body, *, optional: frozenset[str] = frozenset(), path:
         found = found or unknown_member(body, holder, names)
     if found is not None:
         raise _member_error(found, demands.telling)
-    for rule in demands.rules:
-        error = rule.find(body) if rule.name not in optional else None
+    for condition in demands.conditions:
+        error = condition.find(body) if condition.name not in optional else None
         if error is not None:
             raise error
 

@@ -160,8 +160,8 @@ def _word(stop: Stop) -> Callable[[JudgedTurn], bool]:
     return lambda look: look.word is stop
 
 
-_full, _malformed, _broke, _blocked = (_word(stop) for stop in (
-    Stop.CONTEXT_WINDOW_EXCEEDED, Stop.MALFORMED_TOOL_CALL, Stop.INTERRUPTED, Stop.SAFETY_BLOCKED))
+_full, _malformed, _broke, _blocked, _unknown = (_word(stop) for stop in (
+    Stop.CONTEXT_WINDOW_EXCEEDED, Stop.MALFORMED_TOOL_CALL, Stop.INTERRUPTED, Stop.SAFETY_BLOCKED, Stop.UNKNOWN))
 
 
 def _by_router(look: JudgedTurn) -> bool:
@@ -242,12 +242,11 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("context set too small", lambda look: _full(look) and asked_context(look.exchange.request) is not None,
               _says("raise num_ctx of the request, or shorten the history; another continuation cannot succeed")),
     # A continuation sends the whole answer back, so its request is longer than the one that did not fit.
-    Situation("context full", _word(Stop.CONTEXT_WINDOW_EXCEEDED),
+    Situation("context full", _full,
               _says("shorten the history; another continuation cannot succeed")),
     Situation("undeclared tool", lambda look: _malformed(look) and look.judgement.stop.detail == UNDECLARED,
               _says("declare the tool that the model wants to call, or remove its name from the prompts")),
-    Situation("malformed call", _word(Stop.MALFORMED_TOOL_CALL),
-              _says("ask for the call again, with a simpler schema")),
+    Situation("malformed call", _malformed, _says("ask for the call again, with a simpler schema")),
     Situation("nothing read", lambda look: _broke(look) and nothing_read(look),
               _says("send the request again, and look at the body: no part of an answer was found in it")),
     Situation("not finished behind a router", lambda look: _broke(look) and _by_router(look), _says(
@@ -255,17 +254,17 @@ SITUATIONS: tuple[Situation, ...] = (
     # The provider's word says only that the answer ended, so the token counts are the only evidence.
     Situation("no reason given", lambda look: _broke(look) and bool(look.exchange.response.raw_stop_reason),
               _says("compare the tokens with the budget: nothing says whether it cut the answer")),
-    Situation("interrupted", _word(Stop.INTERRUPTED), _says(
+    Situation("interrupted", _broke, _says(
         "send the request again; nothing shows that a budget cut this answer")),
     # A continuation hint does not change the text to which a model or a filter objects.
     Situation("refused", model_declined, _says("change the prompt; a continuation will not help")),
-    Situation("blocked", _word(Stop.SAFETY_BLOCKED),
+    Situation("blocked", _blocked,
               _says("change the prompt or the filter; a continuation will not help")),
     # Gemini's OTHER; Ollama's load and unload, which answer a request without messages (ollama llm/server.go).
-    Situation("word without a reason", lambda look: _word(Stop.UNKNOWN)(look) and any(
+    Situation("word without a reason", lambda look: _unknown(look) and any(
         evidence.rule.endswith(".stop_reasons") for evidence in look.judgement.mapped.evidence), _says(
         "send the request again: the word is known, and says nothing about the answer; run no call from it")),
-    Situation("unknown word", _word(Stop.UNKNOWN), _says("name the server with --profile, or report the word")),
+    Situation("unknown word", _unknown, _says("name the server with --profile, or report the word")),
 )
 OTHERWISE = Situation("anything else", lambda look: True, _says("look at the response; do not run any call from it"))
 

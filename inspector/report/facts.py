@@ -180,12 +180,16 @@ class View:
         """The turn with the worst verdict; the first of several."""
         return min(self.turns, key=lambda turn: turn.verdict.rank, default=None)
 
+    @property
+    def error(self) -> str | None:
+        """The first error of reading, if any."""
+        return next((input_file.error for input_file in self.inputs if input_file.error), None)
+
     def headline(self) -> str:
         """The first line of every view: the worst verdict, its turn, and the advice."""
         worst = self.worst
         if worst is None:
-            errors = [input_file.error for input_file in self.inputs if input_file.error]
-            return f"NOTHING READ  {errors[0]}" if errors else "NOTHING READ  no LLM traffic was found"
+            return f"NOTHING READ  {self.error or 'no LLM traffic was found'}"
         place = f"turn {self.number(worst):,} of {len(self.turns):,}"
         sentences = [worst.verdict.sentence, *([worst.verdict.advice.text] if worst.verdict.advice else [])]
         return f"{worst.verdict.word}  {place} · {' · '.join(sentences)}"

@@ -10,9 +10,10 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS, RAN
 from inspector.report.run_answers import answer_at, answering_step
-from inspector.report.times_and_costs import length_ms, moment, turn_times
+from inspector.report.times_and_costs import length_ms, turn_times
 from inspector.report.verdict import identifier
 from inspector.sessions.reasons import recorder_word
+from inspector.sessions.traffic import moment
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import Send
 from loop_core.turn.trace import Step, limit_usage

@@ -10,7 +10,6 @@ a price for one of the counted kinds of tokens, a response has no cost, and a su
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
@@ -19,6 +18,7 @@ from typing import NamedTuple
 from inspector.config.settings import Price, PriceTable
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.sessions.recording import Exchange
+from inspector.sessions.traffic import moment
 from loop_core.values import TransportEnd, Usage
 from loop_core.wire import wire
 
@@ -164,38 +164,7 @@ def time_phrases(exchange: Exchange) -> list[str]:
     return found
 
 
-# -- moments and lengths in nanoseconds ------------------------------------------------------------------------------
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Recorders write seconds, milliseconds, microseconds or nanoseconds without naming the unit. 1e11 seconds would be in
-# the year 5138, so a larger number has a smaller unit.
-UNITS = ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3), (float("inf"), 1))
-"""The upper bound of a number in each unit (seconds to nanoseconds), and its nanoseconds."""
-
-
-def moment(text: str | None) -> int | None:
-    """A recorded time in nanoseconds since the epoch; None if there is none. A time without a zone is read as UTC."""
-    if text is None:
-        return None
-    try:
-        # Nearly every recorder writes a date, which is no number. A failed conversion takes as long as reading it.
-        number = None if text[4:5] == "-" and text[:4].isdecimal() else float(text)
-    except ValueError:
-        number = None
-    if number is None:
-        try:
-            read = datetime.fromisoformat(text)
-        except ValueError:
-            return None
-        read = read if read.tzinfo else read.replace(tzinfo=UTC)
-        return _whole((read - _EPOCH) // timedelta(microseconds=1) * 1_000)
-    scale = next((unit for most, unit in UNITS if number < most), 0)
-    return _whole(int(number * scale)) if number > 0 and scale else None
-
-
-def _whole(number: int) -> int | None:
-    # Signed 64-bit nanoseconds reach the year 2262; a later time is an error of the recorder.
-    return number if 0 < number < 2**63 else None
+# -- Durations ---------------------------------------------------------------------------------------------------------
 
 
 def length(exchange: Exchange) -> int | None:

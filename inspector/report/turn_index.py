@@ -34,7 +34,7 @@ from inspector.sessions.open import open_each
 from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
-SCHEMA = 11
+SCHEMA = 12
 """The version of the tables; a database of another one, or of another program version, is made again."""
 WAIT = 0.2
 """The number of seconds to wait for another process that writes."""

@@ -18,13 +18,14 @@ from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, StepC
 from inspector.report.filters import Filter, FilterError, parse
 from inspector.report.findings import RAN
 from inspector.report.lines.spans import one_line
-from inspector.report.times_and_costs import ClockSource, TurnTimes, moment, turn_times
+from inspector.report.times_and_costs import ClockSource, TurnTimes, turn_times
 from inspector.report.verdict import IN_PART, NOT_READ, ROWS, SAME, SKIPPED, TurnVerdict, identifier
 from inspector.sessions import NO_ANSWER
 from inspector.sessions.copies import may_copy, stored_keys
 from inspector.sessions.reasons import recorder_word
 from inspector.sessions.recording import Input, SessionAbout, is_below_file
 from inspector.sessions.thread import entry_word
+from inspector.sessions.traffic import moment
 from loop_core.judge.gate import Admission
 
 LONG_NUMBER = 16
@@ -342,9 +343,10 @@ class RowAnswer(NamedTuple):
 
     def words(self, name: str) -> Iterable[str]:
         """The values of a row of `WORDS`."""
-        own = OF_ROW.get(name)
-        return self.row.answers[self.answer].shared.words[_WORD_AT[name]] if own is None else (
-            (own(self.row),) if own(self.row) else ())
+        if name in OF_ROW:
+            word = OF_ROW[name](self.row)
+            return (word,) if word else ()
+        return self.row.answers[self.answer].shared.words[_WORD_AT[name]]
 
     def flag(self, name: str) -> bool:
         """Whether a flag of `FLAGS` holds."""

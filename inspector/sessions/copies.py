@@ -15,9 +15,9 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from inspector.sessions.histories import moment_of
 from inspector.sessions.intake import STDIN
 from inspector.sessions.recording import Exchange, Input, TurnRecord
+from inspector.sessions.traffic import moment
 
 OpenedFile = tuple[Input, list[Exchange]]
 """A file and the exchanges that were read from it."""
@@ -105,7 +105,7 @@ def _key(exchange: Exchange, started: str) -> str:
     response = exchange.response
     content = response.id, started, response.text, tuple((call.id, call.arguments) for call in response.tool_calls)
     digest = hashlib.blake2b(repr(content).encode("utf-8", "replace"), digest_size=8).hexdigest()
-    return f"{moment_of(started) or 0.0:020.6f} {digest}"
+    return f"{moment(started) or 0:020} {digest}"
 
 
 Turns = Sequence[Sequence[str]]

@@ -11,13 +11,12 @@ import json
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
 from itertools import groupby
 from typing import NamedTuple
 
 from inspector.sessions.recording import Exchange
-from inspector.sessions.traffic import host_of
+from inspector.sessions.traffic import host_of, moment
 from loop_core.json_parser import from_json
 from loop_core.judge.endings import cut_at_cap
 from loop_core.values import ArgsForm, CallKind, Message, OpaquePart, Request, Role, Stop, ToolCall, ToolResultPart
@@ -272,17 +271,6 @@ def times_of(exchanges: Sequence[Exchange], group: Sequence[int]) -> tuple[dict[
         return {}, True
     if len(stated) == 1:  # a converter's default value is no time
         return dict.fromkeys(group, 0.0), False
-    moments = {index: moment_of(exchanges[index].started) for index in group}
+    moments = {index: moment(exchanges[index].started) for index in group}
     reliable = None not in moments.values()  # an exchange without a time may be anywhere
-    return {index: moment or 0.0 for index, moment in moments.items()}, reliable
-
-
-def moment_of(start: str | None) -> float | None:
-    """A recorded start in seconds; None if it is not a valid time."""
-    try:
-        return float(start) if start is not None else None
-    except ValueError:
-        try:
-            return datetime.fromisoformat(start or "").timestamp()
-        except (ValueError, OverflowError):
-            return None
+    return {index: when or 0.0 for index, when in moments.items()}, reliable

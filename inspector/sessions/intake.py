@@ -13,10 +13,12 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import IO
+
+from inspector.sessions.traffic import header
 
 STDIN = "-"
 MOST = 256 << 20
@@ -180,10 +182,11 @@ DAMAGED = "its body is compressed and damaged"
 """The reason why bytes within the bound cannot be unpacked."""
 
 
-def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | str:
-    """The unpacked bytes, or why they cannot be unpacked. `coding` counts only if the bytes agree with it. `room`
-    bounds what is unpacked of all bodies together; a body that does not fit is dropped."""
+def unpack(data: bytes, headers: Iterable[tuple[str, str]] = (), room: Room | None = None) -> bytes | str:
+    """The unpacked bytes, or why they cannot be unpacked. The coding that `headers` name counts only if the bytes agree
+    with it. `room` bounds what is unpacked of all bodies together; a body that does not fit is dropped."""
     # The bytes come first: recorders may keep a header of a body that they have unpacked.
+    coding = header(headers, "content-encoding")
     if data.startswith(PACKED):
         pieces = _unpack(data)
     elif data[:1] in _PLAIN:

@@ -11,18 +11,10 @@ from dataclasses import dataclass, field
 from sys import intern
 from typing import NamedTuple
 
-from inspector.sessions.histories import (
-    History,
-    HistoryTree,
-    ItemKind,
-    SeatedExchange,
-    moment_of,
-    seat,
-    size_of,
-    times_of,
-)
+from inspector.sessions.histories import History, HistoryTree, ItemKind, SeatedExchange, seat, size_of, times_of
 from inspector.sessions.parents import Index, last_answer, narrow, new_message, opening, place, tail_of
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
+from inspector.sessions.traffic import moment
 from loop_core.values import Request
 
 
@@ -148,7 +140,8 @@ class _Threader:
         stated = {exchange.started for exchange in exchanges[:same]}
         if (len(stated) < 2 and stated != {None}) or not self.ordered or not self.index.by_id:
             return False
-        when = {index: moment_of(exchange.started) for index, exchange in enumerate(exchanges[same:], start=same)}
+        when: dict[int, float | None]
+        when = {index: moment(exchange.started) for index, exchange in enumerate(exchanges[same:], start=same)}
         if stated == {None}:  # a file without any times is taken to be in order
             when = {index: float(index) if exchanges[index].started is None else None for index in when}
         earlier_ids = {exchange.response.id for exchange in exchanges[:same]}
@@ -166,7 +159,7 @@ class _Threader:
         while len(self.seats) > same:
             self._unseat(self.seats.pop())
         self.exchanges, self.group = exchanges, range(len(exchanges))
-        self.times |= {index: moment or 0.0 for index, moment in when.items()}
+        self.times |= {index: start or 0.0 for index, start in when.items()}
         for index in range(same, len(exchanges)):
             self._seat_by_id(index, self._named_parents(exchanges[index]))
         return True

@@ -2,7 +2,7 @@
 
 The module has the table of LLM traffic that is not read, so that it is named instead of dropped silently. The formats
 themselves recognise their content. The module also parses JSON that is not UTF-8 or contains bare control characters,
-in a slower second attempt.
+in a slower second attempt, and reads times in any of their forms.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -273,3 +274,37 @@ def parse_prefix(text: bytes) -> Any:
             return from_json_prefix(mend(text.decode("utf-8", "replace")).encode())
         except ValueError:
             return None
+
+
+# -- Recorded times --------------------------------------------------------------------------------------------------
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Recorders write seconds, milliseconds, microseconds or nanoseconds without naming the unit. 1e11 seconds would be in
+# the year 5138, so a larger number has a smaller unit.
+UNITS = ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3), (float("inf"), 1))
+"""The upper bound of a number in each unit (seconds to nanoseconds), and its nanoseconds."""
+
+
+def moment(text: str | None) -> int | None:
+    """A recorded time in nanoseconds since the epoch; None if there is none. A time without a zone is read as UTC."""
+    if text is None:
+        return None
+    try:
+        # Nearly every recorder writes a date, which is no number. A failed conversion takes as long as reading it.
+        number = None if text[4:5] == "-" and text[:4].isdecimal() else float(text)
+    except ValueError:
+        number = None
+    if number is None:
+        try:
+            read = datetime.fromisoformat(text)
+        except ValueError:
+            return None
+        read = read if read.tzinfo else read.replace(tzinfo=UTC)
+        return _whole((read - _EPOCH) // timedelta(microseconds=1) * 1_000)
+    scale = next((unit for most, unit in UNITS if number < most), 0)
+    return _whole(int(number * scale)) if number > 0 and scale else None
+
+
+def _whole(number: int) -> int | None:
+    # Signed 64-bit nanoseconds reach the year 2262; a later time is an error of the recorder.
+    return number if 0 < number < 2**63 else None

@@ -44,7 +44,7 @@ class Branches(SessionPart):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "limits", "limits", id="limits",
-                tooltip="Run again with other limits, rules (policy), joins (seam rule) or reading (server profile)"),
+                tooltip="Run again with other limits, or another policy, seam rule or server profile"),
         Binding("F", "advice", "try", id="advice",
                 tooltip="Follow the advice of this turn, else the one above: run with the settings that were tried, "
                         "or ask live"),

@@ -9,6 +9,7 @@ already mapped (`native`), and the facts about a server arrive as a `Speaker`.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from loop_core.json_parser import LENIENT_RULES
 from loop_core.judge import arguments, endings
 from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse_call, parse_input
 from loop_core.judge.endings import Ending
@@ -198,8 +199,6 @@ def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 LOST_FRAME_RULES = endings.UNREAD_RULES | endings.REPEATED_MEMBER_RULES
 """The rules of findings that say that a frame or body was not read, or only in part: of two values one is lost."""
-LENIENT_RULES = frozenset({"frame.lenient", "body.lenient"})
-"""The rules of findings that say that bytes were not valid UTF-8, or held control characters."""
 
 
 def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:

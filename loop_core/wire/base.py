@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from loop_core.errors import DecodeError
-from loop_core.json_parser import from_json, from_json_checked
+from loop_core.json_parser import LENIENT_RULES, from_json, from_json_checked
 from loop_core.values import (
     EMPTY,
     At,
@@ -51,8 +51,6 @@ _JSON_MARKS = (b"{", b"}", b'"', b"[[")
 """A frame with none of these marks is a word, such as `ping` or `[HEARTBEAT]`, and holds no part of an answer."""
 _UNREADABLE = {True: ("frame.cut", "the last frame is cut"), False: ("frame.invalid", "a frame is not valid JSON")}
 _NOISE = ("frame.no_json", "a frame is a word that is not JSON")
-_LENIENT = frozenset({"frame.lenient", "body.lenient"})
-"""The rules of findings about JSON that only the lenient parser reads. Only there can a surrogate pair be split."""
 
 
 class Decoder:
@@ -156,7 +154,7 @@ class Decoder:
             message = "events are parted by one line break instead of two: others read them as one event"
             self.find("frame.single_newline", message, At(ExchangePart.BODY, *self._framing.single))
         response = each_call_once(self.build(), self.find)
-        if any(found.rule in _LENIENT for found in self.findings):
+        if any(found.rule in LENIENT_RULES for found in self.findings):  # only there can a surrogate pair be split
             response = replace(response, parts=mend_parts(response.parts))
         return self._with_transport(response, end)
 

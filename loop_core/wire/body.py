@@ -60,6 +60,18 @@ def mapping_of(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def value_at(value: Any, path: Iterable[str | int]) -> Any:
+    """The value at a path of names and indices; None if there is none."""
+    for step in path:
+        if isinstance(value, dict) and isinstance(step, str):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
 # -- bodies ----------------------------------------------------------------------------------------------------------
 
 

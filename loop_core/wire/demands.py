@@ -1,4 +1,4 @@
-"""The checks that a server makes of a request, as rows: the members of its body, and rules over several members.
+"""The checks that a server makes of a request, as rows: the members of its body, and conditions over several members.
 
 A path such as `messages[].role` names a member. `[]` selects all elements of a list, `[name=value]` those elements (or
 the single object) whose member has this value, `[!name]` those without this member. What a path goes through has to be
@@ -55,13 +55,13 @@ class Member:
     """The error code that the server sends; empty if it is the usual one for this kind of flaw."""
 
 
-class Rule(NamedTuple):
+class Condition(NamedTuple):
     """A check that concerns more than one member."""
 
     name: str
     find: Callable[[Body], RequestError | None]
     source: str
-    """The source of the rule, such as a document or an SDK."""
+    """The source of the condition, such as a document or an SDK."""
 
 
 def plain(name: str) -> Sequence[str]:
@@ -86,8 +86,8 @@ class Demands:
 
     members: tuple[Member, ...] = ()
     """The checks of single members. The error names the first member that fails its check."""
-    rules: tuple[Rule, ...] = ()
-    """The checks over several members, made only if every single member is valid. The error comes from the first rule
+    conditions: tuple[Condition, ...] = ()
+    """The checks over several members, made only if every single member is valid. The error comes from the first
     that fails."""
     telling: Telling = Telling.DOTS
     spellings: Spellings = plain

@@ -1,17 +1,18 @@
-"""Rules about one response that all formats share: calls of an earlier answer in the same stream, calls that came
-twice, and texts that a provider sends twice, such as a stream that repeats at its end what it said before. Where the
-two texts differ, a call is held and a text is reported, with both places, since nothing shows which of them is meant.
+"""What all formats do with the calls and texts of one response: parts that grow in a stream, calls of an earlier answer
+in the same stream, calls that came twice, and texts that a provider sends twice, such as a stream that repeats at its
+end what it said before. Where the two texts differ, a call is held and a text is reported, with both places, since
+nothing shows which of them is meant.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
-from loop_core.values import At, CallKind, ChatResponse, ResponsePart, Severity, TextPart, ToolCall
+from loop_core.values import At, CallKind, ChatResponse, ExchangePart, ResponsePart, Severity, TextPart, ToolCall
 from loop_core.wire.body import compact, read_object
 
 Call = TypeVar("Call")
@@ -112,6 +113,39 @@ def _begins(one: Any, other: Any) -> bool:
     if isinstance(one, str) and isinstance(other, str):
         return one.startswith(other) or other.startswith(one)
     return compact(one, sort=True) == compact(other, sort=True)
+
+
+# -- Parts of a stream while they arrive -----------------------------------------------------------------------------
+
+
+class StreamedPart:
+    """A block or a step of a stream while it arrives; `append` takes the most frequent deltas."""
+
+    __slots__ = ("append", "chunks", "closed", "end", "orphan", "start")
+
+    def __init__(self, start: int, *, orphan: bool = False) -> None:
+        self.chunks: list[str] = []
+        self.append = self.chunks.append
+        self.start = start
+        self.end: int | None = None
+        self.closed = False
+        self.orphan = orphan
+        """Whether the event that begins the part is missing."""
+
+    def close(self, end: int) -> None:
+        """Marks the part as ended by the provider. A call whose beginning never arrived stays open, since its name is
+        unknown."""
+        self.closed, self.end = not self.orphan, end
+
+    def place(self, limit: int, pointer: str) -> At:
+        """The place of the part; one that never ended reaches to `limit`."""
+        end = self.end if self.end is not None else max(limit, self.start)
+        return At(ExchangePart.BODY, self.start, end, pointer)
+
+
+def open_places(parts: Iterable[StreamedPart], limit: int) -> list[At]:
+    """The places of the parts that never closed, up to `limit`."""
+    return [At(ExchangePart.BODY, part.start, max(limit, part.start)) for part in parts if not part.closed]
 
 
 # -- Texts that a provider sends twice -------------------------------------------------------------------------------

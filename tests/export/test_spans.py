@@ -13,7 +13,7 @@ from inspector.export.conventions import SKEW, Clock, OtelPoint, OtelSpan, Times
 from inspector.export.otel_spans import spans
 from inspector.export.telemetry import points
 from inspector.report.facts import View, view
-from inspector.report.times_and_costs import moment
+from inspector.sessions.traffic import moment
 from tests.export.test_export import KEY
 from tests.scenes.recordings import (
     ASKS,

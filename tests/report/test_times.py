@@ -25,7 +25,6 @@ from inspector.report.times_and_costs import (
     StreamGap,
     TurnTimes,
     duration_text,
-    moment,
     time_phrases,
     times_of,
     took_phrase,
@@ -33,6 +32,7 @@ from inspector.report.times_and_costs import (
 )
 from inspector.sessions import open_paths
 from inspector.sessions.recording import Chunk
+from inspector.sessions.traffic import moment
 from loop_core.values import TransportEnd
 from tests.scenes import transcripts as agents
 from tests.scenes.recordings import ASKS, CHAT, PARTS, asked, chat, continued, shown, user

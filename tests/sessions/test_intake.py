@@ -231,16 +231,17 @@ def test_every_command_that_reads_has_the_option():
      (brotli.compress(PLAIN), "br")],
 )
 def test_zstd_and_brotli_are_unpacked_up_to_the_bound(packed, coding, monkeypatch):
-    assert unpack(packed, coding) == PLAIN
-    cut = unpack(packed[:-1], coding)
+    headers = [("Content-Encoding", coding)]
+    assert unpack(packed, headers) == PLAIN
+    cut = unpack(packed[:-1], headers)
     assert cut == "its body is compressed and damaged" or PLAIN.startswith(cut)
-    assert unpack(b"data: {}\n\n", coding) == b"data: {}\n\n"
+    assert unpack(b"data: {}\n\n", headers) == b"data: {}\n\n"
     monkeypatch.setattr(intake, "_most", 1000)
-    assert "far too large" in str(unpack(packed, coding))
+    assert "far too large" in str(unpack(packed, headers))
 
 
 def test_brotli_rubbish_is_named():
-    assert unpack(b"\xff" * 40, "br") == "its body is compressed and damaged"
+    assert unpack(b"\xff" * 40, [("content-encoding", "br")]) == "its body is compressed and damaged"
 
 
 def test_a_zstd_file_is_read_as_what_it_holds(tmp_path):

@@ -39,6 +39,16 @@ def test_a_payload_is_an_answer(opened, text):
     assert one.started == "2023-11-14T22:13:20.500+00:00"
 
 
+@pytest.mark.parametrize(("counts", "read"), [
+    ({"prompt_cache_hit_tokens": 20}, (30, 9, None, 20, None)),  # DeepSeek
+    ({"completion_tokens_details": {"reasoning_tokens": 5}, "total_tokens": 44}, (30, 14, 5, None, None)),  # xAI
+])
+def test_counts_are_read_as_those_of_a_recorded_body(opened, counts, read):
+    given = payload()
+    given["response"]["usage"] = {"prompt_tokens": 30, "completion_tokens": 9, **counts}
+    assert opened(json.dumps(given), "a.json").exchanges[0].response.usage == read
+
+
 def test_an_answer_that_is_json_is_its_text(opened):
     given = payload("stop")
     given["response"]["choices"][0]["message"]["content"] = '{"city": "Rome"}'

@@ -4,6 +4,7 @@ import json
 import random
 import re
 import sys
+import time
 from collections import Counter
 
 import pytest
@@ -503,14 +504,28 @@ def test_parents_that_cannot_be_told_apart_are_shown_and_none_is_chosen(opened):
     assert "2 exchanges could be its parent" in third.why
 
 
-def test_times_tell_parents_apart(opened):
+@pytest.fixture
+def in_new_york(monkeypatch):
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("times", [
+    ("2026-03-01T10:00:00Z", "2026-03-01T10:00:05Z", "2026-03-01T10:00:10Z"),
+    ("2026-03-01T10:00:00", "2026-03-01T10:00:05Z", "2026-03-01T10:00:10"),  # without a zone: UTC, not the reader's
+    ("1772359200", "1772359205000", "1772359210"),  # seconds and milliseconds
+])
+def test_times_tell_parents_apart(opened, in_new_york, times):
     asked = [user("pick a number")]
     after = [*asked, assistant("Four."), user("why?")]
     loaded = opened(
         har(
-            entry(asked, chat_body("Four."), started="2026-03-01T10:00:00Z"),
-            entry(after, chat_body("Dice."), started="2026-03-01T10:00:05Z"),
-            entry(asked, chat_body("Four."), started="2026-03-01T10:00:10Z"),
+            entry(asked, chat_body("Four."), started=times[0]),
+            entry(after, chat_body("Dice."), started=times[1]),
+            entry(asked, chat_body("Four."), started=times[2]),
         )
     )
     assert shape(loaded)[0] == [("pick a number", [(0, "request", 1)]), ("why?", [(1, "request", 1)])]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from os.path import commonpath, dirname, relpath
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
-from inspector.replay import TurnRun
+from inspector.replay import MadeOnAccess, TurnRun
 from inspector.report.facts import View
 
 
@@ -23,7 +23,7 @@ class Block(NamedTuple):
     path: str
 
 
-class Blocks(Sequence[Block]):
+class Blocks(MadeOnAccess[Block]):
     """The blocks of a view in order; each is made on access from three numbers."""
 
     def __init__(self, view: View) -> None:
@@ -39,17 +39,8 @@ class Blocks(Sequence[Block]):
     def __len__(self) -> int:
         return len(self.firsts)
 
-    @overload
-    def __getitem__(self, index: int) -> Block: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
-        places = range(len(self))[index]  # as for a tuple: negative indices, and an IndexError beyond the end
-        return self._at(places) if isinstance(places, int) else tuple([self._at(place) for place in places])
-
-    def _at(self, place: int) -> Block:
+    def made_at(self, place: int) -> Block:
+        """The block at an index."""
         number, after = self.turns[place], place + 1
         turn = self._view.turns[number]
         last = after == len(self.turns) or self.turns[after] != number

@@ -150,10 +150,7 @@ def _when(exchange: Exchange, chunk: int, before: int) -> str:
 
 def framing_of(exchange: Exchange) -> Framing | None:
     """The framing of this body; None if it is one JSON value."""
-    decoder = wire_format(exchange.api).decoder
-    # A stream may begin with a byte order mark, which the specification of server-sent events has readers remove
-    # (https://html.spec.whatwg.org/multipage/server-sent-events.html).
-    head = exchange.body[:256].removeprefix(b"\xef\xbb\xbf").lstrip()
+    decoder, head = wire_format(exchange.api).decoder, _beginning(exchange)
     if head[:1] in (b"{", b"["):
         framing = decoder.object_framing if head[:1] == b"{" else decoder.array_framing
         return None if framing is Whole else framing()
@@ -165,10 +162,15 @@ def framing_of(exchange: Exchange) -> Framing | None:
     return decoder.binary_framing() if decoder.binary_framing is not None and exchange.response.streaming else None
 
 
+def _beginning(exchange: Exchange) -> bytes:
+    # A stream may begin with a byte order mark, which the specification of server-sent events has readers remove
+    # (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+    return exchange.body[:256].removeprefix(b"\xef\xbb\xbf").lstrip()
+
+
 def holds_json(exchange: Exchange) -> bool:
     """Whether the body is JSON or events of JSON, judging by its beginning."""
-    head = exchange.body[:256].removeprefix(b"\xef\xbb\xbf").lstrip()
-    return head[:1] in (b"{", b"[") or exchange.recorder is not None or framing_of(exchange) is not None
+    return _beginning(exchange)[:1] in (b"{", b"[") or exchange.recorder is not None or framing_of(exchange) is not None
 
 
 # Tokens are used instead of values, so that a cut body, which is no valid JSON, gets line breaks too.

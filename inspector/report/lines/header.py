@@ -34,7 +34,7 @@ def verdict(view: View, turn: TurnFacts | None = None, room: int | None = None) 
     """The verdict line of a turn, by default the worst, cut to `room` cells: word, turn, cause, what to change."""
     turn = turn or view.worst
     if turn is None:
-        return (Span("NOTHING READ", Tone.ERROR), Span("  "), safe(problem(view) or "no LLM traffic was found"))
+        return (Span("NOTHING READ", Tone.ERROR), Span("  "), safe(view.error or "no LLM traffic was found"))
     turn_verdict = turn.verdict
     head = head_of(view, turn)
     dot = Span(" · ", Tone.DIM)
@@ -86,11 +86,6 @@ def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, meas
     return found[:rows]
 
 
-def problem(view: View) -> str | None:
-    """The first problem of reading, if any."""
-    return next((input_file.error for input_file in view.inputs if input_file.error), None)
-
-
 def counts(view: View) -> Line:
     """The number of turns with each verdict, worst first, simulated ones apart, and of complete ones."""
     verdicts = {turn.verdict.count_word: turn.verdict for turn in view.turns}
@@ -124,9 +119,8 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
         parts.append([safe(f"policy {policy.name}", Tone.STRONG)])
     if len(view.inputs) > 1:
         parts.append([Span(f"{len(view.inputs):,} inputs", Tone.DIM)])
-    wrong = problem(view)
-    if wrong is not None:
-        parts.append([safe(wrong, Tone.ERROR)])
+    if view.error is not None:
+        parts.append([safe(view.error, Tone.ERROR)])
     else:
         left = sum(len(input_file.skipped) for input_file in view.inputs)
         if left:

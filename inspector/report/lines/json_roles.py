@@ -58,7 +58,7 @@ ROLES = {"string": Tone.STRING, "number": Tone.NUMBER, "mark": Tone.DIM}
 
 def json_pieces(text: str, inside: InString, following: str = "") -> Iterator[JsonPiece]:
     """The pieces of a text that have a role; by the text `following` it, a string at its end is a name or not."""
-    begin = 0
+    begin, whole = 0, text + following
     if inside is not InString.NO:
         rest = _REST.match(text, 1 if inside is InString.ESCAPED else 0)
         begin = len(text) if rest is None else rest.end()
@@ -66,7 +66,7 @@ def json_pieces(text: str, inside: InString, following: str = "") -> Iterator[Js
     for token in _TOKEN.finditer(text, begin):
         start, end = token.span()
         role = ROLES[token.lastgroup or "mark"]
-        if role is Tone.STRING and _NAMED.match(text if end < len(text) else following, end if end < len(text) else 0):
+        if role is Tone.STRING and _NAMED.match(whole, end):
             role = Tone.KEY
         yield JsonPiece(start, end, role)
 

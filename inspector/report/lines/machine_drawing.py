@@ -14,7 +14,7 @@ from functools import cache
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.blocks import Block
-from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, in_words, safe
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import State
@@ -150,7 +150,7 @@ def path(steps: Sequence[Step], first: int, here: int, end: int) -> list[Line]:
         if spans:
             signal = steps[index].signal
             spans.append(Span(f" ─{signal.value if signal else ''}→ ", Tone.DIM if index <= here else Tone.AHEAD))
-        spans.append(Span(f"▶{steps[index].state.value}" if index == here else steps[index].state.value, role))
+        spans.append(Span(f"{NOW}{steps[index].state.value}" if index == here else steps[index].state.value, role))
     return [tuple(spans)]
 
 
@@ -199,16 +199,8 @@ def _record(record: Record, index: int, here: int) -> list[Line]:
     lines = [head]
     for key, value in record.items():
         if key not in SHOWN_APART:
-            lines.append((gutter, Span(f"  {key:<25}", Tone.KEY), safe(_in_words(value), _ROLES.get(key, Tone.PLAIN))))
+            lines.append((gutter, Span(f"  {key:<25}", Tone.KEY), safe(in_words(value), _ROLES.get(key, Tone.PLAIN))))
     who = " · ".join(str(record[key]) for key in ("provider", "model") if record.get(key))
     lines.append((gutter, Span(f"  {'provider, model':<25}", Tone.KEY), safe(who, Tone.DIM)))
     lines.append((gutter,))
     return lines
-
-
-def _in_words(value: object) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -33,7 +33,7 @@ from inspector.report.run_answers import answers_of
 from inspector.report.sentences import LONGEST
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.reasons import recorder_word
-from loop_core.judge.arguments import parse
+from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import REMEDY, Admission, Verdict
 from loop_core.turn.continuation import JoinedText, Seam, SeamDecision, SeamRule, Segment
 from loop_core.turn.seam import APART, join
@@ -370,11 +370,11 @@ def _call(verdict: Verdict, ran: bool) -> Line:
 def ending(verdict: Verdict) -> str:
     """Where the arguments of a held call end, in words."""
     reading = parse(verdict.call.arguments)
-    if reading.shape.value == "cut":
+    if reading.shape is ArgumentShape.CUT:
         return f"its arguments end at character {len(verdict.call.arguments or ''):,}: {reading.problem}"
     if verdict.rule == "gate.batch":
         return "its batch is unfinished"
-    if reading.shape.value == "complete":
+    if reading.shape is ArgumentShape.COMPLETE:
         return f"its arguments parse; {verdict.why.removesuffix(f'; {REMEDY}')}"
     return reading.problem
 

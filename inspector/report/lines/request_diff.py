@@ -19,6 +19,7 @@ from inspector.report.lines.spans import (
     Tone,
     count_of,
     field,
+    in_words,
     join_groups,
     more,
     safe,
@@ -27,8 +28,7 @@ from inspector.report.run_answers import answers_of
 from inspector.report.times_and_costs import BYTES_A_TOKEN, estimated_tokens, input_tokens
 from inspector.sessions.recording import common_beginning
 from loop_core.turn.quotation import shared_length
-from loop_core.values import Message, OpaquePart, ReasoningPart, Request, TextPart, ToolCall, tools_by_name
-from loop_core.values import Role as Author
+from loop_core.values import Message, OpaquePart, ReasoningPart, Request, Role, TextPart, ToolCall, tools_by_name
 from loop_core.wire import wire
 
 MOST = 60
@@ -182,15 +182,11 @@ def _tools(old: Request, new: Request) -> Iterator[Line]:
 
 
 def _system(request: Request) -> str:
-    return "\n".join(message.text for message in request.messages if message.role is Author.SYSTEM)
+    return "\n".join(message.text for message in request.messages if message.role is Role.SYSTEM)
 
 
 def _value(value: Any) -> str:
-    if value is None:
-        return "not set"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return safe(f"{value:,}" if isinstance(value, int) else str(value), width=VALUE).text
+    return "not set" if value is None else safe(in_words(value), width=VALUE).text
 
 
 def _member(values: Mapping[str, Any], name: str) -> str:
@@ -215,7 +211,7 @@ def _message_list(messages: Sequence[Message], mark: str, role: Tone, before: Re
 
 def _answer_tokens(message: Message, before: ResponseFacts | None) -> int | None:
     """The tokens that the provider counted for a message that repeats the previous answer unchanged; else None."""
-    if before is None or message.role is not Author.ASSISTANT:
+    if before is None or message.role is not Role.ASSISTANT:
         return None
     answer = before.exchange.response
     calls = [(call.id, call.name) for call in answer.tool_calls]

@@ -47,6 +47,13 @@ def count_of(count: int, noun: str, nouns: str = "") -> str:
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
 
 
+def in_words(value: object) -> str:
+    """A plain value as a reader sees it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def one_line(text: str, width: int | None = None) -> str:
     """`text` inert and on one line, line breaks replaced by marks; cut to `width` characters with an ellipsis."""
     line = inert(text).replace("\n", "\u23ce").replace("\t", " ")

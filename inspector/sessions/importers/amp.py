@@ -24,6 +24,7 @@ from inspector.sessions.transcripts.member_values import (
     input_count,
     known_text,
     number_of,
+    numbered_objects,
     object_of,
     text_or_none,
 )
@@ -148,10 +149,7 @@ def _end(answer: TranscriptAnswer, state: dict[str, Any], at: At) -> None:
 
 
 def _blocks(content: Any) -> list[tuple[int, dict[str, Any]]]:
-    if isinstance(content, str):
-        return [(0, {"type": "text", "text": content})]
-    return [(at, block) for at, block in enumerate(content if isinstance(content, list) else ())
-            if isinstance(block, dict)]
+    return numbered_objects([{"type": "text", "text": content}] if isinstance(content, str) else content)
 
 
 def _call(block: dict[str, Any], at: At, find: partial[str | None]) -> ToolCall:

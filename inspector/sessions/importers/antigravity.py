@@ -12,10 +12,9 @@ import re
 from pathlib import PurePath
 from typing import Any
 
-from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import shortened_call_reason
-from inspector.sessions.recording import Options, Skipped
+from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, take_call
@@ -107,7 +106,7 @@ class _Session(ChatReader):
             return self._result(line, place, why, True)
         failed = self.failed_request(line, place, why, after_results=True)
         if failed is None:
-            self.reading.skipped.append(Skipped(line.number - 1, redact.text(f"an error of the agent: {why[:200]}")))
+            self.skip(line, f"an error of the agent: {why[:200]}")
         return failed or place
 
 

@@ -15,9 +15,10 @@ from inspector.sessions.importers.records import first_look, list_pieces, whole_
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, take_calls, text_of, usage_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, take_calls, text_of
 from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
 from loop_core.values import ReasoningPart, ToolCall, ToolResultPart, Usage
+from loop_core.wire.openai_chat.table import read_usage
 
 ENDED = {"done": False, "errored": True, "canceled": True}
 """Final state of a call -> whether the call failed."""
@@ -144,7 +145,7 @@ def _output(state: dict[str, Any]) -> str:
 def _usage(value: Any) -> Usage | None:
     """Token counts: the extension writes names of its own, the CLI those of Chat Completions."""
     if not isinstance(value, dict) or "prompt_tokens" in value:
-        return usage_of(value)
+        return read_usage(object_of(value), None)
     return Usage(number_of(value.get("promptTokens")), number_of(value.get("completionTokens")),
                  number_of(object_of(value.get("completionTokensDetails")).get("reasoningTokens")),
                  *counts_of(object_of(value.get("promptTokensDetails")), "cachedTokens", "cacheWriteTokens"))

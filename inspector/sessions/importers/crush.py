@@ -18,7 +18,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine
 from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.dialogue import api_of
-from inspector.sessions.transcripts.member_values import object_of, text_or_none
+from inspector.sessions.transcripts.member_values import numbered_objects, object_of, text_or_none
 from loop_core.values import At, Evidence, Stop, StopReason, ToolCall, ToolResultPart
 from loop_core.wire.failures import StopRow
 
@@ -69,10 +69,8 @@ class _Reader(ChatTableReader):
 
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
         value, role = line.value, line.value.get("role")
-        stored_parts = value.get("parts")
         parts = [(number, str(part.get("type")), object_of(part.get("data")))
-                 for number, part in enumerate(stored_parts if isinstance(stored_parts, list) else ())
-                 if isinstance(part, dict)]
+                 for number, part in numbered_objects(value.get("parts"))]
         if role == "assistant":
             self._answer(line, parts)
         elif role in ("user", "tool"):

@@ -14,7 +14,7 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, object_beside
-from inspector.sessions.recording import Options, Skipped
+from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
@@ -138,8 +138,7 @@ class _Session(ChatReader):
     def _message(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any], nested: bool) -> TreePlace:
         content, role = message.get("content"), message.get("role")
         if message.get("visibility") == "user_only":  # a note on the screen, which the model never sees
-            note = f"a note of Droid's to the user: {words_of(content).strip()[:200]}"
-            self.reading.skipped.append(Skipped(line.number - 1, redact.text(note)))
+            self.skip(line, f"a note of Droid's to the user: {words_of(content).strip()[:200]}")
             return place
         if role == "assistant":
             model = known_text(message.get("modelId")) or known_text(message.get("model"))
@@ -176,9 +175,9 @@ class _Session(ChatReader):
         failed = self.failed_request(line, place, why, after_results=True)
         if failed is not None:
             return failed
-        message = redact.text(f"an error of the agent: {why[:200]}")
-        self.reading.skipped.append(Skipped(line.number - 1, message))
-        return self.say(line, place, message, mark="stopped")
+        message = f"an error of the agent: {why[:200]}"
+        self.skip(line, message)
+        return self.say(line, place, redact.text(message), mark="stopped")
 
     def _completion(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """Reads the end of a run, with the final text."""

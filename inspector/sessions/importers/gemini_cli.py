@@ -18,7 +18,7 @@ from typing import Any
 
 from inspector.sessions.importers.records import Piece, elements, first_look, first_value, list_pieces, object_in
 from inspector.sessions.reasons import recorder_reason
-from inspector.sessions.recording import FileReading, Options, Skipped
+from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call, text_of
@@ -229,7 +229,7 @@ class _Chat(ChatReader):
             failed.fail(note, failed.take(line), word=note[:200])
             return TreePlace(failed)
         if line.value.get("type") == "error":
-            self.reading.skipped.append(Skipped(line.number - 1, f"an error on the screen: {note[:200]}"))
+            self.skip(line, f"an error on the screen: {note[:200]}")
         else:
             self.remarks["are notes of the screen"] += 1
         return place

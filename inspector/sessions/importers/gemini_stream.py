@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.recording import Skipped
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, any_text, take_call
@@ -67,7 +65,7 @@ class _Stream(ChatReader):
             return self._outcome(line, place)
         if kind == "error":
             why = known_text(value.get("message")) or "no reason given"
-            self.reading.skipped.append(Skipped(line.number - 1, redact.text(f"a note of Gemini CLI: {why[:200]}")))
+            self.skip(line, f"a note of Gemini CLI: {why[:200]}")
             return place
         if kind == "init":
             self.model, self.session_id = known_text(value.get("model")), known_text(value.get("session_id")) or ""

@@ -28,7 +28,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
-from inspector.sessions.transcripts.member_values import object_of, text_or_none
+from inspector.sessions.transcripts.member_values import numbered_objects, object_of, objects_of, text_or_none
 from loop_core.values import At, Finding, ReasoningPart, Severity, Stop, ToolCall, ToolResultPart
 
 UNREAD = re.compile(r"Could not interpret tool use parameters")
@@ -82,8 +82,7 @@ def _is_message(value: dict[str, Any]) -> bool:
     """Whether a value is a message of the JSON lines, whose blocks have names that no other agent uses."""
     if value.get("role") not in ("user", "assistant") or type(value.get("created")) is not int:
         return False
-    content = value.get("content")
-    blocks = [_add_type(block)[0] for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    blocks = [_add_type(block)[0] for block in objects_of(value.get("content"))]
     return bool(blocks) and all(block.get("type") in BLOCKS for block in blocks)
 
 
@@ -143,12 +142,10 @@ class _Reader(ChatTableReader):
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
         value = line.value
         column = "content_json" if "content_json" in value else "content"
-        content = value.get(column)
         blocks: Blocks = []
-        for number, stored in enumerate(content if isinstance(content, list) else ()):
-            if isinstance(stored, dict):
-                block, path = _add_type(stored)
-                blocks.append(((number, *path), block))
+        for number, stored in numbered_objects(value.get(column)):
+            block, path = _add_type(stored)
+            blocks.append(((number, *path), block))
         if value.get("role") == "assistant":
             self._answer(line, column, blocks)
         elif value.get("role") == "user":

@@ -285,7 +285,7 @@ def _with_body(
             raw.body = binascii.a2b_base64(text)
         except (binascii.Error, ValueError):
             return raw.without_body("its body is not valid base64")
-        unpacked = unpack(raw.body, traffic.header(raw.headers, "content-encoding"), room)
+        unpacked = unpack(raw.body, raw.headers, room)
         if isinstance(unpacked, str):
             return raw.after_failed_unpack(unpacked)
         raw.body = unpacked

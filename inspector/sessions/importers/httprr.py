@@ -58,11 +58,11 @@ def _raw(entry: int, sent: bytes, received: bytes, room: Room) -> RawExchange | 
     answered, headers, body = _message(received)
     method, target, _ = (*asked.split(" "), "", "")[:3]
     host = traffic.header(request_headers, "host")
-    request = unpack(content, traffic.header(request_headers, "content-encoding"), room)
+    request = unpack(content, request_headers, room)
     raw = RawExchange(entry, target if "://" in target else f"https://{host}{target}", method, request_headers,
                       request.decode("utf-8", "replace") if isinstance(request, bytes) and request else None)
     raw.status, raw.headers = traffic.written_status((*answered.split(" "), "")[1]), headers
-    unpacked = unpack(body, traffic.header(headers, "content-encoding"), room)
+    unpacked = unpack(body, headers, room)
     if isinstance(unpacked, str):
         return raw.after_failed_unpack(unpacked)
     raw.body = unpacked

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from inspector.sessions.importers.otlp import take_output
@@ -20,14 +19,15 @@ from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import load_json, message_of
 from inspector.sessions.reasons import shortened_call_reason
 from inspector.sessions.recording import FileReading, Options, common_beginning
-from inspector.sessions.traffic import loads, written_status
+from inspector.sessions.traffic import loads, moment, written_status
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import pointer_at, text_of, usage_of
+from inspector.sessions.transcripts.chat_messages import pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_litellm, take_provider_word
 from loop_core.values import At, Finding, Severity, ToolResultPart, Usage
+from loop_core.wire.openai_chat.table import read_usage
 
 PACKED = ("messages", "response", "proxy_server_request")
 """The members that are JSON in a string in a row of the spend table; `{}` by default."""
@@ -37,8 +37,8 @@ empty if the call failed before it was known."""
 SHORTENED = re.compile(r"\(litellm_truncated\b[^)]{0,200}\)")
 """Matches the mark in the middle of a text of which the table of spend holds the beginning and the end only, by default
 of a text of more than 2,048 characters (`MAX_STRING_LENGTH_PROMPT_IN_DB`)."""
-NEAR = 0.002
-"""Seconds by which two records of one exchange may differ in its beginning: the table of spend rounds it."""
+NEAR = 2_000_000
+"""Nanoseconds by which two records of one exchange may differ in its beginning: the table of spend rounds it."""
 FIELDS: Fields = {"": {"response": (dict, str), "model_parameters": (dict,)}}
 
 
@@ -99,8 +99,8 @@ class _Logged(NamedTuple):
     failed: bool
     answer: str
     """The content of the answer; empty if the record does not hold it."""
-    started: float | None
-    """Seconds since the epoch."""
+    started: int | None
+    """Nanoseconds since the epoch; in the table of spend the time is a text without a zone, for UTC."""
 
     def is_same(self, other: _Logged) -> bool:
         """Whether both log one exchange: it began once, and has one answer. Attempts that failed may share an id."""
@@ -115,18 +115,7 @@ def _read_log(number: int, value: dict[str, Any]) -> _Logged:
     response = object_of(value.get("response"))
     output = next((response[name] for name in ("choices", "output", "content") if response.get(name)), None)
     return _Logged(number, value.get("status") == "failure" or known_text(value.get("error_str")) is not None,
-                   "" if output is None else json.dumps(output), _seconds(value.get("startTime")))
-
-
-def _seconds(value: Any) -> float | None:
-    """A time in seconds since the epoch; in the table of spend it is a text, without a zone for UTC."""
-    try:
-        if type(value) in (int, float):
-            return float(value)
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except (ValueError, OverflowError):  # no time, or a number beyond all floats
-        return None
-    return None if moment is None else (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+                   "" if output is None else json.dumps(output), moment(str(value.get("startTime"))))
 
 
 def _pieces(data: bytes, repeated: frozenset[int]) -> Iterator[Piece]:
@@ -193,8 +182,8 @@ class _Log(DialogueReader):
             for item in objects_of(response.get("output")):
                 take_output(answer, message_of(item), at)
             take_provider_word(answer, response, at, "response")
-            answer.model, counts = known_text(response.get("model")) or answer.model, object_of(response.get("usage"))
-            answer.usage = usage_of(counts) if "completion_tokens" in counts else None
+            answer.model = known_text(response.get("model")) or answer.model
+            answer.usage = read_usage(object_of(response.get("usage")), answer.model)
         elif response.get("type") == "message" or "candidates" in response:  # an answer as Anthropic or Google sent it
             content = objects_of(response.get("candidates"))
             take_output(answer, message_of(object_of(content[0].get("content")) if content else response), at)

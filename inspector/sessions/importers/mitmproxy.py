@@ -197,7 +197,7 @@ def _body(content: Any, headers: Headers, room: Room | None) -> bytes | str | No
     if not isinstance(content, (bytes, str)):
         return None
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
-    return unpack(data, traffic.header(headers, "content-encoding"), room)
+    return unpack(data, headers, room)
 
 
 def _headers(value: Any) -> Headers:

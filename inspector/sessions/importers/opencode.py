@@ -26,7 +26,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
-from inspector.sessions.transcripts.member_values import is_mask, object_of, text_or_none
+from inspector.sessions.transcripts.member_values import is_mask, numbered_objects, object_of, text_or_none
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
 APIS: Mapping[str, str] = {
@@ -333,11 +333,9 @@ class _Reader(DialogueReader):
             self._error_answer(line, retry.get("error"))
         answer = self._begin(line)
         at = answer.take(line)
-        stored_content = value.get("content")
-        content = stored_content if isinstance(stored_content, list) else []
-        for number, block in enumerate(content):
-            if isinstance(block, dict):
-                self._block(answer, block, at, f"/content/{number}", partial(slice_of, line.data, "content", number))
+        content = numbered_objects(value.get("content"))
+        for number, block in content:
+            self._block(answer, block, at, f"/content/{number}", partial(slice_of, line.data, "content", number))
         error = object_of(value.get("error"))
         if error:
             end_by_error(answer, error, at)

@@ -32,6 +32,7 @@ from inspector.sessions.transcripts.member_values import (
     text_or_none,
 )
 from loop_core.values import ArgsForm, At, Evidence, Stop, ToolCall, ToolResultPart, Usage
+from loop_core.wire.body import value_at
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import byte_span
 
@@ -321,11 +322,11 @@ def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: 
         answer.word, answer.stop = raw, stop._replace(raw=raw, evidence=evidence)
 
 
-def end_by_call(answer: TranscriptAnswer, content: list[Any], at: At) -> None:
+def end_by_call(answer: TranscriptAnswer, content: list[tuple[int, dict[str, Any]]], at: At) -> None:
     """The stop reason of an answer with a call that opencode could not read, under a word that asks for its calls."""
-    for number, block in enumerate(content):
-        error = object_of(object_of(object_of(block).get("state")).get("error"))
-        if error.get("type") == UNPARSED and answer.stop is not None and answer.stop.normalized is Stop.TOOL_CALL:
+    for number, block in content:
+        kind = value_at(block, ("state", "error", "type"))
+        if kind == UNPARSED and answer.stop is not None and answer.stop.normalized is Stop.TOOL_CALL:
             place = pointer_at(at, "content", number, "state", "error")
             answer.stop = table_reason(UNPARSED, ERRORS, place, "opencode.errors")
 

@@ -20,7 +20,7 @@ from inspector.sessions import redact
 from inspector.sessions.importers import openhands_events as events
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in, object_lines
-from inspector.sessions.recording import FileReading, Options, Skipped, UnreadableError
+from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -223,7 +223,7 @@ class _Events(ChatReader):
         if failed is not None:
             return failed
         self.failure = f"{what}: {why[:200]}"
-        self.reading.skipped.append(Skipped(line.number - 1, self.failure))
+        self.skip(line, self.failure)
         return place
 
     # -- version 0 ---------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from inspector.sessions.importers.span_names import (
@@ -27,7 +26,7 @@ from inspector.sessions.importers.span_names import (
     outputs_of,
     word_of,
 )
-from inspector.sessions.traffic import loads
+from inspector.sessions.traffic import loads, moment
 from inspector.sessions.transcripts.member_values import cap_of, known_text, object_of, objects_of
 
 INPUT, OUTPUT, CAP = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.request.max_tokens"
@@ -168,11 +167,7 @@ def time_of(value: dict[str, Any], names: tuple[str, ...]) -> int:
     text = known_text(time) or (str(time) if type(time) is int else "")
     if text.isdecimal():
         return int(text) if len(text) < 20 else 0
-    try:
-        began = datetime.fromisoformat(text)
-        return int((began if began.tzinfo else began.replace(tzinfo=UTC)).timestamp() * 1e6) * 1000
-    except (ValueError, OverflowError):
-        return 0
+    return moment(text) or 0
 
 
 def _with_messages(attributes: dict[str, Any]) -> dict[str, Any]:

@@ -354,7 +354,7 @@ def _string_body(
         raw.body = value.encode("utf-8", "replace")
         return raw
     try:
-        unpacked = unpack(decode(value), traffic.header(raw.headers, "content-encoding"), packed.room)
+        unpacked = unpack(decode(value), raw.headers, packed.room)
     except (binascii.Error, ValueError):
         return raw.without_body(
             f"its body is not valid {'base64' if decode is binascii.a2b_base64 else 'hexadecimal'}")

@@ -21,7 +21,7 @@ from inspector.sessions.traffic import written_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, store_result
 from inspector.sessions.transcripts.chat_messages import pointer_at, take_call, text_of
-from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text
+from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text, numbered_objects
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
     WORDLESS,
@@ -55,9 +55,7 @@ def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, a
     """Reads the parts of an answer. Arguments are the JSON of the row, which pi has parsed and perhaps repaired."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     path = ("message", "content") if "message" in line.value else ("content",)
-    for number, block in enumerate(blocks if isinstance(blocks, list) else ()):
-        if not isinstance(block, dict):
-            continue
+    for number, block in numbered_objects(blocks):
         kind = block.get("type")
         slice_at = partial(slice_of, line.data, *path, number)
         if kind == "text" and isinstance(block.get("text"), str):

@@ -123,10 +123,8 @@ def with_requests(messages: list[bytes], requests: list[TaskRequest]) -> tuple[l
 
 def models_of(metadata: dict[str, Any]) -> list[tuple[float, str]]:
     """The models in Cline's `task_metadata.json`, each with the time of its first use."""
-    rows = metadata.get("model_usage")
-    return sorted((float(row["ts"]), row["model_id"]) for row in (rows if isinstance(rows, list) else ())
-                  if isinstance(row, dict) and type(row.get("ts")) in (int, float)
-                  and isinstance(row.get("model_id"), str))
+    return sorted((float(row["ts"]), row["model_id"]) for row in objects_of(metadata.get("model_usage"))
+                  if type(row.get("ts")) in (int, float) and isinstance(row.get("model_id"), str))
 
 
 def is_own(value: dict[str, Any]) -> bool:

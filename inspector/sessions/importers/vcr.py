@@ -245,4 +245,4 @@ def _body(value: Any, headers: list[tuple[str, str]], room: Room, visited: set[i
         return too_large()
     visited.add(id(value))
     data = value if isinstance(value, bytes) else value.encode("utf-8", "replace")
-    return unpack(data, traffic.header(headers, "content-encoding"), room)
+    return unpack(data, headers, room)

@@ -1,7 +1,7 @@
 """Messages in the forms of chat APIs, as harnesses, agents and their logs store them.
 
 Importers of such files share: the elements of a list as records (`list_pieces`), a reader without a tree of rows
-(`ChatReader`), and functions for the parts and counts of a message in OpenAI's or Anthropic's form.
+(`ChatReader`), and functions for the parts of a message in OpenAI's or Anthropic's form.
 """
 
 from __future__ import annotations
@@ -18,14 +18,7 @@ from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPla
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
-from inspector.sessions.transcripts.member_values import (
-    counts_of,
-    first_count,
-    known_text,
-    number_of,
-    object_of,
-    objects_of,
-)
+from inspector.sessions.transcripts.member_values import known_text, numbered_objects, objects_of
 from loop_core.values import (
     ArgsForm,
     At,
@@ -36,7 +29,6 @@ from loop_core.values import (
     TextPart,
     ToolCall,
     ToolResultPart,
-    Usage,
 )
 
 
@@ -67,9 +59,7 @@ def take_message(answer: TranscriptAnswer, message: dict[str, Any], line: Transc
 
 def take_calls(answer: TranscriptAnswer, calls: Any, line: TranscriptLine, at: At, *path: str | int) -> None:
     """Reads the calls of a list in OpenAI's form; arguments stay exactly as written."""
-    for number, call in enumerate(calls if isinstance(calls, list) else ()):
-        if not isinstance(call, dict):
-            continue
+    for number, call in numbered_objects(calls):
         function = call.get("function")
         if not isinstance(function, dict):
             answer.parts.append(OpaquePart(str(call.get("type")), slice_of(line.data, *path, number) or "{}"))
@@ -109,18 +99,6 @@ def command_call(command: str, name: str, at: At) -> ToolCall:
 def pointer_at(at: At, *path: str | int) -> At:
     """A place within a row."""
     return at._replace(pointer="".join([f"/{step}" for step in path]))
-
-
-def usage_of(usage: Any) -> Usage | None:
-    """Token counts in the names of Chat Completions."""
-    if not isinstance(usage, dict):
-        return None
-    details = object_of(usage.get("prompt_tokens_details"))
-    written = first_count({**usage, **details}, "cache_write_tokens", "cache_creation_input_tokens")
-    thought = object_of(usage.get("completion_tokens_details")).get("reasoning_tokens")
-    input_tokens, output_tokens = counts_of(usage, "prompt_tokens", "completion_tokens")
-    return Usage(input_tokens, output_tokens, number_of(thought), number_of(details.get("cached_tokens")),
-                 written)
 
 
 # -- The reader of a list ---------------------------------------------------------------------------------------------
@@ -200,6 +178,10 @@ class ChatReader(TranscriptReader):
         answer = self.answer(line, place)
         answer.fail(why, answer.take(line), kind=kind)
         return TreePlace(answer)
+
+    def skip(self, line: TranscriptLine, why: str) -> None:
+        """Notes a row that holds no part of an exchange, with the reason."""
+        self.reading.skipped.append(Skipped(line.number - 1, redact.text(why)))
 
     def stream_answer(self, line: TranscriptLine, place: TreePlace, name: str) -> TranscriptAnswer:
         """The answer that an event of a stream belongs to, with its row: a new one after any other row."""

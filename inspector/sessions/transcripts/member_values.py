@@ -7,7 +7,7 @@ from typing import Any
 
 from loop_core.values import Usage
 from loop_core.wire import wire
-from loop_core.wire.body import token_count
+from loop_core.wire.body import string, token_count, word
 
 _MASK = re.compile(r"\W*(?:redacted|masked|removed|hidden)?\W*", re.IGNORECASE)
 
@@ -15,11 +15,6 @@ _MASK = re.compile(r"\W*(?:redacted|masked|removed|hidden)?\W*", re.IGNORECASE)
 def is_mask(value: Any) -> bool:
     """Whether a text stands where a name was taken out before the file was shared, or is empty: it names nothing."""
     return isinstance(value, str) and _MASK.fullmatch(value) is not None
-
-
-def known_text(value: Any) -> str | None:
-    """A non-empty text."""
-    return value if isinstance(value, str) and value else None
 
 
 def first_text(*values: Any) -> str:
@@ -32,13 +27,8 @@ def object_of(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def text_or_none(value: Any) -> str | None:
-    """The value if it is a text."""
-    return value if isinstance(value, str) else None
-
-
-number_of = token_count
-"""A whole number as a count."""
+known_text, text_or_none, number_of = word, string, token_count
+"""The value if it is a non-empty text, a text, or a whole number as a count; None for anything else."""
 
 
 def objects_of(value: Any) -> list[dict[str, Any]]:

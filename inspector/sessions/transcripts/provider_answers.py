@@ -15,12 +15,13 @@ from typing import Any
 
 from inspector.sessions.reasons import PROVIDER, provider_reason, recorder_reason
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine
-from inspector.sessions.transcripts.chat_messages import pointer_at, take_message, usage_of
-from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
+from inspector.sessions.transcripts.chat_messages import pointer_at, take_message
+from inspector.sessions.transcripts.member_values import known_text, numbered_objects, object_of, objects_of
 from loop_core.values import At, Evidence, Stop, StopReason
 from loop_core.wire import FORMATS, wire
+from loop_core.wire.body import value_at
 from loop_core.wire.failures import StopRow
-from loop_core.wire.openai_chat.table import API, STOP_REASONS
+from loop_core.wire.openai_chat.table import API, STOP_REASONS, read_usage
 from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES
 from loop_core.wire.profiles import native_word
 
@@ -40,28 +41,16 @@ CALLS: tuple[tuple[tuple[str | int, ...], str, tuple[str, ...]], ...] = (
 the name of the id in a call, and the place of the arguments there."""
 
 
-def at_path(value: Any, path: tuple[str | int, ...]) -> Any:
-    """The value at a path; None if there is none."""
-    for step in path:
-        if isinstance(value, dict) and isinstance(step, str):
-            value = value.get(step)
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        else:
-            return None
-    return value
-
-
 def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str | int) -> bool:
     """Sets the stop reason by the word in the provider's answer `value`, at `path` of a row. False if there is none."""
     if isinstance(value, dict) and value.get("object") == "response" and isinstance(value.get("status"), str):
-        reason = at_path(value, ("incomplete_details", "reason"))
+        reason = value_at(value, ("incomplete_details", "reason"))
         word = f"{value['status']}:{reason}" if isinstance(reason, str) and reason else value["status"]
         place = pointer_at(at, *path, "status")
         _take(answer, "openai_responses", word, place, RESPONSES)
         return True
     for api, word_path in ((each, found) for each in FORMATS for found in wire(each).word_paths):
-        word = at_path(value, word_path)
+        word = value_at(value, word_path)
         if type(word) is int and str(word) in wire(api).stop_reasons:  # Gemini's words as numbers
             word = str(word)
         if isinstance(word, str) and word:
@@ -82,10 +71,9 @@ def _take(answer: TranscriptAnswer, api: str, word: str, at: At, words: Mapping[
 def sent_arguments(response: dict[str, Any], key: str | None) -> tuple[tuple[str | int, ...], str] | None:
     """The place and the text of the arguments of a call in the provider's answer; None if they are not there."""
     for path, name, below in CALLS:
-        listed = at_path(response, path)
-        for number, call in enumerate(listed if isinstance(listed, list) else ()):
-            arguments = at_path(call, below)
-            if key is not None and isinstance(arguments, str) and object_of(call).get(name) == key:
+        for number, call in numbered_objects(value_at(response, path)):
+            arguments = value_at(call, below)
+            if key is not None and isinstance(arguments, str) and call.get(name) == key:
                 return (*path, number, *below), arguments
     return None
 
@@ -118,7 +106,7 @@ def take_litellm_end(answer: TranscriptAnswer, payload: dict[str, Any], model: s
     """Reads its model, token counts and stop word."""
     choice = next(iter(objects_of(payload.get("choices"))), {})
     answer.model = known_text(payload.get("model")) or answer.model
-    answer.usage = usage_of(payload.get("usage")) or answer.usage
+    answer.usage = read_usage(object_of(payload.get("usage")), answer.model) or answer.usage
     word, native = known_text(choice.get("finish_reason")), known_text(object_of(choice.get(NATIVE[0])).get(NATIVE[1]))
     answer.word_at = pointer_at(at, *path, "choices", 0, *(NATIVE if native else ("finish_reason",)))
     if native:

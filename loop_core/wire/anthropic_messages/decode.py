@@ -32,6 +32,7 @@ from loop_core.wire.anthropic_messages.table import API, MessageBlock
 from loop_core.wire.body import compact, mapping_of, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
+from loop_core.wire.response_calls import open_places
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _PROSE = frozenset({"text", "thinking"})
@@ -128,7 +129,9 @@ class Decoder(base.Decoder):
             # Believing it before the end would make every cut of this stream look finished.
             message = "message_start already names a stop reason; ignored"
             self.find(f"{API}.early_stop_reason", message, self._early[1])
-        self._report_open_blocks(limit)
+        for at in () if self.raw is None else open_places(self._order, limit):
+            # A cut call may lack its content_block_stop (zeroclaw cfee31c613).
+            self.find(f"{API}.block_not_closed", "a stop reason came, but a block was never closed", at)
         return self.response(parts, self._stop(), refusal=self._refusal)
 
     def _stop(self) -> StopReason:
@@ -311,17 +314,6 @@ class Decoder(base.Decoder):
         if thinking is not None:
             counts["thinking_tokens"] = thinking
         self.usage = Usage(*(counts.get(name) for name in _USAGE))
-
-    # -- findings ------------------------------------------------------------------------------------------------
-
-    def _report_open_blocks(self, limit: int) -> None:
-        if self.raw is None:
-            return
-        for block in self._order:
-            if not block.closed:
-                at = At(ExchangePart.BODY, block.start, max(limit, block.start))
-                # A cut call may lack its content_block_stop (zeroclaw cfee31c613).
-                self.find(f"{API}.block_not_closed", "a stop reason came, but a block was never closed", at)
 
     def _quirk(self, rule: str, message: str, severity: Severity = Severity.WARNING) -> None:
         self.find(f"{API}.{rule}", message, self.at(), severity)

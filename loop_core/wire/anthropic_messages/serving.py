@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.wire import demands, serving
-from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule
+from loop_core.wire.demands import Body, Condition, Demands, JSONShape, Member, RequestError
 from loop_core.wire.serving import CallFraming, CutCallForm, Event, Moment, PeerWords, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -167,14 +167,14 @@ def _blank_stop(body: Body) -> RequestError | None:
     return None
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("some_message", _some_message, "API reference; in a thread its client sends none to go on after a pause"),
-    Rule("first_role", _first_role, "API reference, Messages: the first message has the role user"),
-    Rule("pairs", _pairs, "API docs, tool use: troubleshooting of tool_result blocks"),
-    Rule("choice", _choice, "threads of copilot proxies: 400 invalid_request_error, no code"),
-    Rule("empty_text", _empty_text, "hermes-agent#55092; API docs, errors"),
-    Rule("last_blank", _last_blank, "API docs, prefill: no trailing whitespace"),
-    Rule("blank_stop", _blank_stop, "API docs, errors of stop_sequences"),
+CONDITIONS: tuple[Condition, ...] = (
+    Condition("some_message", _some_message, "API reference; in a thread its client sends none to go on after a pause"),
+    Condition("first_role", _first_role, "API reference, Messages: the first message has the role user"),
+    Condition("pairs", _pairs, "API docs, tool use: troubleshooting of tool_result blocks"),
+    Condition("choice", _choice, "threads of copilot proxies: 400 invalid_request_error, no code"),
+    Condition("empty_text", _empty_text, "hermes-agent#55092; API docs, errors"),
+    Condition("last_blank", _last_blank, "API docs, prefill: no trailing whitespace"),
+    Condition("blank_stop", _blank_stop, "API docs, errors of stop_sequences"),
 )
 
 
@@ -204,7 +204,7 @@ SERVING = serving.Serving(
     stop_string_word="stop_sequence",
     stopped_field="stop_sequence",
     cannot=CANNOT,
-    demands=Demands(MEMBERS, RULES, names={"": MEMBER_NAMES}),
+    demands=Demands(MEMBERS, CONDITIONS, names={"": MEMBER_NAMES}),
     json_shape=_json_shape,
     # of the length of Anthropic's own
     request_id=serving.RequestId("request-id", "req_01{:.22}".format, in_errors=True),

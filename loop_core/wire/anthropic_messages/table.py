@@ -17,7 +17,6 @@ from loop_core.values import (
     ArgsForm,
     At,
     CallKind,
-    ExchangePart,
     OpaquePart,
     ReasoningPart,
     ResponsePart,
@@ -31,6 +30,7 @@ from loop_core.wire.body import compact, conflicting_arguments, string
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
+from loop_core.wire.response_calls import StreamedPart
 
 API = "anthropic_messages"
 _SDK = "anthropic 2.12.0 types/stop_reason.py"
@@ -192,24 +192,19 @@ READS: tuple[FactRow, ...] = (
 # What of a block becomes a part, and what stays verbatim.
 
 
-class MessageBlock:
+class MessageBlock(StreamedPart):
     """A block of a stream while it arrives. `delta`, `field` and `append` are for the most frequent deltas."""
 
-    __slots__ = ("append", "chunks", "citations", "closed", "delta", "end", "field", "fields", "grown", "orphan",
-                 "source", "start", "type")
+    __slots__ = ("citations", "delta", "field", "fields", "grown", "source", "type")
 
     def __init__(self, fields: dict[str, Any], source: str | None, start: int, *, orphan: bool) -> None:
+        super().__init__(start, orphan=orphan)
         self.type = str(fields.get("type"))
         kind = KINDS.get(self.type)
         self.delta, self.field = (kind.delta, kind.field) if kind else ("", "")
         self.fields, self.source = fields, source
-        self.chunks: list[str] = []
-        self.append = self.chunks.append
         self.citations: list[Any] = []
-        self.closed = self.grown = False
-        self.orphan = orphan
-        self.start = start
-        self.end: int | None = None
+        self.grown = False
         first = fields.get("input" if kind and kind.call else self.field)
         if isinstance(first, str):
             self.append(first)  # a gateway that sends the beginning, or all, with the block itself
@@ -217,11 +212,6 @@ class MessageBlock:
     def began_with(self, fields: dict[str, Any], source: str | None) -> bool:
         """Whether the block began with these fields, and nothing of it has come since."""
         return self.source == source and self.fields == fields and not (any(self.chunks) or self.citations)
-
-    def close(self, end: int) -> None:
-        """Marks the block as ended by the provider. A call whose beginning never arrived stays open, since its name is
-        unknown."""
-        self.closed, self.end = not self.orphan, end
 
     def extend(self, delta: Mapping[str, Any]) -> bool:
         """Reads a delta that does not carry the block's own characters; False if it does not belong here."""
@@ -250,10 +240,8 @@ class MessageBlock:
         kind = KINDS.get(self.type)
         if kind is None or kind.call is None:
             return _plain(self.type, fields, text, lambda: None if self.grown else self.source)
-        end = self.end if self.end is not None else max(limit, self.start)
-        at = At(ExchangePart.BODY, self.start, end, "/content_block")
         arguments, form = self._arguments(text)
-        call = _call(kind.call, fields, arguments, form, self.closed, at)
+        call = _call(kind.call, fields, arguments, form, self.closed, self.place(limit, "/content_block"))
         if not text and fields.get("input") == {}:
             call = call._replace(arguments_unsent=True)  # every block begins with it, and nothing of the input followed
         if text and kind.call is CallKind.FUNCTION:

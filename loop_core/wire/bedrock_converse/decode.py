@@ -16,7 +16,6 @@ from loop_core.values import (
     At,
     CallKind,
     ChatResponse,
-    ExchangePart,
     OpaquePart,
     ProviderError,
     ReasoningPart,
@@ -32,6 +31,7 @@ from loop_core.wire.body import compact, mapping_of, string, token_count
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.json_values import slice_of
+from loop_core.wire.response_calls import StreamedPart, open_places
 
 # -- Content blocks -> parts -----------------------------------------------------------------------------------------
 # One block, read whole or grown from deltas: what of it becomes a part, and what stays verbatim. A block is a union
@@ -42,27 +42,18 @@ _INNER = {"toolUse": "input", "reasoningContent": "text"}
 """Kind of a delta -> its member that holds the characters. A text delta is itself a string, so it has no row."""
 
 
-class GrowingBlock:
+class GrowingBlock(StreamedPart):
     """A block of a stream while it arrives. `kind`, `inner` and `append` are for the most frequent deltas."""
 
-    __slots__ = ("append", "chunks", "citations", "closed", "data", "end", "fields", "inner", "kind", "orphan",
-                 "signature", "start")
+    __slots__ = ("citations", "data", "fields", "inner", "kind", "signature")
 
     def __init__(self, kind: str, fields: dict[str, Any], start: int, *, orphan: bool = False) -> None:
-        self.kind, self.fields, self.start, self.orphan = kind, fields, start, orphan
+        super().__init__(start, orphan=orphan)
+        self.kind, self.fields = kind, fields
         self.inner = _INNER.get(kind)
-        self.chunks: list[str] = []
-        self.append = self.chunks.append
         self.citations: list[Any] = []
         self.signature: str | None = None
         self.data: str | None = None
-        self.closed = False
-        self.end: int | None = None
-
-    def close(self, end: int) -> None:
-        """Marks the block as ended by the provider. A call whose beginning never arrived stays open, since its name is
-        unknown."""
-        self.closed, self.end = not self.orphan, end
 
     def extend(self, kind: str, value: Any) -> bool:
         """Reads a delta of any kind; False if it does not belong in this block."""
@@ -104,9 +95,7 @@ class GrowingBlock:
         if self.kind == "reasoningContent":
             return [ReasoningPart(text, self.signature, self.data)]
         if self.kind == "toolUse":
-            end = self.end if self.end is not None else max(limit, self.start)
-            return [_call(self.fields, text, ArgsForm.STRING, self.closed,
-                          At(ExchangePart.BODY, self.start, end, "/start"))]
+            return [_call(self.fields, text, ArgsForm.STRING, self.closed, self.place(limit, "/start"))]
         return [OpaquePart(self.kind, compact({self.kind: self.fields}))]
 
 
@@ -239,12 +228,9 @@ class Decoder(base.Decoder):
         calls = [part for part in parts if type(part) is ToolCall and part.kind is CallKind.FUNCTION]
         if self.raw == "tool_use" and not calls:
             self.find(f"{API}.tool_use_without_call", "stopReason is tool_use, but there is no call", self.raw_at)
-        if self.raw is not None:
-            for block in self._order:
-                if not block.closed:
-                    # contentBlockStop may never come for a cut call (goose#11838).
-                    at = At(ExchangePart.BODY, block.start, max(limit, block.start))
-                    self.find(f"{API}.block_not_closed", "a stop reason came, but a block was never closed", at)
+        for at in () if self.raw is None else open_places(self._order, limit):
+            # contentBlockStop may never come for a cut call (goose#11838).
+            self.find(f"{API}.block_not_closed", "a stop reason came, but a block was never closed", at)
         # messageStop is the end mark; `metadata` with the usage still follows it (wire notes).
         self.saw_done = self._stopped
         return self.response(parts)

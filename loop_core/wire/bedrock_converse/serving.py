@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from loop_core.wire import demands, serving
-from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule
+from loop_core.wire.demands import Body, Condition, Demands, JSONShape, Member, RequestError
 from loop_core.wire.serving import CallFraming, CutCallForm, Event, Moment, PeerWords, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -141,12 +141,13 @@ def _choice(body: Body) -> RequestError | None:
     return None
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("first_role", _first_role, "langchain-aws threads: a conversation starts with the user"),
-    Rule("alternation", _alternation, "dify#9294; langchainjs#6724"),
-    Rule("undeclared", _tool_config, "User guide, tool use: toolConfig in every request of a conversation with calls"),
-    Rule("pairs", _pairs, "aws-bedrock-js-plugin#664"),
-    Rule("choice", _choice, "API reference, SpecificToolChoice: the name of a tool that the model must request"),
+CONDITIONS: tuple[Condition, ...] = (
+    Condition("first_role", _first_role, "langchain-aws threads: a conversation starts with the user"),
+    Condition("alternation", _alternation, "dify#9294; langchainjs#6724"),
+    Condition("undeclared", _tool_config,
+              "User guide, tool use: toolConfig in every request of a conversation with calls"),
+    Condition("pairs", _pairs, "aws-bedrock-js-plugin#664"),
+    Condition("choice", _choice, "API reference, SpecificToolChoice: the name of a tool that the model must request"),
 )
 
 
@@ -187,7 +188,7 @@ SERVING = serving.Serving(
     stop_string_word="stop_sequence",
     cannot=CANNOT,
     ends=ENDS,
-    demands=Demands(MEMBERS, RULES),
+    demands=Demands(MEMBERS, CONDITIONS),
     json_shape=_json_shape,
     request_id=serving.RequestId("x-amzn-requestid", _uuid),
     set_times=_set_times,

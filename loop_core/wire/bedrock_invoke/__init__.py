@@ -28,7 +28,7 @@ from loop_core.wire.bedrock_converse.table import STOP_REASONS as CONVERSE_WORDS
 from loop_core.wire.bedrock_converse.table import STREAM_READS as CONVERSE_STREAM_READS
 from loop_core.wire.bedrock_invoke import makers
 from loop_core.wire.bedrock_invoke.makers import API
-from loop_core.wire.body import compact, list_of, mapping_of, rest, string, token_count, word
+from loop_core.wire.body import compact, list_of, mapping_of, rest, string, token_count, value_at, word
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame
 from loop_core.wire.failures import StopRow
 from loop_core.wire.format import ANY_PATH, Format, Home
@@ -259,7 +259,7 @@ class Decoder(ConverseDecoder):
         return self._maker
 
     def _shape(self, body: Mapping[str, Any]) -> TextShape | None:
-        found = [shape for shape in TEXTS if isinstance(_member(_holder(shape, body), shape.text), str)]
+        found = [shape for shape in TEXTS if isinstance(value_at(_holder(shape, body), shape.text.split("/")), str)]
         reasons = ((shape, shape.reason.partition("/")[0]) for shape in found)
         return next((shape for shape, name in reasons if name in _holder(shape, body)), found[0] if found else None)
 
@@ -267,7 +267,7 @@ class Decoder(ConverseDecoder):
         """Reads a body, or a chunk (which has a place), of a maker whose answer is one text, with its calls."""
         self._read_text = True
         holder = _holder(shape, body)
-        self._texts.append(string(_member(holder, shape.text)) or "")
+        self._texts.append(string(value_at(holder, shape.text.split("/"))) or "")
         calls = list_of(body.get(shape.calls)) if shape.calls else []
         json_text = source.decode("utf-8", "replace") if calls else ""
         for number, call in enumerate(calls):
@@ -276,7 +276,7 @@ class Decoder(ConverseDecoder):
                 self._calls.append(ToolCall(None, string(call.get("name")) or "", arguments, closed=True,
                                             form=ArgsForm.OBJECT, at=at or self.at(shape.calls, number)))
         self.id = string(body.get("id")) or self.id
-        reason = string(_member(holder, shape.reason))
+        reason = string(value_at(holder, shape.reason.split("/")))
         if reason:
             place = *((shape.holder, 0) if shape.holder else ()), *shape.reason.split("/")
             self.end_with(reason, at or self.at(*place))
@@ -320,12 +320,6 @@ def _as_chunk(event: dict[str, Any]) -> dict[str, Any]:
 
 def _holder(shape: TextShape, body: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping_of(next(iter(list_of(body.get(shape.holder))), None)) if shape.holder else body
-
-
-def _member(value: Any, path: str) -> Any:
-    for name in path.split("/"):
-        value = mapping_of(value).get(name)
-    return value
 
 
 def _with_converse_counts(value: Mapping[str, Any]) -> Mapping[str, Any]:

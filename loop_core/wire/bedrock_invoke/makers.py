@@ -76,7 +76,7 @@ def encode_nova(response: ChatResponse, stream: bool, chunk: int) -> Iterator[by
         event = from_json(payload)
         if name == "metadata":
             counted = {"metadata": {**_nova_counts(event), "metrics": {}}}  # recorded: empty here, filled in Converse
-            yield compact({**counted, **_metrics(response.usage[:2] if response.usage else (None, None))}).encode()
+            yield compact({**counted, **_metrics(response)}).encode()
         else:
             yield compact({name: event}).encode()
 
@@ -103,7 +103,7 @@ def encode_text(response: ChatResponse, stream: bool, chunk: int, llama: bool) -
         yield compact(_text(piece, None, (counts[0] if number == 0 else None, number + 1), llama)).encode()
     if response.stop_reason.raw is not None:
         last = _text("", _reason(response), (None, counts[1]), llama)
-        yield compact({**last, **_metrics(counts)}).encode()
+        yield compact({**last, **_metrics(response)}).encode()
 
 
 def _text(text: str, reason: str | None, counts: tuple[int | None, int | None], llama: bool) -> dict[str, Any]:
@@ -127,8 +127,7 @@ def encode_chat(response: ChatResponse, stream: bool, chunk: int) -> Iterator[by
     yield from (compact(_choice({"content": piece}, None)).encode() for piece in pieces(text, chunk))
     yield from (compact(_choice({"content": "", "tool_calls": [call]}, None)).encode() for call in calls)
     if reason is not None:
-        counts = response.usage[:2] if response.usage else (None, None)
-        yield compact({**_choice({"content": ""}, reason), **_metrics(counts)}).encode()
+        yield compact({**_choice({"content": ""}, reason), **_metrics(response)}).encode()
 
 
 def _choice(message: Mapping[str, Any], reason: str | None) -> dict[str, Any]:
@@ -140,10 +139,11 @@ def _reason(response: ChatResponse) -> str | None:
     return None if raw is None else WORDS.get(raw, raw)
 
 
-def _metrics(counts: tuple[int | None, int | None]) -> dict[str, Any]:
-    if counts == (None, None):
+def _metrics(response: ChatResponse) -> dict[str, Any]:
+    usage = response.usage
+    if usage is None or usage[:2] == (None, None):
         return {}
-    named = non_null(inputTokenCount=counts[0], outputTokenCount=counts[1])
+    named = non_null(inputTokenCount=usage.input_tokens, outputTokenCount=usage.output_tokens)
     return {METRICS: {**named, "invocationLatency": 0, "firstByteLatency": 0}}
 
 

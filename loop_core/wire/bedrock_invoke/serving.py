@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from loop_core.wire.anthropic_messages.serving import CANNOT as MESSAGES_CANNOT
-from loop_core.wire.anthropic_messages.serving import MEMBER_NAMES, RULES
+from loop_core.wire.anthropic_messages.serving import CONDITIONS, MEMBER_NAMES
 from loop_core.wire.anthropic_messages.serving import MEMBERS as MESSAGES_MEMBERS
 from loop_core.wire.anthropic_messages.serving import SAYS as MESSAGES_SAYS
 from loop_core.wire.anthropic_messages.serving import SERVING as MESSAGES
@@ -101,9 +101,9 @@ SERVING = replace(
     errors=CONVERSE.errors,
     error_body=CONVERSE.error_body,
     error_header=CONVERSE.error_header,
-    demands=Demands(MEMBERS, RULES, names={"": tuple(name for name in MEMBER_NAMES if name not in ELSEWHERE)}),
+    demands=Demands(MEMBERS, CONDITIONS, names={"": tuple(name for name in MEMBER_NAMES if name not in ELSEWHERE)}),
     demands_of=(
-        (NOVA, Demands(NOVA_MEMBERS, CONVERSE.demands.rules)),
+        (NOVA, Demands(NOVA_MEMBERS, CONVERSE.demands.conditions)),
         (LLAMA, Demands(LLAMA_MEMBERS, names={"": ("images", *(member.path for member in LLAMA_MEMBERS))})),
         (MISTRAL_CHAT, Demands(CHAT_MEMBERS)),
         (MISTRAL, Demands(MISTRAL_MEMBERS)),

@@ -25,7 +25,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.asking import ITEM_FIELDS, usual_losses
-from loop_core.wire.body import list_of, mapping_of, string, token_count, word
+from loop_core.wire.body import list_of, mapping_of, string, token_count, value_at, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
@@ -304,9 +304,7 @@ class Decoder(base.Decoder):
     def _version_1_calls(self, holder: Mapping[str, Any], *path: str) -> list[ToolCall]:
         """Reads calls of version 1, which are whole, have no ids, and have an object as arguments."""
         text, calls = self.text(), []
-        for key in path:
-            holder = mapping_of(holder.get(key))
-        for number, call in enumerate(list_of(holder.get("tool_calls"))):
+        for number, call in enumerate(list_of(value_at(holder, (*path, "tool_calls")))):
             if isinstance(call, dict):
                 place: tuple[str | int, ...] = (*path, "tool_calls", number)
                 calls.append(ToolCall(None, string(call.get("name")) or "", slice_of(text, *place, "parameters"),

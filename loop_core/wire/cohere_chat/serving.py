@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from loop_core.wire import serving
-from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, first_ids, inside, items
+from loop_core.wire.demands import Body, Condition, Demands, JSONShape, Member, RequestError, first_ids, inside, items
 from loop_core.wire.serving import Moment, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -79,9 +79,9 @@ def _choice(body: Body) -> RequestError | None:
     return RequestError("tool_choice: it may only be given together with tools")
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("pairs", _pairs, "docs, tool use: a tool message answers a call of the assistant message before it"),
-    Rule("choice", _choice, "cohere 7.3.1 v2/client.py, tool_choice: tools must be passed in"),
+CONDITIONS: tuple[Condition, ...] = (
+    Condition("pairs", _pairs, "docs, tool use: a tool message answers a call of the assistant message before it"),
+    Condition("choice", _choice, "cohere 7.3.1 v2/client.py, tool_choice: tools must be passed in"),
 )
 
 
@@ -110,7 +110,7 @@ SERVING = serving.Serving(
     stop_string_word="STOP_SEQUENCE",
     cannot=CANNOT,
     ends=ENDS,
-    demands=Demands(MEMBERS, RULES),
+    demands=Demands(MEMBERS, CONDITIONS),
     json_shape=_json_shape,
     near=re.compile(r"/v2/"),
 )

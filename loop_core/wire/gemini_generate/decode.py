@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from loop_core.values import (
+    FINISHED,
     At,
     ChatResponse,
     Evidence,
@@ -244,12 +245,12 @@ class Decoder(base.Decoder):
         if self._token is not None and not self.raw:
             # The generator's own client resumes such a stream, dropped connections included (_extra_utils.py:806).
             return StopReason(Stop.PAUSED, self.raw, "token", (Evidence(f"{API}.continuation_token", self._token[1]),))
-        if self._goes_on and stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL):
+        if self._goes_on and stop.normalized in FINISHED:
             # Code execution has a STOP before the rest, and one at its end (rig): without that one, the rest is cut.
             end = At(ExchangePart.BODY, self.size, self.size)
             self.find(f"{API}.goes_on", f"the answer goes on after finish reason {self.raw}, and none follows it", end)
             return StopReason(Stop.INTERRUPTED, self.raw, None, (*before, Evidence(f"{API}.goes_on", end)))
-        if self.streaming and _code_waits(parts) and stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL):
+        if self.streaming and _code_waits(parts) and stop.normalized in FINISHED:
             # The provider runs the code and streams its result: the STOP beside the code is that middle one.
             end = At(ExchangePart.BODY, self.size, self.size)
             self.find(f"{API}.no_code_result", f"the stream ends behind code that the provider runs, under finish "

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from loop_core.wire import serving
-from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, Telling, inside, items
+from loop_core.wire.demands import Body, Condition, Demands, JSONShape, Member, RequestError, Telling, inside, items
 from loop_core.wire.serving import CutCallForm, Event, Moment, PeerWords, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -150,10 +150,10 @@ def _schema_alone(body: Body) -> RequestError | None:
     return RequestError("generationConfig.responseSchema is only served with responseMimeType application/json")
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("pairs", _pairs, "gemini-cli#5443, #7410, #4504"),
-    Rule("choice", _choice, "API reference, FunctionCallingConfig: names should match FunctionDeclaration.name"),
-    Rule("schema_alone", _schema_alone, "API reference, GenerationConfig.responseSchema: a compatible MIME type"),
+CONDITIONS: tuple[Condition, ...] = (
+    Condition("pairs", _pairs, "gemini-cli#5443, #7410, #4504"),
+    Condition("choice", _choice, "API reference, FunctionCallingConfig: names should match FunctionDeclaration.name"),
+    Condition("schema_alone", _schema_alone, "API reference, GenerationConfig.responseSchema: a compatible MIME type"),
 )
 
 
@@ -184,7 +184,7 @@ SERVING = serving.Serving(
     stops=("generationConfig", "stopSequences"),
     cannot=CANNOT,
     ends=ENDS,
-    demands=Demands(MEMBERS, RULES, Telling.BRACKETS, spellings, {
+    demands=Demands(MEMBERS, CONDITIONS, Telling.BRACKETS, spellings, {
         "": MEMBER_NAMES, "generationConfig": SETTING_NAMES, "generation_config": SETTING_NAMES}),
     json_shape=_json_shape,
     count=serving.TokenCount(re.compile(r"/models/(?P<model>[^/:?#]+):countTokens(?=$|[?#])"), _count,

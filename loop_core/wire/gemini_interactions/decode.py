@@ -14,7 +14,6 @@ from loop_core.values import (
     ArgsForm,
     At,
     ChatResponse,
-    ExchangePart,
     OpaquePart,
     ProviderError,
     ReasoningPart,
@@ -30,30 +29,24 @@ from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions import table
 from loop_core.wire.gemini_interactions.table import API
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.response_calls import compare
+from loop_core.wire.response_calls import StreamedPart, compare, open_places
 
 Slice = Callable[..., str | None]
 """A function that returns the verbatim JSON at a path inside a step; None if there is none."""
 
 
-class GrowingStep:
-    """A step of a stream while it arrives; `append` takes the most frequent deltas."""
+class GrowingStep(StreamedPart):
+    """A step of a stream while it arrives."""
 
-    __slots__ = ("append", "closed", "end", "fields", "grown", "holder", "notes", "orphan", "signature", "source",
-                 "start", "texts", "type")
+    __slots__ = ("fields", "grown", "holder", "notes", "signature", "source", "type")
 
     def __init__(self, fields: Mapping[str, Any], source: str, holder: str, start: int, orphan: bool = False) -> None:
+        super().__init__(start, orphan=orphan)
         self.type = str(fields.get("type"))
         self.fields, self.source, self.holder = dict(fields), source, holder
-        self.texts: list[str] = []
-        self.append = self.texts.append
         self.notes: list[Any] = []
         self.signature = word(fields.get("signature"))
-        self.closed = self.grown = False
-        self.orphan = orphan
-        """Whether the event that begins the step is missing."""
-        self.start = start
-        self.end: int | None = None
+        self.grown = False
 
     def extend(self, delta: Mapping[str, Any]) -> bool:
         """Reads a delta; False if the delta does not belong to a step of this type."""
@@ -97,7 +90,7 @@ class GrowingStep:
 
     def parts(self, limit: int) -> list[ResponsePart]:
         """The parts of the step; a call that never ended reaches to `limit`."""
-        text = "".join(self.texts)
+        text = "".join(self.chunks)
         if self.type == table.CALL:
             return [self._call(text, limit)]
         if self.type == table.THOUGHT:
@@ -110,7 +103,6 @@ class GrowingStep:
         return [*parts, *([TextPart(text)] if text or notes else []), *notes]
 
     def _call(self, text: str, limit: int) -> ToolCall:
-        end = self.end if self.end is not None else max(limit, self.start)
         first_arguments = self.fields.get("arguments")
         form = ArgsForm.STRING
         untold = False
@@ -126,7 +118,7 @@ class GrowingStep:
         return ToolCall(word(self.fields.get("id")), str(self.fields.get("name") or ""), arguments,
                         self.closed and not self.orphan, form=form, signature=self.signature, arguments_unsent=untold,
                         other_arguments=conflicting_arguments(first_arguments, text) if text else None,
-                        at=At(ExchangePart.BODY, self.start, end, f"/{self.holder}"))
+                        at=self.place(limit, f"/{self.holder}"))
 
 
 def read_step(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice) -> list[ResponsePart]:
@@ -342,11 +334,8 @@ class Decoder(base.Decoder):
             self.raw, self.raw_at = self._pending  # the stream was lost; the interaction goes on, and can be fetched
         if self.raw == "requires_action" and not any(type(part) is ToolCall for part in parts):
             self.find(f"{API}.action_without_call", "the status is requires_action, and there is no call", self.raw_at)
-        if self.raw is not None:
-            for step in self._order:
-                if not step.closed:
-                    at = At(ExchangePart.BODY, step.start, max(limit, step.start))
-                    self.find(f"{API}.step_not_closed", "the interaction ended, but a step never did", at)
+        for at in () if self.raw is None else open_places(self._order, limit):
+            self.find(f"{API}.step_not_closed", "the interaction ended, but a step never did", at)
         return self.response(parts, continuation_token=self._token)
 
     def _quirk(self, rule: str, message: str) -> None:

@@ -232,7 +232,7 @@ def _user(parts: Iterable[MessagePart]) -> Iterator[dict[str, Any]]:
         else:
             contents.append(_content(part))
     if contents:
-        yield {"type": "user_input", "content": contents}
+        yield {"type": USER, "content": contents}
 
 
 def _content(part: MessagePart) -> Any:
@@ -268,7 +268,7 @@ def _write_result(part: ToolResultPart) -> dict[str, Any]:
     result = part.text if part.json is None and value is None else value  # it may be an object or a text
     failed = {"is_error": True} if part.is_error else {}
     called = {**non_null(name=part.name), "call_id": part.call_id or ""}
-    return {"type": "function_result", **called, "result": result, **failed}
+    return {"type": RESULT, **called, "result": result, **failed}
 
 
 def _write_tool(tool: Tool) -> Mapping[str, Any]:

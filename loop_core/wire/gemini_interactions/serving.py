@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loop_core.wire import serving
-from loop_core.wire.demands import Body, Demands, JSONShape, Member, Rule, inside
+from loop_core.wire.demands import Body, Demands, JSONShape, Member, inside
 from loop_core.wire.serving import CallFraming, CutCallForm, Moment, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -49,7 +49,6 @@ MEMBERS: tuple[Member, ...] = (
     Member("generation_config.tool_choice", "string|object"),
     Member("tools[].type", "string", required=True),
 )
-RULES: tuple[Rule, ...] = ()
 
 
 def _json_shape(extra: Body) -> JSONShape | None:
@@ -79,6 +78,6 @@ SERVING = serving.Serving(
     error_body=lambda refused: {"error": {"message": refused.message, "code": refused.kind}},
     poll=r"/interactions/(?P<id>v1_[^/?#]+)$",
     cannot=CANNOT,
-    demands=Demands(MEMBERS, RULES),
+    demands=Demands(MEMBERS),
     json_shape=_json_shape,
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from loop_core.wire import serving
-from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule
+from loop_core.wire.demands import Body, Condition, Demands, JSONShape, Member, RequestError
 from loop_core.wire.ollama_chat.decode import DURATIONS
 from loop_core.wire.serving import CutCallForm, Event, Moment, PeerWords, Spelling
 
@@ -85,8 +85,8 @@ def _format(body: Body) -> RequestError | None:
     return None
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("format", _format, "server/routes.go and the API docs: json or a JSON schema"),
+CONDITIONS: tuple[Condition, ...] = (
+    Condition("format", _format, "server/routes.go and the API docs: json or a JSON schema"),
 )
 
 
@@ -112,7 +112,7 @@ SERVING = serving.Serving(
     stops=("options", "stop"),
     cannot=CANNOT,
     ends=ENDS,
-    demands=Demands(MEMBERS, RULES),
+    demands=Demands(MEMBERS, CONDITIONS),
     json_shape=json_shape,
     set_times=set_times,
     near=re.compile(r"/api/"),
@@ -159,7 +159,7 @@ GENERATE_SERVING = serving.Serving(
     stops=("options", "stop"),
     cannot=GENERATE_CANNOT,
     ends=GENERATE_ENDS,
-    demands=Demands(GENERATE_MEMBERS, RULES),
+    demands=Demands(GENERATE_MEMBERS, CONDITIONS),
     json_shape=json_shape,
     set_times=set_times,
 )

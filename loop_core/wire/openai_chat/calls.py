@@ -28,6 +28,7 @@ from typing import Any, Protocol
 
 from loop_core.json_parser import from_json
 from loop_core.values import ArgsForm, At, CallKind, ToolCall
+from loop_core.wire.body import value_at, word
 from loop_core.wire.openai_chat.table import API
 
 
@@ -268,7 +269,4 @@ def _word(value: Any) -> str | None:
 
 def thought_signature(value: Mapping[str, Any]) -> str | None:
     """Gemini's thought signature of a call, which its compatible endpoint sends, and asks for in requests."""
-    found: Any = value.get("extra_content")
-    for key in ("google", "thought_signature"):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found if type(found) is str and found else None
+    return word(value_at(value, ("extra_content", "google", "thought_signature")))

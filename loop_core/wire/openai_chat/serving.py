@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from loop_core.wire import demands, serving
-from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, Telling
+from loop_core.wire.demands import Body, Condition, Demands, JSONShape, Member, RequestError, Telling
 from loop_core.wire.serving import Event, Moment, PeerWords, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -163,12 +163,12 @@ def _word_json(body: Body) -> RequestError | None:
                         param="messages")
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("model", model_named, "400 without code and param, as Azure and OpenAI answer"),
-    Rule("pairs", _pairs, "GhidrAssist#45, openai-python threads: param messages.[N].role, no code"),
-    Rule("choice", _choice, "dapr-agents#248; writer-framework PR#1013"),
-    Rule("stream_options", stream_options, "API reference: only set this when you set stream: true"),
-    Rule("word_json", _word_json, "API reference, response_format: json_object"),
+CONDITIONS: tuple[Condition, ...] = (
+    Condition("model", model_named, "400 without code and param, as Azure and OpenAI answer"),
+    Condition("pairs", _pairs, "GhidrAssist#45, openai-python threads: param messages.[N].role, no code"),
+    Condition("choice", _choice, "dapr-agents#248; writer-framework PR#1013"),
+    Condition("stream_options", stream_options, "API reference: only set this when you set stream: true"),
+    Condition("word_json", _word_json, "API reference, response_format: json_object"),
 )
 
 
@@ -193,7 +193,7 @@ SERVING = serving.Serving(
     stops=("stop",),
     cannot=CANNOT,
     ends=ENDS,
-    demands=Demands(MEMBERS, RULES, Telling.CODES),
+    demands=Demands(MEMBERS, CONDITIONS, Telling.CODES),
     json_shape=_json_shape,
     request_id=serving.RequestId("x-request-id", "req_{}".format),
     set_times=set_times,
@@ -225,9 +225,9 @@ COMPLETIONS_MEMBERS: tuple[Member, ...] = (
 )
 
 
-COMPLETIONS_RULES: tuple[Rule, ...] = (
-    Rule("model", model_named, "as in Chat Completions"),
-    Rule("stream_options", stream_options, "API reference: only set this when you set stream: true"),
+COMPLETIONS_CONDITIONS: tuple[Condition, ...] = (
+    Condition("model", model_named, "as in Chat Completions"),
+    Condition("stream_options", stream_options, "API reference: only set this when you set stream: true"),
 )
 
 COMPLETIONS_SERVING = serving.Serving(
@@ -241,7 +241,7 @@ COMPLETIONS_SERVING = serving.Serving(
     stops=("stop",),
     cannot=COMPLETIONS_CANNOT,
     ends=COMPLETIONS_ENDS,
-    demands=Demands(COMPLETIONS_MEMBERS, COMPLETIONS_RULES, Telling.CODES),
+    demands=Demands(COMPLETIONS_MEMBERS, COMPLETIONS_CONDITIONS, Telling.CODES),
     request_id=serving.RequestId("x-request-id", "req_{}".format),
     set_times=set_times,
 )

@@ -13,7 +13,7 @@ from typing import Any
 
 from loop_core.values import ChatResponse, Stop, Usage
 from loop_core.wire.asking import usual_losses
-from loop_core.wire.body import non_null, token_count, total_of
+from loop_core.wire.body import non_null, token_count, total_of, value_at
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.reads import FactRow
 
@@ -157,8 +157,8 @@ nothing (older versions of KoboldCpp)."""
 def read_usage(counts: Mapping[str, Any], model: str | None) -> Usage | None:
     """The counts, reasoning included in the output; None if the object holds none, or the constants of a server. If the
     total is prompt + completion + reasoning (xAI), the server leaves reasoning out of `completion_tokens`."""
-    prompt, completion = _count(counts, ("prompt_tokens",)), _count(counts, ("completion_tokens",))
-    total = _count(counts, ("total_tokens",))
+    prompt, completion, total = (
+        token_count(counts.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
     reasoning, cached = _first(counts, _REASONING), _first(counts, _CACHED)
     if prompt is None and completion is None and reasoning is None and cached is None:
         return None
@@ -184,14 +184,7 @@ def write_usage(usage: Usage) -> dict[str, Any]:
 
 
 def _first(counts: Mapping[str, Any], places: tuple[tuple[str, ...], ...]) -> int | None:
-    return next((found for place in places if (found := _count(counts, place)) is not None), None)
-
-
-def _count(counts: Mapping[str, Any], place: tuple[str, ...]) -> int | None:
-    value: Any = counts
-    for key in place:
-        value = value.get(key) if isinstance(value, dict) else None
-    return token_count(value)
+    return next((found for place in places if (found := token_count(value_at(counts, place))) is not None), None)
 
 
 # -- Which values of a Chat Completions body or chunk become which facts ---------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 from loop_core.values import At, ChatResponse, Evidence, ProviderError, Stop, StopReason, TextPart, Usage
 from loop_core.wire.base import Decoder as BaseDecoder
-from loop_core.wire.body import mapping_of, string, token_count
+from loop_core.wire.body import mapping_of, string, token_count, value_at
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import pointer
 from loop_core.wire.openai_responses import table
@@ -325,10 +325,7 @@ class Decoder(BaseDecoder):
         phases = [item.value.get("phase") for item in self._order if item.value.get("type") == "message"]
         if phases and all(phase == "commentary" for phase in phases):
             native["phase"] = "commentary"
-        error = self._last.get("error")
-        steer: Any = error
-        for key in ("misalignment", "steer", "message"):
-            steer = steer.get(key) if isinstance(steer, dict) else None
+        steer = value_at(self._last, ("error", "misalignment", "steer", "message"))
         if isinstance(steer, str):
             native["error.misalignment.steer.message"] = steer
         return native

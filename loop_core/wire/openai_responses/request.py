@@ -222,7 +222,6 @@ _OUTPUTS: Mapping[str, str] = {
     "mcp_approval_request": "mcp_approval_response", "tool_search_call": "tool_search_output",
 }
 """Type of a client's item -> type of the item that answers it, where the latter is not the former with `_output`."""
-_IDS: Mapping[str, str] = {"mcp_approval_response": "approval_request_id", "local_shell_call_output": "id"}
 
 
 def encode_request(request: Request) -> dict[str, Any]:
@@ -287,7 +286,7 @@ def _phase(parts: Sequence[TextPart | OpaquePart]) -> str | None:
 
 
 def _write_message(role: Role, parts: list[TextPart | OpaquePart]) -> dict[str, Any]:
-    word = "user" if role is Role.TOOL else role.value
+    word = asking.role_word(role)
     if role is not Role.ASSISTANT and len(parts) <= 1 and all(type(part) is TextPart for part in parts):
         return {"role": word, "content": "".join(part.text for part in parts if type(part) is TextPart)}
     answered = role is Role.ASSISTANT
@@ -344,7 +343,7 @@ def _write_result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[T
     output = json_value(part.json or part.text)
     if isinstance(output, dict) and output.get("type") == kind:
         return output  # the whole item was kept, since it has no field named output
-    return {"type": kind, _IDS.get(kind, "call_id"): part.call_id,
+    return {"type": kind, RESULTS.get(kind, "call_id"): part.call_id,
             "output": output if isinstance(output, (dict, list)) else part.text}
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from loop_core.wire import serving
-from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, Telling, inside, items
+from loop_core.wire.demands import Body, Condition, Demands, JSONShape, Member, RequestError, Telling, inside, items
 from loop_core.wire.openai_responses.table import TERMINAL_EVENTS
 from loop_core.wire.serving import CallFraming, Event, Moment, PeerWords, Spelling
 
@@ -141,11 +141,11 @@ def _choice(body: Body) -> RequestError | None:
     return None
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("something", _some_input, "API reference: input, a previous response, a conversation or a prompt"),
+CONDITIONS: tuple[Condition, ...] = (
+    Condition("something", _some_input, "API reference: input, a previous response, a conversation or a prompt"),
     # These two sentences are what clients look for in the message; there is no code to go by.
-    Rule("pairs", _pairs, "copilot-cli#4572 and many clients' tests: the two messages, param input, no code"),
-    Rule("choice", _choice, "vercel/ai and codex threads: param tool_choice, no code"),
+    Condition("pairs", _pairs, "copilot-cli#4572 and many clients' tests: the two messages, param input, no code"),
+    Condition("choice", _choice, "vercel/ai and codex threads: param tool_choice, no code"),
 )
 
 
@@ -174,7 +174,7 @@ SERVING = serving.Serving(
     poll=r"/responses/(?P<id>resp_[^/?#]+)$",
     cannot=CANNOT,
     ends=ENDS,
-    demands=Demands(MEMBERS, RULES, Telling.CODES),
+    demands=Demands(MEMBERS, CONDITIONS, Telling.CODES),
     # Unlike Chat Completions, it names the member if the model is missing.
     error_body=lambda refused: serving.openai_error(
         refused._replace(param="model") if refused.code == "model_not_found" else refused),
