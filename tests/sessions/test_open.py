@@ -633,6 +633,24 @@ def test_of_a_batch_what_never_ran_is_named(opened):
         "failed before any answer: expired", "failed before any answer: canceled"]
 
 
+@pytest.mark.parametrize("answer", [
+    {"response": {"status_code": 400, "request_id": "r", "body": {"error": {"message": "too\nlow", "type": "t"}}}},
+    {"result": {"type": "errored", "error": {"type": "error", "error": {"type": "t", "message": "too\nlow"}}}},
+    {"response": None, "error": {"code": "c", "message": "too\nlow"}},
+], ids=["openai", "anthropic", "without a response"])
+def test_of_a_batch_what_failed_says_why(answer, opened):
+    lines = [{"custom_id": "a", "response": {"status_code": 200, "body": ANSWER}}, {"custom_id": "b", **answer}]
+    loaded = opened("\n".join(map(json.dumps, lines)))
+    assert [skip.why for skip in loaded.inputs[0].skipped] == ["failed before any answer: too low"]
+
+
+def test_a_failure_is_masked_before_it_is_cut(opened):
+    failed = {"custom_id": "b", "error": f"{'x' * 100} sk-ant-api03-{'aB3dE5fG7' * 10}"}
+    why = opened("\n".join(map(json.dumps, [{"custom_id": "a", "response": {"body": ANSWER}}, failed]))
+                 ).inputs[0].skipped[0].why
+    assert "aB3" not in why
+
+
 def test_the_results_of_a_batch_of_gemini_are_read(opened):
     lines = [{"key": "a", "response": json.loads(GEMINI)}, {"key": "b", "error": {"code": 400}}]
     loaded = opened("\n".join(map(json.dumps, lines)))

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from inspector.sessions import redact, traffic
+from inspector.sessions import traffic
 from inspector.sessions.importers.records import DUMP, complete, first_look, join_stream, texts_of_dumps, values_in
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import FileReading, Options, RawExchange, Skipped, UnreadableError
@@ -241,8 +241,7 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
             raw = RawExchange(entry, end=TransportEnd.ABORTED)
             _request(raw, value[request_key], piece, (request_key,))
             return raw
-        error = redact.text(" ".join(str(value.get("error") or "").split())[:120])
-        return f"failed before any answer: {error}" if error else "no response in it"
+        return traffic.failure(value) or "no response in it"
     if answered == "response" and _word_of(value.get(RAW)) not in (None, _word_of(value["response"])):
         answered = RAW
     raw = RawExchange(entry)
