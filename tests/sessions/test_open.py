@@ -607,6 +607,16 @@ def test_lines_without_a_response_and_broken_lines_are_counted(opened):
     assert "line 5 is cut" in loaded.inputs[0].notices[0]
 
 
+@pytest.mark.parametrize("body", [ANSWER, json.dumps(ANSWER), chat_stream("hello")])
+def test_an_http_answer_without_its_request_is_read(body, opened):
+    answer = {"status": 200, "headers": {"content-type": "text/event-stream", "x-request-id": "r-1"}, "body": body}
+    for data in (json.dumps(answer, indent=2), f"{json.dumps(answer)}\n{json.dumps(answer)}\n"):
+        loaded = opened(data)
+        assert {(each.api, each.response.text, each.response.http_status) for each in loaded.exchanges} == {
+            ("openai_chat", "hello", 200)}
+    assert not opened(json.dumps({**answer, "status": "open"})).exchanges
+
+
 def test_an_empty_body_of_a_pair_is_not_recorded(opened):
     pair = {"request": {"url": CHAT, "body": ASKED}, "response": {"status": 200, "body": "", "headers": {}}}
     (exchange,) = opened(json.dumps(pair)).exchanges
