@@ -279,8 +279,8 @@ PAUSES = {
 
 
 def pause_words(look: JudgedTurn) -> str:
-    """The words for a last answer that paused instead of ending."""
-    return PAUSES.get(look.answers[-1].judgement.stop.detail or "", "paused and waits to be resumed")
+    """The words for an answer that paused instead of ending."""
+    return PAUSES.get(look.judgement.stop.detail or "", "paused and waits to be resumed")
 
 
 def no_reason_words(look: JudgedTurn) -> str:
