@@ -12,7 +12,7 @@ from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, is
 from inspector.report.run_answers import used_responses
 from inspector.sessions.recording import TurnPlace
 from loop_core.formats import FORMATS
-from loop_core.judge.arguments import ArgumentShape, is_usable, parse, schema_problems
+from loop_core.judge.arguments import ArgumentShape, parse_call, schema_problems
 from loop_core.values import At, ReasoningPart, Role, Severity, Stop, tools_by_name
 from loop_core.wire import wire
 
@@ -52,7 +52,7 @@ def _is_suspicion(view: View, reported_finding: ReportedFinding) -> bool:
     """Whether a finding is about a call with whole arguments, and only a spent budget says that it was cut."""
     if reported_finding.call is None or reported_finding.response is None:
         return False
-    whole = parse(reported_finding.call.call.arguments).shape is ArgumentShape.COMPLETE
+    whole = parse_call(reported_finding.call.call).shape is ArgumentShape.COMPLETE
     return whole and is_suspicion(view.responses[reported_finding.response].judgement)
 
 
@@ -84,12 +84,12 @@ def cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def _may_lack_arguments(facts: ResponseFacts) -> bool:
-    """Whether all held calls came without arguments, and their tools have only optional ones, which may be left out."""
+    """Whether all held calls came without arguments, and no tool of theirs is known to require any."""
     tools = tools_by_name(facts.exchange.request.tools if facts.exchange.request else ())
     held = [verdict.call for verdict in held_calls(facts.verdicts)]
     return any(finding.rule == "judge.empty_arguments" for finding in facts.judgement.findings) and all(
-        parse(call.arguments).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT)
-        and is_usable(tool := tools.get(call.name or "")) and not schema_problems(tool, {}) for call in held)
+        parse_call(call).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT)
+        and not schema_problems(tools.get(call.name or ""), {}) for call in held)
 
 
 def deciding(view: View, turn: TurnFacts) -> ResponseFacts | None:

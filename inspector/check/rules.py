@@ -62,11 +62,11 @@ _EVERY: tuple[CheckRule, ...] = (
         from_findings("agent.ran_held_call")),
     CheckRule(
         "unproven-call-executed", WARNING, "A call of an answer without a clean end was run",
-        "The agent ran a call that nothing shows to be whole: the answer has no stop reason, or its end was not "
-        "recorded, or the arguments fit no schema. Nothing shows a cut either.",
+        "The agent ran a call that nothing shows to be whole: the answer has no stop reason, or the "
+        "arguments fit no schema. Nothing shows a cut either.",
         "The stream ended without a stop reason, and the call of it was run.",
         "Run a call only under a stop reason that asks for tools.",
-        from_findings("agent.ran_unsure_call", "agent.ran_call_of_unseen_end")),
+        from_findings("agent.ran_unsure_call")),
     CheckRule(
         "cut-answer-taken", ERROR, "Half an answer was taken for a whole one",
         "The answer was cut, and the conversation went on without the rest of it: the agent took what had come for the "
@@ -84,8 +84,8 @@ _EVERY: tuple[CheckRule, ...] = (
     CheckRule(
         "call-cut", ERROR, "The turn ended with a call that is not whole",
         "A tool call was cut or came without its arguments, nobody ran it, and it was not asked for again, or never "
-        "came whole. It is a warning where it came without arguments, and its tool requires none, or where nothing but "
-        "a budget that was spent to the last token speaks of a cut.",
+        "came whole. It is a warning where it came without arguments, and its tool is not known to require any, or "
+        "where nothing but a budget that was spent to the last token speaks of a cut.",
         "The arguments of `write_file` end in the middle of their JSON, and the session ends there.",
         "Ask for the call again; where the budget cut it, with a larger max_tokens.",
         finders.cut_call),
@@ -251,7 +251,8 @@ _EVERY: tuple[CheckRule, ...] = (
         "The file does not say how the answer ended: its recorder keeps no stop reason, or the recording is cut.",
         "A transcript whose last row has no stop reason.",
         "Record with a proxy to know.",
-        from_verdict("END NOT RECORDED", "RECORDING CUT", "NOT RECORDED")),
+        first_of(from_verdict("END NOT RECORDED", "RECORDING CUT", "NOT RECORDED"),
+                 from_findings("agent.ran_call_of_unseen_end"))),
 )
 RULES: Mapping[str, CheckRule] = {rule.id: rule for rule in _EVERY}
 

@@ -214,13 +214,18 @@ def run_tool(name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
     from inspector.check.agent_tools import answer_of
 
     try:
-        return _utf_8(json.dumps(answer_of(name, arguments), ensure_ascii=False)), False
+        return _visible(json.dumps(answer_of(name, arguments), ensure_ascii=False)), False
     except LoopError as why:
         return _utf_8(commands.without_credentials(" ".join(str(why).split()))), True
     except Exception as why:  # noqa: BLE001 - an agent can do nothing with a traceback, which may hold what was read
         return f"{name}: cannot be done: {type(why).__name__}", True
 
 
+def _visible(text: str) -> str:
+    """The JSON with an escape for each character that no screen shows: it would turn or hide the words beside it."""
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
+
+
 def _utf_8(text: str) -> str:
-    """The text with JSON escapes for lone surrogates, whose failed write in UTF-8 would end the server."""
+    """The text with escapes for lone surrogates, whose failed write in UTF-8 would end the server."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -53,7 +53,8 @@ def curl(facts: ResponseFacts) -> str:
     # Unbuffered: events of a stream show as they arrive. Without globs: `[1-9]` in an address would be nine requests.
     words = [f"curl -sS --no-buffer --globoff -X POST {_shell(address)}"]
     sent = {name.lower() for name, _ in exchange.request_headers}
-    words += [f"-H {_shell(f'{name}: {value}')}" for name, value in redact.headers(exchange.request_headers)
+    words += [f"-H {_shell(f'{name}: {_scheme(name)}{value}')}"
+              for name, value in redact.headers(exchange.request_headers)
               # HAR files list HTTP/2's pseudo-headers (`:path`) too
               if name.lower() not in _CURL_HEADERS and not name.startswith(":")]
     if "content-type" not in sent:  # else curl would send the content type of a form
@@ -61,6 +62,10 @@ def curl(facts: ResponseFacts) -> str:
     body = json.dumps(redact.values(exchange.request_json), ensure_ascii=True)  # in ASCII: the same bytes in any locale
     words.append(f"--data-binary {shlex.quote(body)}")  # `--data` would drop line breaks
     return " \\\n  ".join(words) + "\n"
+
+
+def _scheme(name: str) -> str:
+    return "Bearer " if name.lower() == "authorization" else ""  # the mask stands for the whole value of the header
 
 
 def _shell(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from inspector.config.settings import INITIAL
 from inspector.replay.recorded_calls import REFUSED
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, has_reasoning, nothing_read
+from loop_core.judge.arguments import ArgumentShape, parse_call
 from loop_core.judge.endings import asked_context, hit_stop_string
 from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import GUARDS, TOTAL, Spend
@@ -196,6 +197,11 @@ def model_declined(look: JudgedTurn) -> bool:
     return _blocked(look) and own and look.exchange.response.error is None
 
 
+def _without_arguments(look: JudgedTurn) -> bool:
+    return look.cut_call is not None and parse_call(look.cut_call.call).shape in (
+        ArgumentShape.EMPTY, ArgumentShape.ABSENT)
+
+
 def _says(text: str) -> Callable[[JudgedTurn], str]:
     return lambda look: text
 
@@ -246,6 +252,8 @@ SITUATIONS: tuple[Situation, ...] = (
               _says("shorten the history; another continuation cannot succeed")),
     Situation("undeclared tool", lambda look: _malformed(look) and look.judgement.stop.detail == UNDECLARED,
               _says("declare the tool that the model wants to call, or remove its name from the prompts")),
+    Situation("call without arguments", lambda look: _malformed(look) and _without_arguments(look),
+              _says("ask for the call again; if the tool takes no arguments, declare it with empty properties")),
     Situation("malformed call", _malformed, _says("ask for the call again, with a simpler schema")),
     Situation("nothing read", lambda look: _broke(look) and nothing_read(look),
               _says("send the request again, and look at the body: no part of an answer was found in it")),

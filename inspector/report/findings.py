@@ -187,7 +187,7 @@ def _findings_on_held_calls(
             finding = Finding(FAILED, Severity.INFO, message, At(ExchangePart.REQUEST))
         elif is_unrecorded(stop):
             message = f"{ran} ({where}), which this engine holds: how the answer ended was not recorded"
-            finding = Finding(RAN_UNSEEN, Severity.WARNING, message, At(ExchangePart.REQUEST))
+            finding = Finding(RAN_UNSEEN, Severity.INFO, message, At(ExchangePart.REQUEST))
         elif not shows_cut(case.judgements[index], verdict):
             message = f"{ran} ({where}), which this engine holds: {verdict.why}; nothing shows a cut"
             finding = Finding(RAN_UNPROVEN, Severity.WARNING, message, At(ExchangePart.REQUEST))
@@ -282,7 +282,7 @@ def _cut_answer(case: Case, record: TurnRecord, children: Mapping[int, Sequence[
     was_cut = word in CUT_WORDS and not is_suspicion(judged)
     after = [child for child in children.get(last, ()) if child.place is TurnPlace.REQUEST]
     if was_cut and after and not any(_asks_again(case, child) for child in after):
-        message = f"the answer was {word.value} and the conversation went on without the rest of it"
+        message = f"the answer ended with {word.value}, and the conversation went on without the rest of it"
         yield ReportedFinding(Finding("agent.took_cut_answer", Severity.ERROR, message), last, record.id)
 
 

@@ -213,6 +213,14 @@ class JudgedTurn(NamedTuple):
         return tuple(v for v in self.answers[-1].verdicts if v.admission is Admission.REJECTED)
 
     @property
+    def stays_paused(self) -> bool:
+        """Whether the turn ends with a paused answer: in the recording, or for a policy that takes a pause for the end.
+        A limit of ours is not the recorded agent's, which may have resumed the answer more often."""
+        by = self.final_turn.evaluation
+        taken = by is not None and by.judgement.stop.normalized is Stop.PAUSED and not self.over and self.limit is None
+        return taken or self.last_word is Stop.PAUSED
+
+    @property
     def is_repaired(self) -> bool:
         """Whether the turn ended with a response that ended cleanly, such as a whole call, whatever the policy made of
         it. An agent may have gone on after the response that ended the turn for our engine: what was cut then, that

@@ -9,7 +9,7 @@ from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read
 from inspector.sessions.reasons import reason_text, recorder_word
 from inspector.sessions.recording import TurnPlace
 from inspector.sessions.thread import response_number
-from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
+from loop_core.judge.arguments import ArgumentShape, is_phantom, parse_call
 from loop_core.judge.endings import REPEATED_MEMBER_RULES
 from loop_core.judge.gate import Verdict
 from loop_core.turn.moves import with_status
@@ -171,7 +171,7 @@ def call_cut(look: JudgedTurn) -> str:
         return ending_words(look)
     size = len(verdict.call.arguments or "")
     name = f"{short(verdict.call.name or 'a call')}{_which(look, look.worst, verdict)}"
-    shape = parse(verdict.call.arguments).shape
+    shape = parse_call(verdict.call).shape
     word, cut = look.word, _cut(look)
     if verdict.rule == "gate.contradiction":
         return f"{exchange.api} sent {name} twice, with arguments that differ; nothing shows which of the two is meant"
@@ -279,8 +279,8 @@ PAUSES = {
 
 
 def pause_words(look: JudgedTurn) -> str:
-    """The words for a last answer that paused instead of ending."""
-    return PAUSES.get(look.answers[-1].judgement.stop.detail or "", "paused and waits to be resumed")
+    """The words for an answer that paused instead of ending."""
+    return PAUSES.get(look.judgement.stop.detail or "", "paused and waits to be resumed")
 
 
 def no_reason_words(look: JudgedTurn) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from inspector.report.lines.spans import Line, Measure, Span, cells, clip, one_line, width_of
+from inspector.sessions import redact
 
 R = TypeVar("R")
 Whole = TypeVar("Whole")
@@ -50,14 +51,14 @@ class Table(Generic[R]):
         return {column.key: column.value(row) for column in self.columns}
 
     def csv(self, rows: Iterable[R]) -> str:
-        """The rows as CSV with the columns' names; None is empty."""
+        """The rows as CSV with the columns' names, without credentials: a file's name may hold one. None is empty."""
         out = io.StringIO()
         # The module's own default is `\r\n`, which line-based shell tools would keep as part of the last field.
         writer = csv.writer(out, lineterminator="\n")
         columns = [column for column in self.columns if column.in_csv]
         writer.writerow([column.key for column in columns])
         writer.writerows([_field(column.value(row)) for column in columns] for row in rows)
-        return out.getvalue()
+        return redact.text(out.getvalue())
 
 
 def attributes(names: Iterable[str], part: Callable[[R], Any]) -> tuple[Column[R], ...]:

@@ -250,10 +250,9 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "record the traffic with a proxy; a browser leaves streams out of its HAR file"),
     # A pause is no end: the provider expects one more request.
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,
-        lambda look: look.last_word is Stop.PAUSED,
+        lambda look: look.stays_paused,
         lambda look: f"{say.who(look)} {say.pause_words(look)} ({say.detail(look)})",
-        lambda look: RESUMED.get(look.answers[-1].judgement.stop.detail or "", "send the response back as it is"),
-        of_last=True),
+        lambda look: RESUMED.get(look.judgement.stop.detail or "", "send the response back as it is")),
     VerdictRow("CANCELLED", "╳", "!", Severity.WARNING,
         lambda look: look.word is Stop.CANCELLED or look.final_turn.terminal == "cancelled" or look.stopped,
         lambda look: f"{say.who(look)} was cancelled" if look.word is Stop.CANCELLED else

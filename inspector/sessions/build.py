@@ -293,8 +293,16 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
     # `--api` names the API of a server with its own paths, but not of every other request in a HAR file.
     if options.api is not None and raw.body and (not url or _asks(raw)):
         return options.api
-    unknown = f"no LLM traffic: {raw.method} {traffic.host_of(url)}{traffic.path_of(url)}"
-    return UnbuiltExchange(unknown if url else "a response of no known API")
+    if url:
+        return UnbuiltExchange(f"no LLM traffic: {raw.method} {traffic.host_of(url)}{traffic.path_of(url)}")
+    return UnbuiltExchange(_failure(raw.body) or "a response of no known API")
+
+
+def _failure(body: bytes) -> str:
+    try:
+        return traffic.failure(traffic.loads(body))
+    except ValueError:
+        return ""
 
 
 def _asks(raw: RawExchange) -> bool:

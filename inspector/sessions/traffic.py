@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from inspector.sessions import redact
 from loop_core.json_parser import from_json, from_json_prefix
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.failures import REDIRECTS
@@ -58,6 +59,14 @@ def parse_beginning(text: str) -> Any:
 def mend(text: str) -> str:
     """The JSON text with lone surrogates replaced, of the same length."""
     return re.sub(_ESCAPE, lambda match: "\\ufffd" if match[1] else match[0], text)
+
+
+def failure(value: Any) -> str:
+    """What an object with an `error` says of a request that has no answer; empty if it has none."""
+    error = value.get("error") if isinstance(value, dict) else None
+    said = (error.get("message") or error) if isinstance(error, dict) else error
+    words = " ".join(redact.text(str(said or "")).split())
+    return f"failed before any answer: {words[:120]}" if words else ""
 
 
 def number(value: Any) -> float | None:

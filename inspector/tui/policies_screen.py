@@ -206,7 +206,7 @@ class PoliciesScreen(TableScreen):
         if policy_matrix is None:
             return {}
         return {"policies.txt": redact.text(lines.text(policy_matrix)),
-                "policies.csv": redact.text(lines.as_csv(policy_matrix)),
+                "policies.csv": lines.as_csv(policy_matrix),
                 "policies.json": json.dumps(redact.texts(lines.values(policy_matrix)), indent=1) + "\n"}
 
     @on(RowOpened)

@@ -139,6 +139,10 @@ def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
     return Correction(word, detail, at, f"{claim}, the provider behind it {native.raw!r}", Severity.ERROR)
 
 
+def _named(call: ToolCall) -> str:
+    return call.name or "a call without a name"
+
+
 def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The provider sent the arguments of one call twice, as different JSON, and nothing says which is meant."""
     if stop.normalized not in FINISHED:
@@ -146,7 +150,7 @@ def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
     for call in case.every_call:
         if call.other_arguments is not None:
             return Correction(Stop.MALFORMED_TOOL_CALL, "contradiction", call.at,
-                              f"the provider sent two different texts of the arguments of {call.name}")
+                              f"the provider sent two different texts of the arguments of {_named(call)}")
     return None
 
 
@@ -169,7 +173,7 @@ def misplaced_event(case: JudgeCase, stop: StopReason) -> Correction | None:
     if finding is None or call is None:
         return None
     return Correction(Stop.MALFORMED_TOOL_CALL, None, finding.at,
-                      f"{finding.message}, and {call.name or 'a call without a name'} is not whole", Severity.ERROR)
+                      f"{finding.message}, and {_named(call)} is not whole", Severity.ERROR)
 
 
 def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -180,7 +184,7 @@ def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
         if reading.shape is ArgumentShape.CUT:
             though = f"though the reason is {stop.raw!r}" if stop.raw else "and no stop reason was sent"
             return Correction(Stop.MAX_TOKENS, None, call.at,
-                              f"the arguments of {call.name} are cut, {though}", Severity.ERROR)
+                              f"the arguments of {_named(call)} are cut, {though}", Severity.ERROR)
     return None
 
 
@@ -193,7 +197,8 @@ def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
         unseen = stopped and call is calls[-1] and (call.form is ArgsForm.OBJECT or call.kind is CallKind.CUSTOM)
         if (unseen or not call.closed) and call.other_arguments is None and not is_phantom(call):
             how = "was ended by a stop string, and a cut in it cannot be seen" if call.closed else "was never closed"
-            return Correction(Stop.MAX_TOKENS, None, call.at, f"the call {call.name} {how}", Severity.ERROR)
+            message = f"the call {call.name or 'without a name'} {how}"
+            return Correction(Stop.MAX_TOKENS, None, call.at, message, Severity.ERROR)
     return None
 
 
@@ -222,7 +227,7 @@ def invalid_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
     for call, reading in case.calls:
         if reading.shape in (ArgumentShape.INVALID, ArgumentShape.NOT_OBJECT):
             return Correction(Stop.MALFORMED_TOOL_CALL, None, call.at,
-                              f"the arguments of {call.name} are invalid: {reading.problem}", Severity.ERROR)
+                              f"the arguments of {_named(call)} are invalid: {reading.problem}", Severity.ERROR)
     return None
 
 
@@ -272,7 +277,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     for call, reading in case.calls[-1:]:
         lacks = arguments.shortcoming(case.tool(call.name), reading.value)
         if lacks:  # what a server makes of a call that it could not parse (vLLM PR#46303)
-            note = f"{usage_text}, and the arguments of {call.name} {lacks}, though the reason is {stop.raw!r}"
+            note = f"{usage_text}, and the arguments of {_named(call)} {lacks}, though the reason is {stop.raw!r}"
             return Correction(Stop.MAX_TOKENS, None, call.at, note, Severity.ERROR)
     return Correction(None, None, None, f"{usage_text}; nothing else shows a cut", Severity.INFO)
 

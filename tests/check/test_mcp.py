@@ -257,6 +257,14 @@ def test_every_answer_can_be_written_as_utf_8(tmp_path):
     assert json.loads(run_tool("list_sessions", {"paths": [str(tmp_path)]})[0])["sessions"][0]["path"] == name
 
 
+def test_what_no_screen_shows_is_an_escape(tmp_path):
+    said = "a \u202eb\u200b caf\xe9 \u6f22"
+    (tmp_path / "a.jsonl").write_bytes(lines(asked([user("Go.")], chat(said, "stop"))))
+    text, _ = run_tool("response", {"path": str(tmp_path / "a.jsonl"), "index": 0})
+    assert "a \\u202eb\\u200b caf\xe9 \u6f22" in text
+    assert json.loads(text)["text"] == said
+
+
 def test_a_fifo_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe.jsonl")
     started = time.monotonic()

@@ -85,13 +85,26 @@ def test_a_call_of_an_answer_without_a_reason_that_was_run():
     assert said["unproven-call-executed"].startswith("warning the recorded agent ran write_file")
 
 
+def test_a_call_whose_end_its_recorder_does_not_keep_is_no_fault_of_the_agent(tmp_path):
+    rows = [
+        {"step_index": 0, "source": "USER_EXPLICIT", "type": "USER_INPUT", "status": "DONE", "content": "go"},
+        {"step_index": 1, "source": "MODEL", "type": "PLANNER_RESPONSE", "status": "DONE",
+         "tool_calls": [{"name": "write", "args": {"path": "a"}}], "truncated_fields": ["tool_calls"]},
+        {"step_index": 2, "source": "MODEL", "type": "CODE_ACTION", "status": "DONE", "content": "written"},
+        {"step_index": 3, "source": "MODEL", "type": "PLANNER_RESPONSE", "status": "DONE", "content": "On."}]
+    time = "2026-03-04T05:06:07Z"
+    said = found(data="".join(f"{json.dumps({'created_at': time, **row})}\n" for row in rows).encode())
+    assert list(said) == ["end-not-recorded"]
+    assert said["end-not-recorded"].startswith("info ")
+
+
 def test_half_an_answer_that_was_taken_for_a_whole_one():
     asks = [user("tell me")]
     said = found(
         asked(asks, chat(LONG, "length"), max_tokens=7),
         asked([*asks, assistant(LONG), user("and what about the other one")], chat("Fine."), max_tokens=50))
     assert said["cut-answer-taken"] == (
-        "error the answer was max_tokens and the conversation went on without the rest of it")
+        "error the answer ended with max_tokens, and the conversation went on without the rest of it")
     assert "answer-cut" not in said
 
 
@@ -105,6 +118,33 @@ def test_a_cut_call_at_the_end():
     said = found(asked(ASKS, chat(None, "length", call(CUT)), max_tokens=7, tools=TOOLS))
     assert said["call-cut"].startswith("error openai_chat cut write_file at character 35 of its arguments")
     assert list(said) == ["call-cut"]
+
+
+USE = {"type": "tool_use", "id": "toolu_1", "name": "list_all", "input": {}}
+SENT_NOTHING = (
+    {"type": "message_start", "message": message([], None)},
+    {"type": "content_block_start", "index": 0, "content_block": USE},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": ""}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}},
+    {"type": "message_stop"},
+)
+
+
+def events_of(events) -> str:
+    return "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events)
+
+
+@pytest.mark.parametrize(("tools", "severity"), [
+    ({}, "warning"),
+    ({"tools": [{"name": "list_all", "input_schema": {"type": "object", "properties": {"force": {}}}}]}, "warning"),
+    ({"tools": [{"name": "list_all", "input_schema": {"type": "object", "required": ["path"]}}]}, "error"),
+], ids=["no tool is known", "nothing is required", "a path is required"])
+def test_a_call_whose_stream_has_no_character_of_arguments(tools, severity):
+    """Claude sends `input: {}` and one empty delta where a tool takes nothing; a lost argument looks the same."""
+    said = found(exchange({"model": "m-1", "max_tokens": 64, "messages": ASKS, **tools}, events_of(SENT_NOTHING),
+                          url=MESSAGES))
+    assert said["call-cut"].startswith(f"{severity} anthropic_messages sent list_all without arguments")
 
 
 def test_the_same_call_cut_again():
@@ -354,7 +394,6 @@ def test_what_the_server_that_made_a_format_took_is_not_refused(session, own, ot
 
 
 @pytest.mark.parametrize(("path", "body", "why"), [
-    ("v1/messages", {"messages": [assistant("b"), user("a")]}, "first message"),
     ("v1/messages", {"messages": [user("a"), {"role": "assistant", "content": [text("")]}, user("b")]}, "empty"),
     ("v1/messages", {"messages": [user("a"), assistant("Half of it. ")]}, "end with whitespace"),
     ("v1/messages", {"messages": NO_RESULT}, "t1"),
@@ -369,6 +408,12 @@ def test_what_a_strict_server_refuses_of_a_history(path, body, why):
     answer = SAID_BY_BEDROCK if "converse" in path else message([text("Fine.")], "end_turn")
     asks = {"model": "m-1", "max_tokens": 64, **body}
     assert why in found(exchange(asks, answer, url=f"https://llm.example/{path}"))["history-refused"]
+
+
+def test_a_history_may_begin_with_the_model():
+    """Anthropic's own server answered such requests (rig's recordings of claude-sonnet-4-6 and claude-opus-4-8)."""
+    asks = {"model": "m-1", "max_tokens": 64, "messages": [assistant("b"), user("a")]}
+    assert found(exchange(asks, message([text("Fine.")], "end_turn"), url="https://llm.example/v1/messages")) == {}
 
 
 def test_a_cache_that_was_lost_with_what_changed():

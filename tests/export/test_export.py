@@ -296,11 +296,11 @@ def test_curl_sends_what_was_sent():
     assert "--globoff" in words, "brackets in an address would be many requests"
     assert "https://api.openai.com/v1/chat/completions" in words
     headers = [words[i + 1] for i, word in enumerate(words) if word == "-H"]
-    assert headers == ["Authorization: $API_KEY", "X-Title: a b", "content-type: application/json"]
+    assert headers == ["Authorization: Bearer $API_KEY", "X-Title: a b", "content-type: application/json"]
     assert json.loads(words[words.index("--data-binary") + 1]) == asks
     echoed = subprocess.run(["sh", "-c", f"API_KEY=secret; set -- {content.strip()}; printf '%s\\n' \"$@\""],
                             capture_output=True, text=True, check=True).stdout
-    assert "Authorization: secret" in echoed
+    assert "Authorization: Bearer secret" in echoed
     assert "it's $HOME `x`" in echoed
 
 

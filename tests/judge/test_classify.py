@@ -232,6 +232,16 @@ def test_an_optional_parameter_is_enough_to_hold_a_call_without_arguments(
         assert found.stop.normalized is Stop.MALFORMED_TOOL_CALL
 
 
+@pytest.mark.parametrize(("arguments", "closed", "said"), [
+    ("[1]", True, "the arguments of a call without a name are invalid: a JSON array where an object is expected"),
+    ('{"a', True, "the arguments of a call without a name are cut, though the reason is 'tool_calls'"),
+    ("{}", False, "the call without a name was never closed"),
+])
+def test_a_call_without_a_name_is_called_so(arguments: str, closed: bool, said: str) -> None:
+    answer = reply(Stop.TOOL_CALL, call("{}"), ToolCall("c2", "", arguments, closed=closed))
+    assert said in [each.message for each in effective(answer).findings]
+
+
 def test_empty_arguments_under_another_word_change_nothing() -> None:
     assert effective(reply(Stop.MAX_TOKENS, call(""))).stop.normalized is Stop.MAX_TOKENS
 

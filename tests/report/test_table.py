@@ -50,6 +50,13 @@ def test_cells_stand_side_by_side_in_their_sizes():
     assert text_of(line) == "a lo…  7"
 
 
+def test_csv_holds_no_credential_of_a_file_name():
+    key = f"ghp_{'a1B2' * 9}"
+    table = Table((Column("path", lambda row: row),))
+    assert key not in table.csv([f"runs/{key}.har"])
+    assert table.csv(["runs/a.har"]) == "path\nruns/a.har\n"
+
+
 def test_tune_says_the_same_of_an_end_in_csv_and_in_json():
     made = tuned("attempts=4,5", "tokens=100,1000")
     told = json.loads(json.dumps(document(made)))

@@ -411,6 +411,13 @@ def test_a_held_call_in_a_full_context_wants_a_shorter_history():
     assert (word, advice) == ("CALL HELD", "shorten the history; another continuation cannot succeed")
 
 
+def test_a_call_without_arguments_under_a_clean_end_wants_a_declaration_that_says_so():
+    word, _, sentence, advice = alone(chat(None, "tool_calls", call("")), tools=TOOLS)
+    assert (word, advice) == (
+        "CALL HELD", "ask for the call again; if the tool takes no arguments, declare it with empty properties")
+    assert "sent write_file without arguments" in sentence
+
+
 def test_invalid_arguments_under_a_clean_end_want_another_call_and_no_budget():
     word, _, sentence, advice = alone(chat(None, "tool_calls", call("{'path': 1}")), tools=TOOLS)
     assert (word, advice) == ("CALL HELD", "ask for the call again, with a simpler schema")

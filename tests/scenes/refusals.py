@@ -273,7 +273,6 @@ MESSAGE = (
     Refusal({"stop": ["END"]}, "stop: "),
     Refusal({"logprobs": True}, "logprobs: "),
     Refusal({"response_format": {"type": "json_object"}}, "response_format: "),
-    Refusal({"messages": [said({"type": "text", "text": "x"}), HI]}, "messages: "),
     Refusal({"messages": [HI, said(USE), HI]}, "messages.1: "),
     Refusal({"messages": [HI, said(USE)]}, "messages.1: "),
     Refusal({"messages": [HI, said(USE), told({"type": "text", "text": "x"}, DONE)]}, "messages.1: "),

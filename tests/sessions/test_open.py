@@ -607,6 +607,16 @@ def test_lines_without_a_response_and_broken_lines_are_counted(opened):
     assert "line 5 is cut" in loaded.inputs[0].notices[0]
 
 
+@pytest.mark.parametrize("body", [ANSWER, json.dumps(ANSWER), chat_stream("hello")])
+def test_an_http_answer_without_its_request_is_read(body, opened):
+    answer = {"status": 200, "headers": {"content-type": "text/event-stream", "x-request-id": "r-1"}, "body": body}
+    for data in (json.dumps(answer, indent=2), f"{json.dumps(answer)}\n{json.dumps(answer)}\n"):
+        loaded = opened(data)
+        assert {(each.api, each.response.text, each.response.http_status) for each in loaded.exchanges} == {
+            ("openai_chat", "hello", 200)}
+    assert not opened(json.dumps({**answer, "status": "open"})).exchanges
+
+
 def test_an_empty_body_of_a_pair_is_not_recorded(opened):
     pair = {"request": {"url": CHAT, "body": ASKED}, "response": {"status": 200, "body": "", "headers": {}}}
     (exchange,) = opened(json.dumps(pair)).exchanges
@@ -631,6 +641,24 @@ def test_of_a_batch_what_never_ran_is_named(opened):
     loaded = opened("\n".join(map(json.dumps, lines)))
     assert [skip.why for skip in loaded.inputs[0].skipped] == [
         "failed before any answer: expired", "failed before any answer: canceled"]
+
+
+@pytest.mark.parametrize("answer", [
+    {"response": {"status_code": 400, "request_id": "r", "body": {"error": {"message": "too\nlow", "type": "t"}}}},
+    {"result": {"type": "errored", "error": {"type": "error", "error": {"type": "t", "message": "too\nlow"}}}},
+    {"response": None, "error": {"code": "c", "message": "too\nlow"}},
+], ids=["openai", "anthropic", "without a response"])
+def test_of_a_batch_what_failed_says_why(answer, opened):
+    lines = [{"custom_id": "a", "response": {"status_code": 200, "body": ANSWER}}, {"custom_id": "b", **answer}]
+    loaded = opened("\n".join(map(json.dumps, lines)))
+    assert [skip.why for skip in loaded.inputs[0].skipped] == ["failed before any answer: too low"]
+
+
+def test_a_failure_is_masked_before_it_is_cut(opened):
+    failed = {"custom_id": "b", "error": f"{'x' * 100} sk-ant-api03-{'aB3dE5fG7' * 10}"}
+    why = opened("\n".join(map(json.dumps, [{"custom_id": "a", "response": {"body": ANSWER}}, failed]))
+                 ).inputs[0].skipped[0].why
+    assert "aB3" not in why
 
 
 def test_the_results_of_a_batch_of_gemini_are_read(opened):

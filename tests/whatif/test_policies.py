@@ -105,6 +105,21 @@ def test_what_each_loop_did_with_a_sample_session(number: str) -> None:
     assert decided(made, len(made.rows) - 1) == dict(zip(NAMES, EXPECTED[number], strict=True))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_pause_that_a_policy_takes_for_the_end_is_no_complete_turn(name: str) -> None:
+    """The recorded agent resumed it, but this loop did not: its text ends before the pause."""
+    seen = view(replay(sample("13"), Settings(policy=POLICIES[name])))
+    resumes = name == "strict"
+    assert (seen.turns[0].verdict.word, seen.turns[0].verdict.complete) == (
+        ("COMPLETE", True) if resumes else ("PAUSED", False))
+    assert ("nineteen minutes" in seen.turns[0].joined_text.text) is resumes
+
+
+def test_an_agent_that_resumed_more_often_than_our_limit_allows_is_complete() -> None:
+    seen = view(replay(sample("13"), Settings(limits=Limits(max_resumes=0))))
+    assert seen.turns[0].verdict.word == "COMPLETE"
+
+
 def test_a_call_that_ran_under_a_filter_is_a_held_call() -> None:
     """Nothing cut it, and nothing authorised it."""
     made = matrix(case_of(asked([user("x")], chat(None, "content_filter", call(WHOLE)))), Settings())

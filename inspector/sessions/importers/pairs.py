@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from inspector.sessions import redact, traffic
+from inspector.sessions import traffic
 from inspector.sessions.importers.records import DUMP, complete, first_look, join_stream, texts_of_dumps, values_in
 from inspector.sessions.intake import unpack
 from inspector.sessions.recording import FileReading, Options, RawExchange, Skipped, UnreadableError
@@ -30,16 +30,7 @@ REQUESTS = ("request", "req", "request_body", "requestBody", "input", "inputs", 
 RAW = "raw_response"
 """The provider's own answer, where OpenHands logs beside it the answer after it made calls of the tags in its text."""
 RESPONSES = (
-    "response",
-    "resp",
-    "res",
-    "response_body",
-    "responseBody",
-    RAW,
-    "output",
-    "result",
-    "completion",
-    "modelOutput",
+    "response", "resp", "res", "response_body", "responseBody", RAW, "output", "result", "completion", "modelOutput",
 )
 BODIES = ("body_raw", "body", "jsonBody", "payload", "json", "content", "text", "data")
 LISTS = (
@@ -52,6 +43,8 @@ STATUS = ("status", "status_code", "statusCode")
 DURATIONS = ("duration_ms", "elapsed_ms", "latency_ms", "time_ms")
 NOCK = frozenset({"scope", "method", "path", "body"})
 """The first members of an exchange that nock (JavaScript) recorded; `body` is its request."""
+HTTP_ANSWER = frozenset({"status", "headers", "body"})
+"""The members of an HTTP answer that was recorded without its request (OpenInference's cassettes)."""
 
 Path = tuple[str | int, ...]
 
@@ -183,6 +176,8 @@ def _score(value: Any) -> int:
         return 0  # an answer of Responses has an `output` of its own, and beside it the input (Llama Stack)
     if value.keys() >= NOCK:
         return 90
+    if value.keys() == HTTP_ANSWER and status_of(value) is not None:
+        return 70
     answer = pick(value, RESPONSES)
     if answer is None and pick(value, REQUESTS) and "logged_at" in value and "response" in value:
         return 90  # claude-trace: the first request may have been interrupted
@@ -236,13 +231,14 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
         return "not a request/response pair: expected an object"
     nock = value.keys() >= NOCK
     request_key, answered = pick(value, ("body",) if nock else REQUESTS), pick(value, RESPONSES)
+    if value.keys() == HTTP_ANSWER:
+        return _response(RawExchange(entry), value, piece, (), options, reading)
     if answered is None:
         if request_key is not None and "logged_at" in value and "response" in value:  # claude-trace: it was interrupted
             raw = RawExchange(entry, end=TransportEnd.ABORTED)
             _request(raw, value[request_key], piece, (request_key,))
             return raw
-        error = redact.text(" ".join(str(value.get("error") or "").split())[:120])
-        return f"failed before any answer: {error}" if error else "no response in it"
+        return traffic.failure(value) or "no response in it"
     if answered == "response" and _word_of(value.get(RAW)) not in (None, _word_of(value["response"])):
         answered = RAW
     raw = RawExchange(entry)

@@ -103,15 +103,8 @@ def _some_message(body: Body) -> RequestError | None:
     return RequestError("messages: at least one message is expected")
 
 
-def _first_role(body: Body) -> RequestError | None:
-    # The server joins messages of one role that follow each other (API reference, messages).
-    history = demands.turns(body.get("messages"), joined=True)
-    if history and history[0].role != "user":
-        return RequestError('messages: the first message must have the role "user"')
-    return None
-
-
 def _pairs(body: Body) -> RequestError | None:
+    # The server joins messages of one role that follow each other (API reference, messages).
     history = demands.turns(body.get("messages"), joined=True)
     if demands.inside(body, "thread", "type") == "continue":
         history = history[1:]  # only the server knows the calls that it answers
@@ -169,7 +162,6 @@ def _blank_stop(body: Body) -> RequestError | None:
 
 CONDITIONS: tuple[Condition, ...] = (
     Condition("some_message", _some_message, "API reference; in a thread its client sends none to go on after a pause"),
-    Condition("first_role", _first_role, "API reference, Messages: the first message has the role user"),
     Condition("pairs", _pairs, "API docs, tool use: troubleshooting of tool_result blocks"),
     Condition("choice", _choice, "threads of copilot proxies: 400 invalid_request_error, no code"),
     Condition("empty_text", _empty_text, "hermes-agent#55092; API docs, errors"),
