@@ -224,6 +224,22 @@ def test_a_slip_is_told_with_the_nearest_term(typed: str, offers: str) -> None:
         filters.parse(typed)
 
 
+@pytest.mark.parametrize(("typed", "read", "said"), [
+    ("team", '"team"', '"team" as text (did you mean verdict:SEAM?)'),
+    ("!team held files", '!"team" held "files"',
+     '"team" as text (did you mean verdict:SEAM?), "files" as text (did you mean file?)'),
+])
+def test_an_ordinary_word_that_is_near_to_a_term_is_searched_in_a_list(typed: str, read: str, said: str) -> None:
+    found = filters.parse_typed(typed)
+    assert (found.text, filters.search_note(found, ())) == (read, said)
+
+
+@pytest.mark.parametrize("typed", ["held and cut", "heldd:1", "verdict:cutt", "("])
+def test_what_no_text_can_mean_is_an_error_in_a_list_too(typed: str) -> None:
+    with pytest.raises(filters.FilterError):
+        filters.parse_typed(typed)
+
+
 @pytest.mark.parametrize(("typed", "offers"), [
     ("openai_chatt", "api:openai_chat"), ("heldd & lenght", "mean held?"),
 ])

@@ -731,7 +731,7 @@ async def test_a_word_that_is_no_term_is_searched_by_the_filter_too(folder: Path
         assert [row.name for row in listed_rows(listed)] == ["a"]
         await pilot.press("f", *["backspace"] * 5, *"heldd")
         await pilot.pause(0.3)
-        assert "did you mean held? unknown term 'heldd'" in page(app)
+        assert '0 of 3 turns · "heldd" as text (did you mean held?)' in page(app)
 
 
 async def test_a_part_of_a_model_s_name_says_how_the_whole_is_found(folder: Path) -> None:
