@@ -552,7 +552,8 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     assert lines[head + 1] == f"  file: {SAMPLES[7]}, turn 1 of 1"
     assert "turn 1 of 2 (" not in said
     inputs = [f"read {SAMPLES[1]}: session, 3 responses", f"read {SAMPLES[7]}: session, 1 response"]
-    assert lines[-2:] == inputs, "below what needs attention"
+    assert lines[-1] == "read without a notice: 2 session (--all lists them)", "below what needs attention"
+    assert text(view, table=WIDE).splitlines()[-2:] == inputs
     alone = session_of(open_case(open_paths(SAMPLES[:1])), SAMPLES[:1]).original.view
     assert "  file: " not in text(alone)
     assert text(alone).splitlines()[2].startswith("read "), "of one file it is short, and says what to trust"
