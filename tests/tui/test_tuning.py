@@ -955,6 +955,21 @@ async def test_views_over_all_turns_say_that_the_filter_of_the_table_does_not_ap
                 await pilot.press("escape")
 
 
+@pytest.mark.parametrize("key", ["u", "p"])
+async def test_a_view_over_a_file_that_is_no_longer_there_says_so(key: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.har"
+    path.write_bytes(next(SAMPLES.glob("02*.jsonl")).read_bytes())
+    async with (app := LoopInspector([str(path)])).run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+        await pilot.press(key)
+        await until(pilot, lambda: not isinstance(app.screen, SessionScreen))
+        assert "is no longer there" not in page(app)
+        await pilot.press("escape")
+        path.unlink()
+        await pilot.press(key)
+        await until(pilot, lambda: "a.har is no longer there: this is over what was read of it" in page(app))
+
+
 @pytest.mark.parametrize(("key", "kind"), [("u", TuneScreen), ("p", PoliciesScreen)])
 async def test_among_files_found_on_the_machine_a_view_is_over_the_session_of_the_row(key: str, kind: type) -> None:
     app = LoopInspector()
