@@ -587,7 +587,7 @@ def test_a_file_whose_name_every_session_has_is_called_by_its_first_message(stem
 @pytest.mark.parametrize(("sample", "keys"), [
     ("01-cut-call-and-long-answer.session.jsonl", " · F makes this run"),
     ("10-agent-ran-a-cut-call.session.jsonl", " · F asks the provider or a stand-in"),
-    ("18-claude-code-cut-writes.jsonl", " · L runs a new live turn"),
+    ("18-claude-code-cut-writes.jsonl", " · L opens the form of a live turn"),
     ("11-context-window-exceeded.session.jsonl", ""),
 ])
 def test_the_details_of_a_row_name_the_keys_that_run_its_advice(sample: str, keys: str) -> None:
