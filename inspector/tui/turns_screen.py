@@ -229,10 +229,11 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.query_one(TurnAbout).follow()
 
     def sort_by(self, name: str) -> None:
-        """Sorts by a column; by the same column again, in reverse."""
+        """Sorts by a column; by the same column again, in reverse. The cursor stays on its row if it was chosen."""
         self.listed.reverse = name == self.listed.sort and not self.listed.reverse
         self.listed.sort = name
         self.listed.relist()
+        self.listed.show_first()
         self.say_counts()
 
     # -- keys ----------------------------------------------------------------------------------------------------

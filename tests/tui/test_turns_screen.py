@@ -667,6 +667,30 @@ async def test_sorting_by_a_column_and_the_same_again_turns_it_round(folder: Pat
         assert "reversed: " not in page(app)
 
 
+async def test_what_was_found_is_sorted_under_its_headings_and_the_first_row_is_shown() -> None:
+    path = wrote(".claude/projects/-work/a.jsonl", ENDED, 1_000)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press("s", "enter")
+        assert "verdict▾" in page(app)
+        heading, own, samples, worst, *_ = listed.shown
+        assert (heading, samples) == ("Transcripts of your agents, newest first", "Sample sessions")
+        assert isinstance(own, TurnRow)
+        assert own.file == path
+        assert isinstance(worst, TurnRow)
+        assert worst.verdict is not None
+        assert worst.verdict.word == "CUT CALL RUN"
+        assert listed.current_row is own
+        await pilot.press("s", "enter")  # reversed; no row was chosen
+        assert isinstance(listed.shown[1], TurnRow)
+        assert listed.current_row is listed.shown[1]
+        await pilot.press("down", "s", "down", "enter")
+        chosen = listed.current_row
+        assert chosen is not None
+        assert chosen is not listed.shown[1], "a chosen row keeps the cursor"
+
+
 async def test_the_list_of_columns_says_of_each_how_it_sorts(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
