@@ -23,7 +23,7 @@ from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import MANY_RESPONSES, UNREADABLE, LoopInspector
 from inspector.tui.attention import VerdictSheet
 from inspector.tui.live_run import AskLive
-from inspector.tui.panels import Note
+from inspector.tui.panels import WrappedLines
 from inspector.tui.policies_screen import PoliciesScreen
 from inspector.tui.questions import Prompt
 from inspector.tui.session_files import ReadingOptions, load
@@ -758,6 +758,15 @@ async def test_a_word_that_is_no_term_is_searched_by_the_filter_too(folder: Path
         assert '0 of 3 turns · "heldd" as text (did you mean held?)' in page(app)
 
 
+async def test_a_mistake_in_a_filter_is_read_to_its_end_in_a_narrow_terminal(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(60, 20)) as pilot:
+        await read(app, pilot)
+        await pilot.press("f", *"model")
+        said = 'column 1: model needs a value, such as model:…; in "quotes" it is searched as text'
+        await until(pilot, lambda: said in " ".join(page(app).split()))
+
+
 async def test_a_part_of_a_model_s_name_says_how_the_whole_is_found(folder: Path) -> None:
     async with (app := LoopInspector([str(folder)])).run_test(size=SIZE) as pilot:
         await read(app, pilot)
@@ -1035,7 +1044,7 @@ async def test_many_rows_are_filtered_in_a_thread_and_a_note_stands_meanwhile(
         await until(pilot, lambda: not table.reading and len(table.listed.shown) == 4)
 
         def says() -> str:
-            return text_of(app.screen.query_one("#filter-note", Note).line)
+            return text_of(app.screen.query_one("#filter-note", WrappedLines).lines[0])
 
         await pilot.press("f", *"complete")
         await until(pilot, lambda: says() == "filtering…")
@@ -1099,7 +1108,7 @@ async def test_a_filter_is_in_force_while_files_are_read_and_an_invalid_one_ends
         monkeypatch.setattr(turns_reading, "MANY_ROWS", 0)
 
         def says() -> str:
-            return text_of(app.screen.query_one("#filter-note", Note).line)
+            return text_of(app.screen.query_one("#filter-note", WrappedLines).lines[0])
 
         await pilot.press("f", *"complete")
         await until(pilot, lambda: says() == "filtering…")
