@@ -279,7 +279,7 @@ def name_of(before: Settings, after: Settings) -> str:
     ]
     implied = after.simulate and after.max_tokens is not None and before.max_tokens != after.max_tokens
     if before.simulate != after.simulate and not implied:
-        words.append("simulated" if after.simulate else "recorded")
+        words.append(f"simulation {'on' if after.simulate else 'off'}")
     if after.live is not None and before.live != after.live:
         day, time, *_ = after.live.split("-")
         who = "stand-in" if after.live.endswith(STAND_IN) else "live"

@@ -17,6 +17,7 @@ from inspector.report.row_counts import count_rows
 from inspector.report.run_answers import branch_files, recut_responses, settings_words
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import TurnRow, name_of, rows_of
+from inspector.sessions.recording import Input
 from inspector.sessions.thread import entry_name, response_number
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import State
@@ -37,7 +38,7 @@ def text(
     wanted = None if only is None else frozenset(only)
     first = [*overview(_rows(view, wanted), everything, table), ""] if table else ()
     # What was read tells how far one recording can be trusted; of many files it is long, and would hide the turns.
-    inputs, files = [*_read_lines(view)], _places_in_files(view)
+    inputs, files = [*_read_lines(view, everything or not table)], _places_in_files(view)
     turns = _turn_lines(view, files, wanted, read, with_bytes, everything)
     below = [*turns, "", *inputs] if table else [*inputs, *turns]
     return "\n".join([*first, *_head(view, files, wanted, with_bytes), *below]) + "\n"
@@ -164,23 +165,35 @@ def _places_in_files(view: View) -> list[str]:
     return [f"{path}, turn {next(numbers[path]):,} of {totals[path]:,}" for path in paths]
 
 
-def _read_lines(view: View) -> Iterator[str]:
+def _read_lines(view: View, everything: bool) -> Iterator[str]:
     headline = view.headline()  # where nothing was read, it has the first error already
+    without_notice: Counter[str] = Counter()
     for source in view.inputs:
-        skipped = f", {count_of(len(source.skipped), 'entry', 'entries')} skipped" if source.skipped else ""
-        read = f"{source.format or 'nothing'}, {count_of(source.responses, 'response')}{skipped}"
-        unread = source.error and not source.responses
-        yield f"not read {one_line(source.path)}" if unread else f"read {one_line(source.path)}: {read}"
-        for why, count in Counter(entry.why for entry in source.skipped).most_common():
-            yield f"  skipped {count}: {one_line(why)}"
-        for notice in source.notices:
-            yield f"  notice: {one_line(notice.removeprefix(f'{source.path}: '))}"
-        if source.masked:
-            yield f"  masked: {', '.join(f'{count:,} {name}' for name, count in sorted(source.masked.items()))}"
-        if source.error and source.error not in headline:
-            yield f"  error: {one_line(source.error)}"
+        lines = [*_source_lines(source, headline)]
+        if everything or source.error or len(lines) > 1:
+            yield from lines
+        else:
+            without_notice[source.format or "nothing"] += 1
+    if without_notice:
+        formats = ", ".join(f"{count:,} {name}" for name, count in without_notice.most_common())
+        yield f"read without a notice: {formats} (--all lists them)"
     for path, who, count in branch_files(view):
         yield f"read {one_line(path)}: session ({who}), {count_of(count, 'response')}"
+
+
+def _source_lines(source: Input, headline: str) -> Iterator[str]:
+    skipped = f", {count_of(len(source.skipped), 'entry', 'entries')} skipped" if source.skipped else ""
+    read = f"{source.format or 'nothing'}, {count_of(source.responses, 'response')}{skipped}"
+    unread = source.error and not source.responses
+    yield f"not read {one_line(source.path)}" if unread else f"read {one_line(source.path)}: {read}"
+    for why, count in Counter(entry.why for entry in source.skipped).most_common():
+        yield f"  skipped {count}: {one_line(why)}"
+    for notice in source.notices:
+        yield f"  notice: {one_line(notice.removeprefix(f'{source.path}: '))}"
+    if source.masked:
+        yield f"  masked: {', '.join(f'{count:,} {name}' for name, count in sorted(source.masked.items()))}"
+    if source.error and source.error not in headline:
+        yield f"  error: {one_line(source.error)}"
 
 
 def _turn(

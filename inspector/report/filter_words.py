@@ -98,6 +98,13 @@ def nearest_term(name: str, least: float = NEAR) -> str:
     return {**offers, **CONNECTIVES}.get(name.lower()) or (offers[found[0]] if found else "")
 
 
+def text_note(word: str, term: str) -> str:
+    """The note about a word that is searched as text: the `term` that finds the value of that name, or a near one."""
+    near = COLUMNS.get(word) or nearest_term(word) if is_misspelt(word) else ""
+    hint = f" ({term} for that value alone)" if term else f" (did you mean {near}?)" if near else ""
+    return f"{in_quotes(word)} as text{hint}"
+
+
 def term_message(name: str, typed: str, offer: str = "") -> str:
     """The message about an unknown term, led by what to type instead: narrow screens cut the end."""
     near = COLUMNS.get(name, offer) or nearest_term(name, 0.6)

@@ -28,6 +28,7 @@ from inspector.report.filter_words import (
     term_of,
     term_of_value,
     term_text,
+    text_note,
     value_message,
 )
 from loop_core.errors import CallerError
@@ -104,6 +105,18 @@ def parse(text: str) -> Filter:
     # A verdict of several words, typed as the row prints it: END NOT RECORDED.
     verdict = term_of(" ".join(words)) if len(words) > 1 else ""
     return _parse(verdict or text)._replace(text=text.strip())
+
+
+def parse_typed(text: str) -> Filter:
+    """Parses what is typed to narrow a list: a word that is near to a term, such as `files`, is searched as text."""
+    while True:
+        try:
+            return parse(text)
+        except UnknownTermError as why:
+            if why.typed != why.word or why.word.lower() in CONNECTIVES:
+                raise
+            at = why.column - 1
+            text = f'{text[:at]}"{why.word}"{text[at + len(why.word):]}'
 
 
 def _parse(text: str) -> Filter:
@@ -330,9 +343,7 @@ def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:
     if not found.searched and not found.values:
         return ""
     pairs = values if isinstance(values, Mapping) else dict.fromkeys(values)
-    terms = {word: term_of_value(word, pairs) for word in found.searched}
-    notes = [f"{in_quotes(word)} as text{f' ({term} for that value alone)' if term else ''}"
-             for word, term in terms.items()]
+    notes = [text_note(word, term_of_value(word, pairs)) for word in dict.fromkeys(found.searched)]
     return ", ".join([*notes, *filter(None, (_part_note(name, value, pairs) for name, value in found.values))])
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, StepContext, searched_text
-from inspector.report.filters import Filter, FilterError, parse
+from inspector.report.filters import Filter, FilterError, parse_typed
 from inspector.report.findings import RAN
 from inspector.report.lines.spans import one_line
 from inspector.report.times_and_costs import ClockSource, TurnTimes, turn_times
@@ -392,7 +392,7 @@ def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
 def row_filter(text: str) -> Filter:
     """Parses a filter expression for rows. Raises `FilterError` if the expression is invalid, or searches a text that
     rows do not store."""
-    found = parse(text)
+    found = parse_typed(text)
     for term in found.patterns:
         if term not in TEXTS:
             raise FilterError(1, f"~{term} looks into what the table does not keep: open a session, and filter there")

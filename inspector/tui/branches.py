@@ -18,7 +18,7 @@ from inspector.tui.live_run import LiveAttempt
 from inspector.tui.messages import ask_operator, run_in_thread
 from inspector.tui.panels import VerdictPanel
 from inspector.tui.remarks import RemarkBook
-from inspector.tui.session_files import command_with_files, reading_of
+from inspector.tui.session_files import command_with_files, gone_note, reading_of
 from inspector.tui.session_panes import Panes
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.whatif.tree import parting_step
@@ -240,7 +240,9 @@ class Branches(SessionPart):
         if stage.runs.node.key == table.run and not stage.for_view:
             table.come_from(stage.run.view.replay.turn_at(stage.step))
         stage.note = ""
-        ask_operator(stage.app, TuneScreen(table), self._cell_chosen)
+        screen = TuneScreen(table)
+        screen.note = gone_note(stage.runs.case.recording)
+        ask_operator(stage.app, screen, self._cell_chosen)
 
     def _cell_chosen(self, cell: int) -> None:
         """Shows the run of a cell, at its first difference from the original in the turn that the grid shows."""
@@ -288,8 +290,9 @@ class Comparisons(SessionPart):
                                                           verb="policies"))
         run = self.stage.every_turn_of(runs.current.name)
         turn = self.stage.came_from if self.stage.for_view or not replay.turns else replay.turn_at(self.stage.step)
-        ask_operator(self.stage.app, PoliciesScreen(runs.case, settings, run, twin, turn, self.stage.past_filter),
-                     self._policy_chosen)
+        screen = PoliciesScreen(runs.case, settings, run, twin, turn, self.stage.past_filter)
+        screen.note = gone_note(runs.case.recording)
+        ask_operator(self.stage.app, screen, self._policy_chosen)
 
     def _policy_chosen(self, choice: tuple[Matrix, Place]) -> None:
         """Runs the session under a cell's policy, at the step of its turn that first differs from strict."""

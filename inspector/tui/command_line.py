@@ -98,8 +98,9 @@ class CommandLine(SessionPart):
         found = [line] if line in able else [name for name in able if name.startswith(line)]
         if len(found) != 1:
             near = found or get_close_matches(line, [*able, *STEP_FINDERS], 3, 0.6)
-            meant = f"; did you mean {', '.join(near[:MOST_NAMED])}?" if near else ""
-            raise CallerError(f"{in_quotes(line)} is not a command here{meant}")
+            meant = (f"did you mean {', '.join(near[:MOST_NAMED])}?" if near else
+                     "expected a step's number, turn 2, file NAME, max_tokens=80 or a command, which tab completes")
+            raise CallerError(f"{in_quotes(line)} is not a command here; {meant}")
         binding = able[found[0]]
 
         def press() -> None:

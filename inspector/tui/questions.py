@@ -16,7 +16,7 @@ from textual.widgets import Input, Label
 
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Tone, count_of, one_line, safe
-from inspector.tui.panels import Note, WrappedLines, after_pause, line_input, note
+from inspector.tui.panels import WrappedLines, after_pause, line_input, lines
 from loop_core.errors import CallerError
 
 
@@ -106,7 +106,7 @@ class FilterPrompt(Prompt):
     """Asks for a filter expression; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    #filter-note { height: 1; background: $panel; padding: 0 1; }
+    #filter-note { background: $panel; padding: 0 1; }
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class FilterPrompt(Prompt):
 
     def compose(self) -> ComposeResult:
         """Yields the label, the line, and how many steps match."""
-        yield note(self._empty, id="filter-note")
+        yield lines(self._empty, "filter-note")
         yield from super().compose()
 
     @on(Input.Changed)
@@ -134,7 +134,7 @@ class FilterPrompt(Prompt):
     def tell(self, says: str) -> None:
         """Shows how many steps match, or the error."""
         role = Tone.ERROR if says.startswith(WRONG) else Tone.DIM
-        self.query_one("#filter-note", Note).line = (safe(says, role),)
+        self.query_one("#filter-note", WrappedLines).lines = [(safe(says, role),)]
 
 
 # -- The line in which the axes of a grid are typed ------------------------------------------------------------------
@@ -145,7 +145,7 @@ class AxesPrompt(Prompt):
     """Asks for axes; returns their valid text, or None if the operator leaves."""
 
     DEFAULT_CSS = """
-    #axes-note { height: 1; background: $panel; padding: 0 1; }
+    #axes-note { background: $panel; padding: 0 1; }
     """
 
     def __init__(self, value: str) -> None:
@@ -153,7 +153,7 @@ class AxesPrompt(Prompt):
 
     def compose(self) -> ComposeResult:
         """Yields the number of cells or the mistake, the label and the line."""
-        yield note("", id="axes-note")
+        yield lines("", "axes-note")
         yield from super().compose()
 
     @on(Input.Changed)
@@ -175,4 +175,4 @@ class AxesPrompt(Prompt):
         return True
 
     def _say(self, text: str, role: Tone) -> None:
-        self.query_one("#axes-note", Note).line = (safe(text, role),)
+        self.query_one("#axes-note", WrappedLines).lines = [(safe(text, role),)]

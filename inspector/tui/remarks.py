@@ -174,10 +174,9 @@ class RemarkBook(SessionPart):
             self._expression, stage.filtered, stage.listed = "", "", stage.run.outline
             return "all steps are shown"
         from inspector.report import filters
-        from inspector.tui.breakpoints import filter_of
 
         try:
-            found = filter_of(text)
+            found = filters.parse_typed(text)
         except filters.FilterError as why:
             return str(filters.explain_error(why, filters.values_of(stage.run.view)))
         steps = filters.steps(found, stage.run.view, self.marks)

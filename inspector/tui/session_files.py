@@ -19,6 +19,7 @@ from inspector.config.files import FILE, check_bounds, private_folder, replace_a
 from inspector.config.settings import Settings
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import View, view_of_case
+from inspector.report.lines.spans import one_line
 from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths, without_collector
 from inspector.sessions.intake import standard_input
@@ -33,6 +34,13 @@ RECENT, RECENT_FILE = 12, "recent.json"
 LONG_IN_APP = 5_000
 """The number of exchanges from which a recording is long in the app, which holds it for hours (`open_case`)."""
 STDIN = "-"
+
+
+def gone_note(recording: Recording) -> str:
+    """The message about a file that was read and is no longer there; empty if each is."""
+    read = (source.path for source in recording.inputs if source.responses and source.path != STDIN)
+    gone = next((path for path in read if not os.path.exists(path)), "")
+    return f"{one_line(gone)} is no longer there: this is over what was read of it" if gone else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

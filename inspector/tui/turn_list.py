@@ -159,7 +159,7 @@ class TurnList(RowList):
             listed = turn_table.in_families(groups)
         if growing:
             listed = self._in_place(listed)
-        titled = column is None and any(section.title for section in self.sections)
+        titled = any(section.title for section in self.sections)
         shown = list(self._with_titles(listed) if titled else listed)
         counts = None if wanted is None else count_rows(passed)
         shared = turn_table.shared_names(rows)
@@ -194,6 +194,12 @@ class TurnList(RowList):
         """Moves the cursor to a row that the operator chose, even if the cursor is already there."""
         self.chosen = True
         super().choose(index)
+
+    def show_first(self) -> None:
+        """Moves the cursor to the first row, unless the operator has chosen one."""
+        if not self.chosen:
+            self.action_edge(-1)
+            self.chosen = False
 
     def action_open(self) -> None:
         """Opens the row at the cursor, which is thereby chosen."""

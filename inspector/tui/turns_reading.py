@@ -241,8 +241,6 @@ def open_over_all(table: ReadingScreen, view: str) -> None:
     """Opens the session, then a view over it (the action of a session key); reports why it cannot."""
     if table.opened is not None and not table.reading:
         _show(table, table.opened, view)
-    elif table.opened is None and not table.named:
-        table.note = "these files are not one session: o opens a folder, enter one of them"
     elif table.reading:
         table.waiting_view = view
         table.note = f"the files are still being read; {view} opens after that · esc gives up"

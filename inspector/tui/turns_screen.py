@@ -63,10 +63,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 tooltip="A live turn: ask a provider or a local model, each effect by hand"),
         Binding("P", "app.providers", "providers", id="providers",
                 tooltip="Providers side by side: one answer as each would tell of it"),
-        Binding("u", "over_all('tune')", "tune all", id="turns.tune",
-                tooltip="Run all files, as one session, under a grid of limits: what would have been enough"),
-        Binding("p", "over_all('policies')", "policies of all", id="turns.policies",
-                tooltip="All files, as one session, under every policy"),
+        Binding("u", "over_all('tune')", "tune", id="turns.tune",
+                tooltip="Run the files named, else this session, under a grid of limits: what would have been enough"),
+        Binding("p", "over_all('policies')", "policies", id="turns.policies",
+                tooltip="The files named, as one session, else this session, under every policy"),
         *(Binding(tab.key, f"open_at('{tab.name}')", tab.title, show=False, tooltip=f"Open the turn at {tab.title}",
                   id=f"tab.{tab.name}") for tab in TABS),
         Binding("F", "open_at('', 'advice')", "try", show=False, tooltip="Open the turn, and follow its advice",
@@ -229,10 +229,11 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.query_one(TurnAbout).follow()
 
     def sort_by(self, name: str) -> None:
-        """Sorts by a column; by the same column again, in reverse."""
+        """Sorts by a column; by the same column again, in reverse. The cursor stays on its row if it was chosen."""
         self.listed.reverse = name == self.listed.sort and not self.listed.reverse
         self.listed.sort = name
         self.listed.relist()
+        self.listed.show_first()
         self.say_counts()
 
     # -- keys ----------------------------------------------------------------------------------------------------
@@ -376,8 +377,11 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.post_message(PathWanted(os.path.expanduser(text.strip()), True))
 
     def action_over_all(self, view: str) -> None:
-        """Opens all files as one session, with a view over it."""
-        turns_reading.open_over_all(self, view)
+        """Opens a view over all files, as one session; over the row's session if this program found the files."""
+        if self.opened is None and not self.named:
+            self.action_open_at("", view)
+        else:
+            turns_reading.open_over_all(self, view)
 
     def action_copy(self) -> None:
         """Copies the command line that prints the same table."""

@@ -224,6 +224,22 @@ def test_a_slip_is_told_with_the_nearest_term(typed: str, offers: str) -> None:
         filters.parse(typed)
 
 
+@pytest.mark.parametrize(("typed", "read", "said"), [
+    ("team", '"team"', '"team" as text (did you mean verdict:SEAM?)'),
+    ("!team held files", '!"team" held "files"',
+     '"team" as text (did you mean verdict:SEAM?), "files" as text (did you mean file?)'),
+])
+def test_an_ordinary_word_that_is_near_to_a_term_is_searched_in_a_list(typed: str, read: str, said: str) -> None:
+    found = filters.parse_typed(typed)
+    assert (found.text, filters.search_note(found, ())) == (read, said)
+
+
+@pytest.mark.parametrize("typed", ["held and cut", "heldd:1", "verdict:cutt", "("])
+def test_what_no_text_can_mean_is_an_error_in_a_list_too(typed: str) -> None:
+    with pytest.raises(filters.FilterError):
+        filters.parse_typed(typed)
+
+
 @pytest.mark.parametrize(("typed", "offers"), [
     ("openai_chatt", "api:openai_chat"), ("heldd & lenght", "mean held?"),
 ])
@@ -536,7 +552,8 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     assert lines[head + 1] == f"  file: {SAMPLES[7]}, turn 1 of 1"
     assert "turn 1 of 2 (" not in said
     inputs = [f"read {SAMPLES[1]}: session, 3 responses", f"read {SAMPLES[7]}: session, 1 response"]
-    assert lines[-2:] == inputs, "below what needs attention"
+    assert lines[-1] == "read without a notice: 2 session (--all lists them)", "below what needs attention"
+    assert text(view, table=WIDE).splitlines()[-2:] == inputs
     alone = session_of(open_case(open_paths(SAMPLES[:1])), SAMPLES[:1]).original.view
     assert "  file: " not in text(alone)
     assert text(alone).splitlines()[2].startswith("read "), "of one file it is short, and says what to trust"
@@ -570,7 +587,7 @@ def test_a_file_whose_name_every_session_has_is_called_by_its_first_message(stem
 @pytest.mark.parametrize(("sample", "keys"), [
     ("01-cut-call-and-long-answer.session.jsonl", " · F makes this run"),
     ("10-agent-ran-a-cut-call.session.jsonl", " · F asks the provider or a stand-in"),
-    ("18-claude-code-cut-writes.jsonl", " · L runs a new live turn"),
+    ("18-claude-code-cut-writes.jsonl", " · L opens the form of a live turn"),
     ("11-context-window-exceeded.session.jsonl", ""),
 ])
 def test_the_details_of_a_row_name_the_keys_that_run_its_advice(sample: str, keys: str) -> None:

@@ -134,7 +134,7 @@ async def test_the_whole_verdict_is_one_key_or_click_away(app_on: AppOn, size: t
 
 @pytest.mark.parametrize(("path", "key", "box", "said"), [
     ("sample_sessions/01-cut-call-and-long-answer.session.jsonl", "F", LimitsForm, "F asks the provider"),
-    ("sample_sessions/18-claude-code-cut-writes.jsonl", "L", LiveForm, "L runs a new live turn"),
+    ("sample_sessions/18-claude-code-cut-writes.jsonl", "L", LiveForm, "L opens the form of a live turn"),
 ])
 async def test_the_key_that_the_whole_verdict_names_works_there(
     path: str, key: str, box: type[Screen[Any]], said: str

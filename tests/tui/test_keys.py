@@ -184,6 +184,8 @@ async def test_a_command_that_is_none_is_told_with_what_was_meant(app_on: AppOn)
         assert "'breekpoints' is not a command here; did you mean breakpoints" in page(pilot.app)
         await pilot.press("ctrl+u", *"turn.", "enter")
         assert "did you mean turn.next, turn.previous?" in page(pilot.app)
+        await pilot.press("ctrl+u", *"zzz", "enter")
+        assert "'zzz' is not a command here; expected a step's number, turn 2, file NAME" in page(pilot.app)
 
 
 async def test_a_turn_is_gone_to_by_its_number(app_on: AppOn) -> None:

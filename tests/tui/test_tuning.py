@@ -955,11 +955,34 @@ async def test_views_over_all_turns_say_that_the_filter_of_the_table_does_not_ap
                 await pilot.press("escape")
 
 
-async def test_what_was_found_on_the_machine_is_no_one_session() -> None:
+@pytest.mark.parametrize("key", ["u", "p"])
+async def test_a_view_over_a_file_that_is_no_longer_there_says_so(key: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.har"
+    path.write_bytes(next(SAMPLES.glob("02*.jsonl")).read_bytes())
+    async with (app := LoopInspector([str(path)])).run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+        await pilot.press(key)
+        await until(pilot, lambda: not isinstance(app.screen, SessionScreen))
+        assert "is no longer there" not in page(app)
+        await pilot.press("escape")
+        path.unlink()
+        await pilot.press(key)
+        await until(pilot, lambda: "a.har is no longer there: this is over what was read of it" in page(app))
+
+
+@pytest.mark.parametrize(("key", "kind"), [("u", TuneScreen), ("p", PoliciesScreen)])
+async def test_among_files_found_on_the_machine_a_view_is_over_the_session_of_the_row(key: str, kind: type) -> None:
     app = LoopInspector()
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.press("u")
-        assert "not one session" in page(app)
+        table = app.screen
+        assert isinstance(table, TurnsScreen)
+        await until(pilot, lambda: table.counts.turns and not table.reading)
+        turns_reading.narrow(table, "file:*02-text-cut-twice*")
+        await pilot.press(key)
+        await until(pilot, lambda: isinstance(app.screen, kind))
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "1 turn " in page(app)
 
 
 async def test_the_map_has_the_columns_that_it_needs_where_the_cell_keeps_enough() -> None:

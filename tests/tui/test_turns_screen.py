@@ -23,7 +23,7 @@ from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import MANY_RESPONSES, UNREADABLE, LoopInspector
 from inspector.tui.attention import VerdictSheet
 from inspector.tui.live_run import AskLive
-from inspector.tui.panels import Note
+from inspector.tui.panels import WrappedLines
 from inspector.tui.policies_screen import PoliciesScreen
 from inspector.tui.questions import Prompt
 from inspector.tui.session_files import ReadingOptions, load
@@ -667,6 +667,30 @@ async def test_sorting_by_a_column_and_the_same_again_turns_it_round(folder: Pat
         assert "reversed: " not in page(app)
 
 
+async def test_what_was_found_is_sorted_under_its_headings_and_the_first_row_is_shown() -> None:
+    path = wrote(".claude/projects/-work/a.jsonl", ENDED, 1_000)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press("s", "enter")
+        assert "verdict▾" in page(app)
+        heading, own, samples, worst, *_ = listed.shown
+        assert (heading, samples) == ("Transcripts of your agents, newest first", "Sample sessions")
+        assert isinstance(own, TurnRow)
+        assert own.file == path
+        assert isinstance(worst, TurnRow)
+        assert worst.verdict is not None
+        assert worst.verdict.word == "CUT CALL RUN"
+        assert listed.current_row is own
+        await pilot.press("s", "enter")  # reversed; no row was chosen
+        assert isinstance(listed.shown[1], TurnRow)
+        assert listed.current_row is listed.shown[1]
+        await pilot.press("down", "s", "down", "enter")
+        chosen = listed.current_row
+        assert chosen is not None
+        assert chosen is not listed.shown[1], "a chosen row keeps the cursor"
+
+
 async def test_the_list_of_columns_says_of_each_how_it_sorts(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
@@ -731,7 +755,16 @@ async def test_a_word_that_is_no_term_is_searched_by_the_filter_too(folder: Path
         assert [row.name for row in listed_rows(listed)] == ["a"]
         await pilot.press("f", *["backspace"] * 5, *"heldd")
         await pilot.pause(0.3)
-        assert "did you mean held? unknown term 'heldd'" in page(app)
+        assert '0 of 3 turns · "heldd" as text (did you mean held?)' in page(app)
+
+
+async def test_a_mistake_in_a_filter_is_read_to_its_end_in_a_narrow_terminal(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(60, 20)) as pilot:
+        await read(app, pilot)
+        await pilot.press("f", *"model")
+        said = 'column 1: model needs a value, such as model:…; in "quotes" it is searched as text'
+        await until(pilot, lambda: said in " ".join(page(app).split()))
 
 
 async def test_a_part_of_a_model_s_name_says_how_the_whole_is_found(folder: Path) -> None:
@@ -1011,7 +1044,7 @@ async def test_many_rows_are_filtered_in_a_thread_and_a_note_stands_meanwhile(
         await until(pilot, lambda: not table.reading and len(table.listed.shown) == 4)
 
         def says() -> str:
-            return text_of(app.screen.query_one("#filter-note", Note).line)
+            return text_of(app.screen.query_one("#filter-note", WrappedLines).lines[0])
 
         await pilot.press("f", *"complete")
         await until(pilot, lambda: says() == "filtering…")
@@ -1075,7 +1108,7 @@ async def test_a_filter_is_in_force_while_files_are_read_and_an_invalid_one_ends
         monkeypatch.setattr(turns_reading, "MANY_ROWS", 0)
 
         def says() -> str:
-            return text_of(app.screen.query_one("#filter-note", Note).line)
+            return text_of(app.screen.query_one("#filter-note", WrappedLines).lines[0])
 
         await pilot.press("f", *"complete")
         await until(pilot, lambda: says() == "filtering…")

@@ -289,6 +289,7 @@ def test_what_is_set_is_remembered_as_set_even_where_it_is_the_default():
         ({"continuation_max_output_chars": "50"}, "cont_chars=50"),
         ({"continuation_tool_repair_attempts": "2"}, "repairs=2"),
         ({"max_tool_steps": "3", "max_tokens": "40"}, "max_tool_steps=3, max_tokens=40"),
+        ({"simulate": "yes"}, "simulation on"),  # all of it may be recorded nevertheless
     ],
 )
 def test_a_branch_is_named_by_what_it_changes(assignments, name):

@@ -161,7 +161,7 @@ def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:
 KEYS: Mapping[str, str] = {
     **dict.fromkeys(TRIED.values(), "F makes this run"),
     LIVE: "F asks the provider or a stand-in",
-    UNSEEN: "L runs a new live turn",
+    UNSEEN: "L opens the form of a live turn",
 }
 """The end of an advice -> the key that follows it."""
 

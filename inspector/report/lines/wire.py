@@ -173,7 +173,7 @@ HINT: Line = (
     Span("the bytes that each was read from", Tone.DIM),
 )
 NONE: Line = (Span("no fact was read from these bytes", Tone.DIM),)
-OF_ROWS: Line = (Span("rows of the agent: only the bytes that decided the end are marked", Tone.DIM),)
+OF_ROWS: Line = (Span("only the bytes that decided the end are marked", Tone.DIM),)
 
 
 class FactChoice(NamedTuple):
