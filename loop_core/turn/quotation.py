@@ -22,6 +22,10 @@ LEAST_EQUAL = 4
 """The least number of equal characters, without white space, beside two runs of the same words. Fewer may be chance."""
 COMPARED_CHARS = 200
 """The number of characters beside the words that are compared."""
+ALIKE_CHARS = 10
+"""The least length of a run of characters that is in two rows. Rows of JSON may share no more than `, "name": "`."""
+ROW_CHARS = 2000
+"""The number of last characters of a text in which its rows are looked for."""
 
 
 class Quotation(NamedTuple):
@@ -84,7 +88,8 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
         doubt = "a line break follows the mark that closes the quotation, and may not belong to the text"
     elif blank and end == at[1] and not segment.endswith(blank, 0, end) and segment[end : end + 1].isspace():
         doubt = "the white space behind these words is not that of the text, and may be a part of it"
-    elif _may_come_again(text, segment[start : at[1]]) or _goes_on_alike(segment, start, at):
+    elif (_may_come_again(text, segment[start : at[1]]) or _goes_on_alike(segment, start, at)
+          or _shares_row(text[: len(text) - len(anchor)].rstrip(), segment[start:begin].rstrip())):
         doubt = "the text repeats itself, and these words may be the next ones"
     return Quotation(end, _disjoint(sorted(gone)), doubt=doubt)
 
@@ -111,13 +116,13 @@ def _behind_other_text(text: str, segment: str, start: int, anchor: str) -> tupl
         begin, end = place.span()
         wrappers, before = _around(segment[start:begin])
         is_opening = not before or find_opening(before) is not None
+        shut = bool(wrappers) and _closing_marks(text, segment, end, anchor, wrappers, "")[1] == []
         # A few characters occur by chance, so they count only if a wrapper closes right after them.
         if len(core) < SHORT_QUOTATION:
-            shut = bool(wrappers) and is_opening and _closing_marks(text, segment, end, anchor, wrappers, "")[1] == []
-            if shut and segment[begin:end] == core:
+            if shut and is_opening and segment[begin:end] == core:
                 return begin, end
         # Behind other words the words may as well be those of the next row, if the text repeats its rows.
-        elif not wrappers and _is_next_row(text, segment, (start, begin, end), anchor, is_opening):
+        elif not shut and _is_next_row(text, segment, (start, begin, end), anchor, is_opening):
             continue
         elif is_opening and (wrappers or before or len(core) >= LONG_QUOTATION):
             return begin, end
@@ -137,9 +142,11 @@ def _is_next_row(text: str, segment: str, at: tuple[int, int, int], anchor: str,
     nothing was quoted."""
     start, begin, end = at
     own, before = text[: len(text) - len(anchor)].rstrip(), segment[start:begin].rstrip()
+    first, after = segment[start:].lstrip()[:COMPARED_CHARS], segment[end:].lstrip()
+    if len(after) >= LONG_QUOTATION and after[:LONG_QUOTATION] in before:
+        return True  # what follows the words came before them too
     if _folded_end(own, before) or (is_opening and own and before.endswith(own)):
         return False  # more of the text was quoted than was asked for
-    first, after = segment[start:].lstrip()[:COMPARED_CHARS], segment[end:].lstrip()
     last = own[len(own) - shared_length(own[: -COMPARED_CHARS - 1 : -1], before[::-1]) :]
     same = last + first[: shared_length(first, after)]
     return len("".join(same.split())) >= LEAST_EQUAL
@@ -161,6 +168,15 @@ def _goes_on_alike(segment: str, start: int, at: tuple[int, int]) -> bool:
     begin, end = at
     first = segment[start : start + COMPARED_CHARS].lstrip()[:LONG_QUOTATION]  # the indent of code proves nothing
     return begin > start and bool(first) and segment[end : end + COMPARED_CHARS].lstrip().startswith(first)
+
+
+def _shares_row(own: str, before: str) -> bool:
+    """Whether the segment before the words holds a run of characters of the answer, and quotes no more than was asked
+    for: then it may be the next row of the answer, up to the same words."""
+    if _folded_end(own, before) or (own and before.endswith(own)):
+        return False
+    near = own[-ROW_CHARS:]
+    return any(before[place : place + ALIKE_CHARS] in near for place in range(len(before) - ALIKE_CHARS + 1))
 
 
 def shared_length(one: str, other: str) -> int:

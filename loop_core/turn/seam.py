@@ -264,11 +264,11 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
     if segment.echoes is None and (_overlap(sent, segment.text) or (repeated and len(sent) >= ECHO_LEAST)):
         why = "the prefill's end comes again, and it is not known whether this server repeats it"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
+    like = _new_message(text.rstrip(" "), segment.text)  # a blank that was stripped comes with a word that goes on
+    if like is not None:
+        why = f"the prefill was not continued; it begins like a {like.kind.value}"
+        return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
     if not segment.stripped:
-        like = _new_message(text, segment.text)
-        if like is not None:
-            why = f"the prefill was not continued; it begins like a {like.kind.value}"
-            return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "prefill, joined byte for byte")
     return _whitespace_cut(text, segment)
 

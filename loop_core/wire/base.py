@@ -299,12 +299,10 @@ class Decoder:
                 event = (from_json_checked if unique else from_json)(payload)
             except ValueError:
                 unique = False
-                event = self._parse_leniently(payload, last)
-                if event is None:
+                if (event := self._parse_leniently(payload, last)) is None:
                     continue
             if payload == self._opening and self.raw:
                 self.saw_done = True  # the stream begins again
-                self.after_end()
             # What follows the end mark is no part of the answer.
             if type(event) is dict and (not self.saw_done or self.reads_on):
                 if self._opening is None:
@@ -319,6 +317,8 @@ class Decoder:
                 # OpenAI's clients stop reading at the mark (openai 3.54.0 _streaming.py): the answer stays whole.
                 message = f"an error follows the end mark, at which clients stop reading: {error.message[:200]}"
                 self.find("frame.error_after_end", message, self.at())
+            else:
+                self.after_end()
 
     def _read_event(self, event: dict[str, Any], name: str | None, unique: bool = False) -> None:
         try:

@@ -172,7 +172,7 @@ ROWS = "".join(f"10:00:{number:02} {LINE}\n" for number in range(6))
 
 
 @pytest.mark.parametrize(("place", "chatter"), [
-    (50, ""), (60, ""), (70, ""), (60, "Sure, continuing:\n"), (70, "Sure, continuing:\n"),
+    (50, ""), (60, ""), (70, ""), (60, "Sure, continuing:\n"), (70, "Sure, continuing:\n"), (50, "Sure, continuing:\n"),
 ])
 def test_a_row_that_goes_on_is_no_quotation_of_the_first_row(place: int, chatter: str) -> None:
     """The model did not quote: it goes on with the first row, and the next row ends with the words of the first."""
@@ -343,6 +343,36 @@ def test_rows_that_come_again_are_never_surely_a_quotation(text: str) -> None:
     for place in range(ANCHOR_CHARS, len(text) * 2 // 3):
         made, seam = quoted(text[place:], text[:place])
         assert made == text or not seam.sure, place
+
+
+RECORDS = "[" + ", ".join(
+    f'{{"id": {number}, "name": "{name}", "tags": ["x", "y"], "price": 1000.00}}'
+    for number, name in enumerate(("alpha", "beta", "gamma", "delta", "epsilon"))) + "]"
+SECTIONS = "\n".join(f"### {name}\n\n**Type:** string\n**Required:** yes\n**Default:** none\n"
+                     for name in ("host", "port", "user", "password"))
+CASES = "\n".join(f'    def test_{name}(self):\n        result = self.client.get("/api/{name}")\n'
+                  "        self.assertEqual(result.status_code, 200)\n" for name in ("users", "items", "orders"))
+
+
+@pytest.mark.parametrize("chatter", ["", "Sorry about that! Here is the rest:\n\n", "00"])
+@pytest.mark.parametrize("text", [RECORDS, SECTIONS, CASES], ids=["records", "sections", "cases"])
+def test_rows_of_other_values_are_never_surely_a_quotation(text: str, chatter: str) -> None:
+    """The model goes on without the words, and the next row holds them behind a quotation mark or another value."""
+    for place in range(ANCHOR_CHARS * 3 // 2, len(text) - 1):
+        first, rest = text[:place], text[place:]
+        made, seam = quoted(chatter + rest, first)
+        assert made.endswith(rest) or (chatter and not seam.sure), place
+        if not chatter.startswith("00"):
+            made, seam = quoted(chatter + first[-ANCHOR_CHARS:] + rest, first)
+            assert (made, seam.sure) == (text, True), f"quoted at {place}"
+
+
+def test_a_row_before_the_words_that_has_nothing_of_theirs_beside_it_leaves_a_doubt() -> None:
+    """Unknown words that share a run with a row of the text may be the next row."""
+    first = 'result = {"id": 1, "name": "alpha", "tags": ["x", "y"], "price": 1000.00}, {'
+    made, seam = quoted('0}, {"id": 2, "name": "beta", "tags": ["x", "y"], "price": 1000.00}, {"id": 3}]', first)
+    assert (made, seam.decision, seam.sure) == (first + '"id": 3}]', SeamDecision.ANCHOR, False)
+    assert seam.why.endswith(REPEATS)
 
 
 def test_the_last_line_of_the_words_behind_unknown_words_is_new_text() -> None:

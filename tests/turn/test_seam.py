@@ -330,6 +330,14 @@ def test_a_prefill_that_a_server_does_not_go_on_from_leaves_a_doubt() -> None:
         assert join((Segment(first), Segment(said, Method.PREFILL))).doubtful_seams == ()
 
 
+def test_chatter_behind_a_blank_that_was_stripped_leaves_a_doubt() -> None:
+    said = "Sorry about that! Here is the rest:\n\nshop."
+    rows = (("He went to the", " ", 1), ("He went.", "  ", 1), ("He went.", "\n\n", 0), ("-", " ", 0))
+    for first, blank, doubts in rows:
+        made = join((Segment(first + blank), Segment(said, Method.PREFILL, stripped=blank)))
+        assert (made.text, len(made.doubtful_seams)) == (first + blank + said, doubts)
+
+
 def test_quotation_marks_around_a_whole_continuation_leave_a_doubt() -> None:
     for said in ('"tebook, a pen."', "\u201ctebook, a pen.\u201d\n", "\u201etebook.\u201c", "\u00abtebook.\u00bb"):
         made = join((Segment("He carried a small note"), Segment(said, Method.HINT)))

@@ -55,6 +55,16 @@ def test_an_error_behind_done_is_a_finding_and_the_answer_stays_whole(api: str, 
     assert not found(read(api, answer), "frame.error_after_end")
 
 
+@pytest.mark.parametrize(("api", "answer"), [("openai_chat", chat()), ("openai_completions", completions())])
+def test_text_behind_done_is_a_finding_and_no_part_of_the_answer(api: str, answer: bytes) -> None:
+    """A reader of the screen would otherwise not learn that the bytes hold more text than the answer."""
+    late = event({"choices": [{"index": 0, "delta": {"content": "More."}, "text": "More.", "finish_reason": "length"}]})
+    reading = read(api, answer + late)
+    assert (reading.stop_reason, reading.text) == (Stop.END_TURN, "Hi.")
+    assert found(reading, "frame.after_end") == [(len(answer), len(answer + late.rstrip()))]
+    assert not found(read(api, answer), "frame.after_end")
+
+
 def test_an_error_behind_message_stop_fails_the_answer() -> None:
     """The client reads on there, and raises an error (anthropic 2.12.0 _streaming.py)."""
     late = event({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "error")

@@ -356,6 +356,13 @@ def test_odd_events_are_told(events: list[dict[str, Any]], rule: str) -> None:
     assert got.stop_reason.normalized is Stop.INTERRUPTED
 
 
+def test_the_end_of_a_block_that_came_twice_is_not_said_to_have_no_beginning() -> None:
+    *begun, end = text_block(0, "a")
+    got = decode(API, sse(message_start(), *begun, end, end, message_delta("end_turn"), STOP))
+    assert [(f.rule, f.message) for f in got.findings] == [
+        ("anthropic_messages.stop_without_start", "a block ended that was not open: it never began, or had ended")]
+
+
 def call_of(ident: str, source: str, *, stop: bool) -> list[dict[str, Any]]:
     fields = {"type": "tool_use", "id": ident, "name": "f", "input": {}}
     begun = {"type": "content_block_start", "index": 0, "content_block": fields}

@@ -588,6 +588,18 @@ def test_what_is_read_is_written_and_read_alike(api: str, stream: bool, chunk: i
     assert len(written) == 1 or stream
 
 
+@each_format
+def test_a_call_of_a_whole_body_has_the_bytes_of_its_own_value(api: str) -> None:
+    """The whole body would be shown in its place."""
+    body = b"".join(wire(api).encode(decode(api, STREAMS[api]), stream=False, chunk=1))
+    for call in decode(api, body).tool_calls:
+        assert call.at is not None
+        value = json.loads(body)
+        for key in (call.at.pointer or "").split("/")[1:]:
+            value = value[int(key) if isinstance(value, list) else key]
+        assert json.loads(body[call.at.start : call.at.end]) == value != json.loads(body)
+
+
 def beside(response: ChatResponse) -> Iterator[ChatResponse]:
     """The response with one fact more, each in turn."""
     call = next(iter(response.tool_calls), ToolCall("c1", "f", '{"n": 1}', closed=True))

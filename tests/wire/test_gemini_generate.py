@@ -263,6 +263,15 @@ def test_a_candidate_without_an_index_is_the_one_at_its_place() -> None:
     assert (response.text, response.other_choices) == ("HelloHello", 1)
 
 
+def test_a_candidate_without_an_index_beside_one_with_an_index_has_index_0() -> None:
+    """Otherwise two candidates are read as one, and the calls of both may run."""
+    second = candidate({"functionCall": {"name": "second", "args": {}}}, reason="STOP") | {"index": 1}
+    first = {"content": {"parts": [{"functionCall": {"name": "first", "args": {}}}]}, "finishReason": "STOP"}
+    for data in ({"candidates": [second, first]}, sse({"candidates": [second, first]})):
+        response = decode(data)
+        assert ([call.name for call in response.tool_calls], response.other_choices) == (["second"], 1)
+
+
 def test_the_last_usage_counts() -> None:
     first = {**body(HELLO), "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 1}}
     last = body(reason="STOP")

@@ -137,7 +137,7 @@ def test_a_stream() -> None:
     assert evidence.at.pointer == "/done_reason"
     assert json.loads(data[evidence.at.start : evidence.at.end])["done_reason"] == "stop"
     assert call.at is not None
-    assert call.at.pointer == "/message/tool_calls/0/function"
+    assert call.at.pointer == "/message/tool_calls/0"
     assert json.loads(data[call.at.start : call.at.end])["message"]["tool_calls"] == [CALL]
 
 

@@ -45,7 +45,7 @@ def test_a_call_comes_whole() -> None:
     (read,) = decode_response(API, line("", tool_calls=[call], done=True, done_reason="stop")).tool_calls
     assert (read.name, read.arguments, read.closed) == ("f", '{"n": 1}', True)
     assert read.at is not None
-    assert read.at.pointer == "/tool_calls/0/function"
+    assert read.at.pointer == "/tool_calls/0"
 
 
 def test_a_request_is_read_and_written() -> None:

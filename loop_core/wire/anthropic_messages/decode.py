@@ -237,7 +237,7 @@ class Decoder(base.Decoder):
         # What comes for this index later is another block: a closed call must not change.
         block = self._open.pop(event.get("index"), None)
         if block is None:
-            self._quirk("stop_without_start", "a block ended that never began")
+            self._quirk("stop_without_start", "a block ended that was not open: it never began, or had ended")
         else:
             block.close(self.frame[3])
 

@@ -159,9 +159,12 @@ class Decoder(base.Decoder):
         if self.model is None:
             self.model = word(table.get(event, "modelVersion"))
         candidates = event.get("candidates")
-        for position, candidate in enumerate(candidates if isinstance(candidates, list) else ()):
+        candidates = candidates if isinstance(candidates, list) else ()
+        # Protocol buffers leave out an index of 0: beside an index it is 0, and where there is none the place counts.
+        numbered = any(isinstance(each, dict) and "index" in each for each in candidates)
+        for position, candidate in enumerate(candidates):
             if isinstance(candidate, dict):
-                self._candidate(candidate, position)
+                self._candidate(candidate, position, 0 if numbered else position)
 
     def _read_metadata(self, event: dict[str, Any]) -> None:
         if "error" in event:
@@ -182,9 +185,9 @@ class Decoder(base.Decoder):
             self._note("blockReason", str(reason))
             self._note("blockReasonMessage", table.get(feedback, "blockReasonMessage"))
 
-    def _candidate(self, candidate: dict[str, Any], position: int) -> None:
+    def _candidate(self, candidate: dict[str, Any], position: int, default: int) -> None:
         index = candidate.get("index")
-        index = index if isinstance(index, int) else position  # protocol buffers leave out an index of 0
+        index = index if isinstance(index, int) else default
         if self._index is None:
             self._index = index
         if index != self._index:

@@ -256,7 +256,7 @@ class Decoder(base.Decoder):
         # What comes for this index later is another step: a closed call must not change.
         step = self._open.pop(index, None)
         if step is None:
-            self._quirk("stop_without_start", "a step ended that never began")
+            self._quirk("stop_without_start", "a step ended that was not open: it never began, or had ended")
         else:
             step.closed, step.end = True, self.frame[3]
 

@@ -197,14 +197,14 @@ class Decoder(base.Decoder):
         self._kind, self._append = field, pieces.append
 
     def _call(self, call: dict[str, Any], function: dict[str, Any], number: int) -> ToolCall:
-        path: tuple[str | int, ...] = (*self.calls_at, number, "function")
+        path: tuple[str | int, ...] = (*self.calls_at, number)
         at = self.at(*path)
         value = function.get("arguments")
         arguments, form = value, ArgsForm.STRING
         if value is None:
             form = ArgsForm.OBJECT
         elif not isinstance(value, str):
-            text = slice_of(self.text(), *path, "arguments")
+            text = slice_of(self.text(), *path, "function", "arguments")
             arguments, form = json.dumps(value) if text is None else text, ArgsForm.OBJECT
         else:
             self.find("ollama_chat.string_arguments", "arguments are a string", at, Severity.INFO)
@@ -225,7 +225,8 @@ class Decoder(base.Decoder):
     def _part(self, item: _Run | ToolCall, number: int) -> ResponsePart:
         if isinstance(item, ToolCall):
             # A call has no end mark of its own: it is closed once a reason came behind it.
-            return item._replace(closed=True) if number < self._ended else item
+            at = item.at if self.streaming else self._exact(item.at)
+            return item._replace(closed=number < self._ended, at=at)
         kind, pieces = item
         try:
             return kind("".join(pieces))

@@ -248,14 +248,14 @@ class Decoder(BaseDecoder):
 
     def _merge_items(self, output: list[Any], path: tuple[str, ...]) -> list[GrowingItem]:
         """The items of the final response; each keeps what was streamed for it."""
-        frame, at = self.frame[0], self.at()
+        frame = self.frame[0]
         values = {index: value for index, value in enumerate(output) if isinstance(value, dict)}
         if len(values) < len(output):
-            self.find("openai_responses.item_shape", "an output item is not an object", at)
+            self.find("openai_responses.item_shape", "an output item is not an object", self.at())
         streamed = streamed_items(self._order, list(values.values()))
         merged: list[GrowingItem] = []
         for (index, value), before in zip(values.items(), streamed, strict=True):
-            place = at._replace(pointer=pointer(*path, index))
+            place = self.at(*path, index)
             item = before or GrowingItem(value, frame, (*path, index), place, True)
             if before is not None:
                 item.replace(value, frame, (*path, index), place)
