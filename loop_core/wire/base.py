@@ -317,7 +317,7 @@ class Decoder:
                 # OpenAI's clients stop reading at the mark (openai 3.54.0 _streaming.py): the answer stays whole.
                 message = f"an error follows the end mark, at which clients stop reading: {error.message[:200]}"
                 self.find("frame.error_after_end", message, self.at())
-            else:
+            elif payload == self._opening or event.get("choices"):  # behind [DONE]; pings and counts are no text
                 self.after_end()
 
     def _read_event(self, event: dict[str, Any], name: str | None, unique: bool = False) -> None:
