@@ -324,10 +324,6 @@ class LoopInspector(KeysInOrderApp):
     def _session(self, read: OpenSession) -> SessionScreen:
         self.errors = read.errors
         begins, self._begins = self._begins, None
-        if read.following is not None:
-            from inspector.tui.followed_screen import FollowedScreen
-
-            return FollowedScreen(read, read.following, begins)
         from inspector.tui.session_screen import SessionScreen  # a table of turns is shown 20 ms sooner without it
 
         return SessionScreen(read, begins)

@@ -114,17 +114,18 @@ def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
     """Reads the paths, replays their responses, and judges the turns. Raises `LoopError` for an API, profile, policy or
     limit that does not exist."""
     if reading.follow:
-        from inspector.report.followed_view import FollowedView
-
-        return load_followed(paths, FollowedView(paths, reading.api, reading.profile, reading.settings))
+        return load_followed(paths, reading)
     stdin = standard_input() if STDIN in paths else None
     loaded = open_paths(list(paths), api=reading.api, profile=reading.profile, stdin=stdin)
     return session_of(open_case(loaded, long_from=LONG_IN_APP), paths, reading.settings)
 
 
-def load_followed(paths: Sequence[str], view: FollowedView) -> OpenSession:
-    """Loads growing files in their current state; unchanged turns are reused. Raises `LoopError` for an API, profile,
-    policy or limit that does not exist."""
+def load_followed(paths: Sequence[str], reading: ReadingOptions, view: FollowedView | None = None) -> OpenSession:
+    """Loads growing files in their current state; the turns that a `view` of them has are reused. Raises `LoopError`
+    for an API, profile, policy or limit that does not exist."""
+    from inspector.report.followed_view import FollowedView
+
+    view = view or FollowedView(paths, reading.api, reading.profile, reading.settings)
     current_view = view.read()
     return OpenSession(tuple(paths), current_view.replay.case, run_of("original", current_view), following=view)
 

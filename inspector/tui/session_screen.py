@@ -20,6 +20,7 @@ from inspector.tui.branches import Branches, Comparisons, EditedInputs
 from inspector.tui.command_line import CommandLine
 from inspector.tui.compared_turns import TurnComparison
 from inspector.tui.delivery import deliver, export_folder, picture
+from inspector.tui.growth import Growth
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose
 from inspector.tui.live_run import LiveAttempt
@@ -193,8 +194,11 @@ class SessionScreen(SessionStage):
 
     def __init__(self, session: OpenSession, begins: ScreenPlace | None = None) -> None:
         super().__init__(session)
+        if session.following is not None and begins is None:
+            begins = ScreenPlace(session.paths, max(0, len(session.original.view.steps) - 1))
         self._begins = begins
         self.panes, self.remarks = Panes(self), RemarkBook(self)
+        self.growth = Growth(self, self.remarks)
         self.branches = Branches(self, self.panes, self.remarks)
         self.stepping = Stepping(self, self.remarks)
         self.tracing = Tracing(self, self.panes)
@@ -202,7 +206,7 @@ class SessionScreen(SessionStage):
         comparison = TurnComparison(self)
         self.adopt(self.stepping, CommandLine(self, self.branches.branch, comparison.compare_with), self.attention,
                    self.remarks, self.branches, EditedInputs(self, self.branches), comparison,
-                   Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes),
+                   Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes), self.growth,
                    self.branches.live)  # the last, so that `esc` stops a live run before it closes anything else
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -251,13 +255,15 @@ class SessionScreen(SessionStage):
         if self.opened.part:
             turns = count_of(len(self.run.view.turns), "turn")
             self.note = f"only the first {turns} of this file are read yet: q, and enter again when the table has all"
+        self.growth.begin()
         self.call_after_refresh(self.restore)
         if self._begins is not None and self._begins.action:
             self.call_after_refresh(getattr(self, f"action_{self._begins.action}"))
 
     def restore(self) -> None:
-        """Loads the saved remarks and runs of this session."""
-        self.remarks.restore()
+        """Loads the saved remarks and runs of this session; of named growing files later, after the first look."""
+        if not self.growth.named:
+            self.remarks.restore()
 
     @property
     def where(self) -> ScreenPlace:

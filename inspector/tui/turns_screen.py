@@ -138,7 +138,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
         elif self.reading:
             self.call_after_refresh(turns_reading.read_files, self, paths, self._large)
         self._clock = self.set_interval(PROGRESS, self._progress, pause=not self.reading)
-        self._count()
+        turns_reading.watch(self)
+        self.count()
 
     def on_resize(self) -> None:
         """Gives the details of a row the room that is left."""
@@ -177,7 +178,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if self._unlisted and self.is_attached and self.reading and began >= self._next_look:
             self._unlisted = False
             self.listed.relist(growing=True)
-            self._count()
+            self.count()
             self._next_look = time.monotonic() + 10 * (time.monotonic() - began)
 
     def finish(self) -> None:
@@ -190,7 +191,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self._sort_first()
         else:
             self.listed.relist()
-        self._count()
+        self.count()
         if self._needle and self._match is None:
             self._find(1, again=False)
         if self._needle and self._large and not searched:
@@ -209,7 +210,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 self.listed.show_cursor()
                 self.listed.refresh()
 
-    def _count(self) -> None:
+    def count(self) -> None:
         """Counts the rows again, and shows the counts."""
         self.counts = count_rows(row for row in self.listed.rows if row.why not in (PENDING, LARGE))
         self.say_counts()
@@ -360,7 +361,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.workers.cancel_group(self, "default")  # not a filter, nor an export
         self.reading = self._searching = False
         self.listed.relist()
-        self._count()
+        self.count()
         self.note = f"stopped: {self.read:,} of {self.total:,} files are read; enter opens another"
 
     def action_path(self) -> None:

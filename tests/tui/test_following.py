@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from inspector.tui import followed_screen
+from inspector.report.turn_rows import TurnRow
+from inspector.tui import growth
 from inspector.tui.app import LoopInspector
-from inspector.tui.followed_screen import FollowedScreen, rest_seconds
+from inspector.tui.growth import rest_seconds
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.whatif import branch_report
 from inspector.whatif.store import Store
@@ -45,7 +46,6 @@ def add(path, *exchanges):
 async def test_what_is_added_is_shown_and_a_cursor_at_the_end_stays_there(path) -> None:
     async with app_on(path).run_test(size=(120, 35)) as pilot:
         screen = pilot.app.screen
-        assert isinstance(screen, FollowedScreen)
         steps = len(screen.run.view.steps)
         assert screen.step == steps - 1
         add(path, LOST)
@@ -57,7 +57,7 @@ async def test_what_is_added_is_shown_and_a_cursor_at_the_end_stays_there(path) 
 async def test_what_is_saved_is_loaded_when_the_file_is_still_and_never_brings_back_its_old_content(
     path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(followed_screen, "STILL", 0.1)
+    monkeypatch.setattr(growth, "STILL", 0.1)
     restore, read = branch_report.restore_tree, threading.Event()
 
     def slowly(*values):
@@ -127,6 +127,57 @@ async def test_a_file_that_is_cut_or_cannot_be_read_leaves_what_was_there(path) 
         path.write_bytes(lines(WHOLE, LOST))
         await until(pilot, lambda: len(screen.run.view.steps) == steps)
         assert screen.note == "following: additions to the file appear as they are written"
+
+
+async def test_a_session_that_grows_is_read_on_although_nobody_named_it_as_growing(path) -> None:
+    add(path, LOST)
+    app = LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()))
+    async with app.run_test(size=(120, 35)) as pilot:
+        screen = app.screen
+        await pilot.press("home")
+        steps = len(screen.run.view.steps)
+        assert "following" not in page(app)
+        add(path, WHOLE)
+        await until(pilot, lambda: len(screen.run.view.steps) > steps)
+        assert screen.step == 0
+        assert screen.note == "following: additions to the file appear as they are written"
+
+
+def listed(app) -> list[tuple[str, str, int]]:
+    return [(Path(row.paths[0]).name, row.verdict.word, row.number)
+            for row in app.screen.listed.shown if isinstance(row, TurnRow)]
+
+
+async def test_the_table_of_a_file_that_grows_has_a_row_for_each_new_turn(path) -> None:
+    add(path, LOST)
+    app = LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()), as_table=True)
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: listed(app) == [("s.jsonl", "TRUNCATED", 2), ("s.jsonl", "COMPLETE", 1)])
+        add(path, asked([user("Three?")], chat("Half", "length"), max_tokens=7))
+        await until(pilot, lambda: len(listed(app)) == 3)
+        assert listed(app)[2] == ("s.jsonl", "TRUNCATED", 3)  # rows keep their places
+        path.write_bytes(b"")
+        await pilot.pause(0.5)
+        assert len(listed(app)) == 3
+        path.write_bytes(lines(WHOLE))
+        await until(pilot, lambda: len(listed(app)) == 1)
+
+
+async def test_in_the_table_of_a_folder_the_row_of_a_file_that_grows_changes_in_its_place(path) -> None:
+    other = path.with_name("a.jsonl")
+    other.write_bytes(lines(WHOLE, LOST))
+    app = LoopInspector([str(path.parent)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: not app.screen.reading and len(listed(app)) == 3)
+        add(path, LOST)
+        await until(pilot, lambda: len(listed(app)) == 4)
+        assert listed(app)[-1] == ("s.jsonl", "TRUNCATED", 2)
+        await pilot.press("end", "enter")
+        steps = len(app.screen.run.view.steps)
+        add(path, WHOLE)
+        await until(pilot, lambda: len(app.screen.run.view.steps) > steps)
+        await pilot.press("q")
+        await until(pilot, lambda: len(listed(app)) == 5)
 
 
 def test_explain_follows_with_a_line_for_each_new_verdict(path) -> None:

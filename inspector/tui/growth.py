@@ -1,0 +1,114 @@
+"""Reads on when the files of an open session grow: additions appear on its screen within a moment.
+
+The size and time of the files, and of the log beside a database, are checked a few times a second; additions are read in
+a thread. A cursor on the last step moves on to the new last step, any other stays where it is. While the operator has
+other runs open, nothing is added, because those runs belong to the earlier content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from time import monotonic
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from inspector.report.lines.spans import one_line
+from inspector.sessions.following import FileState, files_watched, states_of
+from inspector.tui.remarks import RemarkBook
+from inspector.tui.session_files import STDIN, OpenSession, load_followed, reading_of
+from inspector.tui.stage import SessionPart, SessionStage
+from loop_core.errors import LoopError
+
+PERIOD, NAMED_PERIOD = 0.25, 0.05
+"""The time in seconds between two checks of the files, and of files that the operator named as growing. A check takes
+0.25 ms, most of it for waking up."""
+REST, LONGEST_REST = 2.0, 0.05
+"""Seconds of rest for each second of reading, and the longest rest. Rows may arrive faster than a large file is read;
+with a rest, each is shown 0.3 s after it was written, and keys wait 3 ms at the median and 9 ms at the 95th
+percentile."""
+FOLLOWING = "following: additions to the file appear as they are written"
+UNREADABLE = "nothing can be read of the file right now: "
+STILL = 1.0
+"""Seconds without an addition after which the saved runs and remarks are loaded. A hash of the file names them."""
+
+
+def rest_seconds(took: float) -> float:
+    """Seconds to rest before the next reading, after one that took `took` seconds."""
+    return min(REST * took, LONGEST_REST)
+
+
+class Growth(SessionPart):
+    """Watches the files of the session, and shows what is added to them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(self, stage: SessionStage, remarks: RemarkBook) -> None:
+        super().__init__(stage)
+        self.remarks = remarks
+        self.named = stage.opened.following is not None
+        """Whether the operator named the files as growing (`--follow`): the first look then reads them again, as a row
+        may have come before the first frame."""
+        self._watched = files_watched(stage.opened.paths, stage.opened.original.view.inputs)
+        self._states: Mapping[str, FileState] = {}
+        self._reading = False
+        self._readings = 0
+        """The number of readings that were shown."""
+        self._rests_until = 0.0
+
+    def begin(self) -> None:
+        """Starts watching, if the session is one of whole files."""
+        opened = self.stage.opened
+        if opened.title or opened.part or self.stage.for_view or STDIN in opened.paths:
+            return
+        self._states = {} if self.named else states_of(self._watched)
+        # Polling works on every system and on network drives, where notifications about changes do not.
+        self.stage.set_interval(NAMED_PERIOD if self.named else PERIOD, self._look)
+        if self.named:
+            self.stage.note = FOLLOWING
+
+    def _restore_if_still(self, readings: int) -> None:
+        if self.stage.is_mounted and readings == self._readings:
+            self.remarks.restore()
+
+    def _look(self) -> None:
+        states = states_of(self._watched)
+        if self._reading or states == self._states or monotonic() < self._rests_until:
+            return
+        # Branches refer to steps of the old reading; replacing it would leave them without an original.
+        if len(self.stage.runs.every) > 1:
+            self.stage.note = "the file has grown; it is read again when the other runs are closed"
+            return
+        self._reading = True
+        self.stage.run_worker(partial(self._read_again, states), thread=True, group="growth")
+
+    def _read_again(self, states: Mapping[str, FileState]) -> None:
+        begun, stage = monotonic(), self.stage
+        try:
+            read = load_followed(stage.opened.paths, reading_of(stage.app), stage.opened.following)
+            why = "" if read.original.view.steps else next(iter(read.errors), "it is empty")
+        except LoopError as error:
+            read, why = stage.opened, str(error)
+        stage.app.call_from_thread(self._take, read, why, states, monotonic() - begun)
+
+    def _take(self, read: OpenSession, why: str, states: Mapping[str, FileState], took: float) -> None:
+        """Shows what was read; if the files cannot be read right now, the screen stays as it is."""
+        stage = self.stage
+        self._reading, self._states, self._rests_until = False, states, monotonic() + rest_seconds(took)
+        if not stage.is_mounted:
+            return
+        if why:
+            stage.note = one_line(f"{UNREADABLE}{why}")
+            return
+        if stage.note.startswith(UNREADABLE) or stage.opened.following is None:
+            stage.note = FOLLOWING
+        steps = len(stage.run.view.steps)
+        self._watched = files_watched(read.paths, read.original.view.inputs)
+        stage.replace_session(read, stage.at_end)
+        self._readings += 1
+        stage.set_timer(STILL, partial(self._restore_if_still, self._readings))
+        stage.show()
+        if len(stage.run.view.steps) < steps:
+            stage.note = "the file was truncated or rewritten"
+            stage.runs.waiting.clear()  # they are about steps that are gone
