@@ -259,18 +259,16 @@ def schema(name: str) -> None:
 def compare(left: str, right: str | None, api: str | None, profile: str | None, policy: str | None, turns: str | None,
             as_json: bool) -> None:
     """Puts two turns side by side: how each ends, stop reason, caps, tokens, calls, steps and text."""
-    from inspector.report.lines.spans import one_line, text_of
-    from inspector.whatif.turn_pair import TurnPair, TurnSide, pair_values
+    from inspector.report.lines.spans import text_of
+    from inspector.whatif.turn_pair import TurnPair, pair_values, side_of
 
     settings = commands.configure(policy)[1]
     loaded, one = commands.open_view([left], api, profile, settings)
     other_loaded, other = (loaded, one) if right is None else commands.open_view([right], api, profile, settings)
     code = max(commands.complain(loaded), 0 if right is None else commands.complain(other_loaded))
     numbers = (None, None) if turns is None else _numbers(turns)
-    chosen = _turn(one, numbers[0]), _turn(other, numbers[1], beside=numbers[0] is None and right is None)
-    sides = [TurnSide(one_line(f"turn {view.number(turn)} · {path.rsplit('/', 1)[-1]}"), view, turn)
-             for path, view, turn in zip((left, right or left), (one, other), chosen, strict=True)]
-    pair = TurnPair(*sides)
+    pair = TurnPair(side_of(one, _turn(one, numbers[0])),
+                    side_of(other, _turn(other, numbers[1], beside=numbers[0] is None and right is None)))
     if as_json:
         commands.write_json(pair_values(pair, (left, right or left)))
     else:

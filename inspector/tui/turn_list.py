@@ -21,6 +21,7 @@ from inspector.report.lines.spans import (
     Tone,
     clip,
     count_of,
+    last_name,
     one_line,
     text_of,
     width_of,
@@ -362,7 +363,7 @@ class TurnAbout(Panel):
     def follow(self) -> None:
         """Shows the current row; its file is shown in the border, where a long verdict cannot push it out of sight."""
         self.row = self._listed.current_row
-        name = one_line(self.row.file.rpartition("/")[2]) if self.row is not None else ""
+        name = one_line(last_name(self.row.file)) if self.row is not None else ""
         position = self._listed.position and f"row {self._listed.position}"
         room = self.size.width - len(position) - BESIDE_TITLE
         if room > 0:  # without a size yet, nothing is cut

@@ -596,6 +596,7 @@ def test_the_header_leads_with_the_worst_turn(seen: View) -> None:
     assert text_of(header.verdict(seen)).startswith("✖ CUT CALL RUN  turn 2 of 2 · ")
     assert text_of(header.counts(seen)).startswith("1 ✖ CUT CALL RUN · 1 ")
     assert text_of(header.source(["a/b/story.har"], seen, "attempts=5")) == "run attempts=5 · story.har"
+    assert text_of(header.source(["a/recordings/"], seen, "original")) == "run original · recordings"
     lax = view(replay(seen.replay.case, Settings(policy=PI_PRESENCE)))
     assert text_of(header.source(["a.har"], lax, "original")) == "run original · a.har · policy pi-presence"
     assert text_of(header.source(["a.har"], lax, "policy=pi-presence")) == "run policy=pi-presence · a.har"

@@ -15,6 +15,7 @@ from inspector.report.lines.spans import (
     clip,
     count_of,
     join_groups,
+    last_name,
     safe,
     width_of,
     wrap_line,
@@ -109,7 +110,7 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
     run = [safe(f"run {branch}", Tone.STRONG if branch != "original" else Tone.DIM)]
     title = next((input_file.about.title for input_file in view.inputs
                   if input_file.about and input_file.about.title), "")
-    file_name = paths[0].rsplit("/", 1)[-1] if paths else "session"
+    file_name = last_name(paths[0]) if paths else "session"
     parts: list[list[Span]] = [run, [safe(title or file_name, Tone.DIM, 60)]]
     if file:
         name = safe(file if len(file) <= FILE else f"…{file[1 - FILE :]}", Tone.STRONG)
@@ -124,7 +125,7 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
     else:
         left = sum(len(input_file.skipped) for input_file in view.inputs)
         if left:
-            parts.append([Span(f"{left:,} {'entry' if left == 1 else 'entries'} skipped", Tone.WARN)])
+            parts.append([Span(f"{count_of(left, 'entry', 'entries')} skipped", Tone.WARN)])
     return join_groups(parts)
 
 

@@ -19,6 +19,7 @@ from inspector.report.lines.spans import (
     count_of,
     field,
     join_groups,
+    last_name,
     more,
     one_line,
     paragraphs,
@@ -101,7 +102,7 @@ def _of_file(view: View, facts: ResponseFacts) -> list[Line]:
         return []
     format_name = next((input_file.format for input_file in view.inputs if input_file.path == exchange.path), "")
     where = f"line {exchange.lines[0]:,}" if exchange.lines else entry_name(format_name, exchange.entry)
-    return [field("file", safe(f"{exchange.path.rpartition('/')[2]} · {where}"))]
+    return [field("file", safe(f"{last_name(exchange.path)} · {where}"))]
 
 
 def _title(view: View, facts: ResponseFacts) -> Line:

@@ -73,6 +73,11 @@ def escape_markdown(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", one_line(text))
 
 
+def last_name(path: str) -> str:
+    """The name of a file or folder, without the folders that it is in."""
+    return path.rstrip("/").rpartition("/")[2] or path
+
+
 QUOTE_CHARS = 40
 """The number of characters that a message quotes of a typed or pasted text."""
 
