@@ -185,7 +185,7 @@ def _end(side: TurnSide) -> Line:
     turn = side.turn  # the reason comes first, because the state follows from it and may be cut
     reason = reason_of_end(turn.final_state, turn.terminal)
     end_text = f"{reason} ({turn.final_state.value})" if reason else turn.final_state.value
-    return (Span(end_text, ending_role(turn)),
+    return (Span(end_text, ending_role(turn.terminal, turn.final_state)),
             *(() if trust is Fidelity.RECORDED else (Span(f"  {trust.value}", Tone.DIM),)))
 
 

@@ -30,6 +30,7 @@ from inspector.report.lines.spans import (
     highlight,
     mark_matches,
     paragraphs,
+    plain,
     safe,
     split_line,
     spread_ends,
@@ -585,6 +586,26 @@ def test_the_status_line_never_loses_the_stop_reason(tmp_path: Path, width: int)
 
 def test_the_status_line_tells_all_output_where_there_is_room(seen: View) -> None:
     assert text_of(header.status(Outline(seen), 11, 120)).endswith("out 256 · continuations 3/3 tokens 25%")
+
+
+def test_an_end_that_was_not_recorded_is_a_warning_wherever_it_is_named() -> None:
+    cut = recordings.shown(recordings.asked([user("Go on")], recordings.chat("One, two", "length")))
+    block = Outline(cut).blocks[0]
+    for sheet, word in ((merged_sheet(cut, block, 0), "Unrecorded"), (diff.diff(cut, block.end - 1), "unrecorded")):
+        roles = {span.role for line in sheet.lines for span in line if span.text.startswith(word)}
+        assert roles == {Tone.WARN}, "it is no failure"
+
+
+def test_a_last_message_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(response, "TEXT_SHOWN", 10)
+    long = recordings.shown(recordings.asked([user("0123456789a")], recordings.chat("Yes.")))
+    assert "… 1 character more; Wire shows every byte" in plain(response.awaiting_sheet(long.steps[0]).lines)
+
+
+def test_a_refused_call_without_a_name_is_shown() -> None:
+    answer = recordings.chat("", "tool_calls", recordings.call("{}", name=""))
+    nameless = recordings.shown(recordings.asked([user("Go on")], answer), settings=Settings(policy=PI_PRESENCE))
+    assert "unnamed" in plain([line for at in range(len(nameless.steps)) for line in diff.diff(nameless, at).lines])
 
 
 def test_a_narrow_status_line_names_the_limit_that_is_nearest_to_its_end(seen: View) -> None:

@@ -176,7 +176,7 @@ def test_a_transcript_shows_its_rows_and_says_that_they_are(tmp_path: Path) -> N
     view = agents.shown(rows, tmp_path)
     found = compared(view)
     assert "before         a transcript holds no requests: these are its rows since the answer before" in found
-    assert "+ tool ~1 tokens · 2 characters\n│ result ok" in found
+    assert "+ tool ~1 token · 2 characters\n│ result ok" in found
     assert "REWRITTEN" not in found
 
 

@@ -140,7 +140,7 @@ LIMIT_WORDS = {"attempts": "continuations", "cont_tokens": "tokens", "cont_chars
 
 def gauges(turn: Turn, width: int) -> list[Line]:
     """The total output, then one line per limit: name, gauge and numbers, condensed in a narrow column."""
-    lines: list[Line] = [(Span(f"{'output':<{NAME}}", Tone.KEY), Span(f"{turn.spend.output_tokens:,} tokens"))]
+    lines: list[Line] = [(Span(f"{'output':<{NAME}}", Tone.KEY), Span(count_of(turn.spend.output_tokens, "token")))]
     rows = limit_usage(turn)
     longest = max(len(f"{used:,} of {limit:,}") for _, _, used, limit in rows if limit is not None)
     between = " of " if NAME + GAUGE + 1 + longest <= width else "/"

@@ -289,10 +289,16 @@ def _findings(view: View, response: int) -> list[Line]:
 def _section(name: str, text: str | None) -> list[Line]:
     if not text:
         return []
-    lines: list[Line] = [EMPTY, (Span(name, Tone.TITLE), Span(f"  {len(text):,} characters", Tone.DIM))]
-    lines += [(Span("│ ", Tone.RULE), *line) for line in paragraphs(text[:TEXT_SHOWN])]
+    title = (Span(name, Tone.TITLE), Span(f"  {count_of(len(text), 'character')}", Tone.DIM))
+    return [EMPTY, title, *_quoted(text)]
+
+
+def _quoted(text: str) -> list[Line]:
+    """A text beside a rule, and how much of it is left out."""
+    lines: list[Line] = [(Span("│ ", Tone.RULE), *line) for line in paragraphs(text[:TEXT_SHOWN])]
     if len(text) > TEXT_SHOWN:
-        lines.append((Span(f"… {len(text) - TEXT_SHOWN:,} characters more; Wire shows every byte", Tone.WARN),))
+        left = count_of(len(text) - TEXT_SHOWN, "character")
+        lines.append((Span(f"… {left} more; Wire shows every byte", Tone.WARN),))
     return lines
 
 
@@ -317,7 +323,5 @@ def _request_lines(request: Request, send: Send | None) -> list[Line]:
     ]
     if request.messages:
         last = request.messages[-1]
-        body = paragraphs(last.text[:TEXT_SHOWN])
-        lines += [EMPTY, (Span(f"last message, from {last.role.value}", Tone.TITLE),)]
-        lines += [(Span("│ ", Tone.RULE), *line) for line in body]
+        lines += [EMPTY, (Span(f"last message, from {last.role.value}", Tone.TITLE),), *_quoted(last.text)]
     return lines

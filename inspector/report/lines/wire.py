@@ -49,7 +49,7 @@ def wire(facts: ResponseFacts, mode: str) -> Sheet:
     if not exchange.recorded:
         return LineSheet([*_head(facts, mode, ""), (Span("the body was not recorded", Tone.WARN),)])
     marks = evidence_ranges(exchange, facts.evidence)
-    tail: Line = (Span(f"{'':>9} ", Tone.DIM), Span(f"end of body: {exchange.size:,} bytes", Tone.DIM))
+    tail: Line = (Span(f"{'':>9} ", Tone.DIM), Span(f"end of body: {count_of(exchange.size, 'byte')}", Tone.DIM))
     if mode == "hex":
         return Hex(_head(facts, mode, ""), exchange.body, marks, tail, FACT_LINE)
     slices, what = BODY_FORMS[mode](exchange)
@@ -87,21 +87,22 @@ def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Ra
     """The bytes of the body from which the stop reason was read, narrowed to the value if possible."""
     found: list[Range] = []
     for rule in evidence:
-        at = rule.at
-        if at is None or at.part is not ExchangePart.BODY or at.start is None:
-            continue
-        span = (at.start, at.start if at.end is None else at.end)
-        found.append(value_range(exchange.body, span, at.pointer) or span)
+        if rule.at is not None and (span := value_range(exchange.body, rule.at)) is not None:
+            found.append(span)
     return found
 
 
-def value_range(body: bytes, span: Range, pointer: str | None) -> Range | None:
-    """The bytes of the value that a pointer names inside a frame; None if it cannot be found there."""
-    # Finding a value parses the whole frame, which would delay a key in a very large one.
-    if not pointer or span[1] - span[0] > CHUNK * 16:
+def value_range(body: bytes, at: At) -> Range | None:
+    """The bytes of the body at a place: of the value that its pointer names, else of the frame; None if none are."""
+    if at.part is not ExchangePart.BODY or at.start is None:
         return None
-    start = body.find(b"{", span[0], span[1])
-    return byte_span(body[start : span[1]], start, *path_of(pointer)) if start >= 0 else None
+    frame = (at.start, at.start if at.end is None else at.end)
+    # Finding a value parses the whole frame, which would delay a key in a very large one.
+    if not at.pointer or frame[1] - frame[0] > CHUNK * 16:
+        return frame
+    start = body.find(b"{", *frame)
+    value = byte_span(body[start : frame[1]], start, *path_of(at.pointer)) if start >= 0 else None
+    return value or frame
 
 
 ENDING = 8
