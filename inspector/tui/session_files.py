@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from inspector.config.files import FILE, check_bounds, private_folder, replace_all, state_folder
+from inspector.config.files import FILE, PLACE_VARIABLE, check_bounds, private_folder, replace_all, state_folder
 from inspector.config.settings import Settings
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import View, view_of_case
@@ -245,9 +245,6 @@ def keep_state(name: str, data: bytes) -> None:
 # -- The place in the app, as a value that a later process can read --------------------------------------------------
 # The place is the open paths with the current step and tab.
 
-VARIABLE = "LOOP_INSPECTOR_PLACE"
-
-
 class ScreenPlace(NamedTuple):
     """A place in the original run of a session."""
 
@@ -278,7 +275,7 @@ def place_from(environment: Mapping[str, str]) -> ScreenPlace | None:
     """The place at which the app should begin; None if there is none, or its files no longer exist."""
     try:
         # The server of a browser tab sets it, so that reloading the page returns to the same place.
-        found = place_of(json.loads(environment.get(VARIABLE, "null")))
+        found = place_of(json.loads(environment.get(PLACE_VARIABLE, "null")))
     except ValueError:
         return None
     return found if found is not None and all(os.path.exists(path) for path in found.paths) else None

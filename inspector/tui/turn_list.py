@@ -20,7 +20,6 @@ from inspector.report.lines.spans import (
     Span,
     Tone,
     clip,
-    count_of,
     last_name,
     one_line,
     text_of,
@@ -220,7 +219,7 @@ class TurnList(RowList):
             return "all turns"
         total = sum(row.verdict is not None for row in rows)
         searched = filters.search_note(wanted, self._values_of(rows)) if wanted.searched or wanted.values else ""
-        passed = f"{counts.turns + counts.simulated:,} of {count_of(total, 'turn')}{counts.unread_words}"
+        passed = counts.passed_words(total)
         return f"{passed} · {searched}" if searched else passed
 
     def _values_of(self, rows: Sequence[TurnRow]) -> Mapping[tuple[str, str], None]:

@@ -13,7 +13,7 @@ from inspector.report.explain import text
 from inspector.report.facts import View, view
 from inspector.report.lines import blocks, body_slices, calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.diff import sides
-from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text
+from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, WIRE_FORMS, ascii_line, ascii_text
 from inspector.report.lines.merged import merged_sheet
 from inspector.report.lines.slices import Hex, Slice, Slices
 from inspector.report.lines.spans import (
@@ -21,7 +21,6 @@ from inspector.report.lines.spans import (
     LONGEST,
     Line,
     LineSheet,
-    Sheet,
     Span,
     Tone,
     cells,
@@ -74,7 +73,7 @@ def read(folder: Path, entries: list) -> View:  # type: ignore[type-arg]
     return view(replay(open_case(open_paths([str(story(folder, entries))]))))
 
 
-def said_by(sheet: Sheet) -> list[str]:
+def said_by(sheet: LineSheet) -> list[str]:
     return [text_of(sheet.line(index)) for index in range(len(sheet))]
 
 
@@ -628,13 +627,13 @@ def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None
     outline = Outline(seen)
     lines: list[Line] = [header.verdict(seen), header.counts(seen), header.source([HOSTILE], seen, HOSTILE)]
     lines += [steps.row(outline, row, 0) for row in range(outline.rows)]
-    sheets: list[Sheet] = []
+    sheets: list[LineSheet] = []
     for block in outline.blocks:
         sheets += [merged_sheet(seen, block, block.first), sides(seen, block, block.first, None),
                        calls.calls(seen, block, None), machine_drawing.events(seen, block, block.first)]
         sheets.append(LineSheet(machine_drawing.sheet_lines(seen.steps, block.first, block.first, block.end)))
     for facts in seen.responses:
-        sheets += [response.response(seen, facts), *(wire.wire(facts, mode) for mode in wire.MODES)]
+        sheets += [response.response(seen, facts), *(wire.wire(facts, mode) for mode in WIRE_FORMS)]
     for index, step in enumerate(seen.steps):
         sheets += [diff.diff(seen, index), response.awaiting_sheet(step)]
         lines.append(header.status(outline, index, 100))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.judged_turn import messages_of
 from inspector.report.lines.blocks import Block
-from inspector.report.lines.glyphs import forms_line
+from inspector.report.lines.glyphs import DIFF_FORMS, forms_line
 from inspector.report.lines.merged import (
     NO_SEAM,
     answers,
@@ -105,17 +105,13 @@ def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> lis
     return lines
 
 
-FORMS = ("step", "request", "run")
-"""The comparisons of the tab Diff: a step or a request with the one before, or a run with the original run."""
-
-
 def diff(view: View, index: int) -> LineSheet:
     """The sheet that compares one step with the step before it."""
     step = view.steps[index]
     before = view.steps[index - 1] if step.previous_state is not None else None
     against = "the turn begins" if before is None else f"against step {index}"
     head = (Span(f"Step {index + 1} ", Tone.TITLE), Span(against, Tone.DIM))
-    lines: list[Line] = [head, forms_line(FORMS, "step"), ()]
+    lines: list[Line] = [head, forms_line(DIFF_FORMS, "step"), ()]
     lines += [*_state(step, before), *_spend(step, before), *_text(step, before), *_effects(step),
               *_history(step, before)]
     if step.turn.notice and (before is None or before.turn.notice != step.turn.notice):

@@ -138,6 +138,12 @@ def hint(text: str, role: Tone = Tone.DIM, *, sentence: bool = False) -> Line:
     return (*spans, Span(text[end:], role)) if end < len(text) else tuple(spans)
 
 
+WIRE_FORMS = ("events", "parsed", "raw", "hex", "request")
+"""The forms of the tab Wire."""
+DIFF_FORMS = ("step", "request", "run")
+"""The comparisons of the tab Diff: a step or a request with the one before, or a run with the original run."""
+
+
 def forms_line(forms: Sequence[str], here: str) -> Line:
     """The forms of a view, the current one in brackets as everywhere, and the key that switches them."""
     form_spans = [Span(f"[{form}]", Tone.HERE) if form == here else Span(f" {form} ", Tone.DIM) for form in forms]

@@ -14,6 +14,7 @@ from inspector.report.lines.spans import (
     Tone,
     clip,
     count_of,
+    end_of_line,
     join_groups,
     last_name,
     safe,
@@ -113,7 +114,7 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
     file_name = last_name(paths[0]) if paths else "session"
     parts: list[list[Span]] = [run, [safe(title or file_name, Tone.DIM, 60)]]
     if file:
-        name = safe(file if len(file) <= FILE else f"…{file[1 - FILE :]}", Tone.STRONG)
+        name = Span(end_of_line(file, FILE), Tone.STRONG)
         parts = [[name], *([run] if branch != "original" else [])]
     policy = view.replay.settings.policy
     if policy.name != STRICT.name and policy.name not in branch:

@@ -8,8 +8,8 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, View
-from inspector.report.lines.diff import FORMS, SHOWN, change_line, equal, part_words
-from inspector.report.lines.glyphs import forms_line
+from inspector.report.lines.diff import SHOWN, change_line, equal, part_words
+from inspector.report.lines.glyphs import DIFF_FORMS, forms_line
 from inspector.report.lines.spans import (
     EMPTY,
     LABEL,
@@ -53,7 +53,7 @@ def request_diff(view: View, facts: ResponseFacts) -> LineSheet:
     before, request = request_before(view, facts), facts.exchange.request
     head = f"Request of {facts.name} "
     against = f"against the request of {before.name}" if before is not None else "no request before it was recorded"
-    lines: list[Line] = [(Span(head, Tone.TITLE), Span(against, Tone.DIM)), forms_line(FORMS, "request"), EMPTY]
+    lines: list[Line] = [(Span(head, Tone.TITLE), Span(against, Tone.DIM)), forms_line(DIFF_FORMS, "request"), EMPTY]
     if request is None:
         return LineSheet([*lines, (Span("the request was not recorded", Tone.WARN),)])
     old = before.exchange.request if before is not None else None

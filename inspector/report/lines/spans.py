@@ -62,6 +62,12 @@ def one_line(text: str, width: int | None = None) -> str:
     return line
 
 
+def end_of_line(text: str, width: int) -> str:
+    """`text` inert and on one line; of a longer one its last `width` characters, behind an ellipsis."""
+    line = one_line(text)
+    return line if len(line) <= width else f"…{line[1 - width :]}"
+
+
 # It includes GitHub's own syntax: `@` for a mention, `^` a footnote, `$` a formula, `://` and `www.` for links.
 _SPECIAL = re.compile(
     r"([\\`*{}\[\]<>|~&$^@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.|^[#+=!-]|(?<=^\d)[.)]|(?<=!)\()")
@@ -383,7 +389,3 @@ class LineSheet:
     def copy_text(self) -> str:
         """The text to copy from the view: its value as received, else the lines."""
         return self._copied() if self._copied is not None else "\n".join(text_of(line) for line in self.lines)
-
-
-Sheet = LineSheet
-"""Any sheet: finished lines, or a subclass that makes lines when they are shown."""

@@ -15,13 +15,12 @@ from typing import NamedTuple
 from inspector.report.facts import ResponseFacts
 from inspector.report.lines.body_slices import BODY_FORMS, holds_json
 from inspector.report.lines.diff import SHOWN, message_lines, part_words
-from inspector.report.lines.glyphs import forms_line
+from inspector.report.lines.glyphs import WIRE_FORMS, forms_line
 from inspector.report.lines.json_roles import JsonLines
 from inspector.report.lines.slices import CHUNK, Hex, Range, Slices
 from inspector.report.lines.spans import (
     Line,
     LineSheet,
-    Sheet,
     Span,
     Tone,
     count_of,
@@ -36,13 +35,12 @@ from inspector.sessions.recording import Exchange
 from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Role, ToolCall
 from loop_core.wire.json_values import byte_span, path_of
 
-MODES = ("events", "parsed", "raw", "hex", "request")
 FACT_LINE = 2
 """The index of the line in the head that shows the selected fact."""
 
 
-def wire(facts: ResponseFacts, mode: str) -> Sheet:
-    """The sheet of one response in one of `MODES`."""
+def wire(facts: ResponseFacts, mode: str) -> LineSheet:
+    """The sheet of one response in one of `WIRE_FORMS`."""
     exchange = facts.exchange
     if mode == "request":
         return request_sheet(facts)
@@ -63,7 +61,7 @@ def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
     parts = [(Span(facts.name, Tone.WARN if facts.is_made else Tone.STRONG),), (safe(exchange.api),)]
     parts += [(Span(each),) for each in (status, what) if each]
     note = OF_ROWS if exchange.recorder is not None else HINT if exchange.recorded else NONE
-    lines: list[Line] = [join_groups(parts), forms_line(MODES, mode), note]
+    lines: list[Line] = [join_groups(parts), forms_line(WIRE_FORMS, mode), note]
     times = time_phrases(exchange)
     if times:
         lines.append((Span("times ", Tone.DIM), *join_groups([(safe(each),) for each in times])))
@@ -145,12 +143,12 @@ def _missing_body(facts: ResponseFacts) -> list[Line]:
     return [(Span(summary, Tone.WARN),), *(line for each in request.messages for line in message_lines(each))]
 
 
-def request_sheet(facts: ResponseFacts) -> Sheet:
+def request_sheet(facts: ResponseFacts) -> LineSheet:
     """The sheet of the request: the address, its last messages, the headers, and the body as recorded."""
     exchange = facts.exchange
     lines: list[Line] = [
         join_groups([(Span(f"request of {facts.name}", Tone.STRONG),), (safe(exchange.url or "no URL was recorded"),)]),
-        forms_line(MODES, "request"), (), *_ending(facts),
+        forms_line(WIRE_FORMS, "request"), (), *_ending(facts),
     ]
     for title, headers in (("request headers", exchange.request_headers), ("response headers", exchange.headers)):
         if headers:
