@@ -355,4 +355,4 @@ def _default(name: str) -> str:
 def _empty(name: str) -> str:
     if name == INITIAL:
         return "not set"
-    return _field_text(getattr(Limits(), name)) or f"{DEFAULT_TOKEN_FACTOR} x max_tokens"
+    return _field_text(getattr(Limits(), name)) or f"{DEFAULT_TOKEN_FACTOR} × max_tokens"

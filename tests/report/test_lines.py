@@ -595,6 +595,12 @@ def test_an_end_that_was_not_recorded_is_a_warning_wherever_it_is_named() -> Non
         assert roles == {Tone.WARN}, "it is no failure"
 
 
+def test_a_line_keeps_its_gutter_where_it_is_not_wrapped(seen: View) -> None:
+    sheet = merged_sheet(seen, Outline(seen).blocks[0], seen.responses[1].step)
+    gutters = {text_of(sheet.unbroken(at))[:2] for at in range(len(sheet)) if sheet.laid[at].segment >= 0}
+    assert gutters == {"│ ", "┃ ", "┆ "}
+
+
 def test_a_last_message_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(response, "TEXT_SHOWN", 10)
     long = recordings.shown(recordings.asked([user("0123456789a")], recordings.chat("Yes.")))

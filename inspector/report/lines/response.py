@@ -106,10 +106,9 @@ def _of_file(view: View, facts: ResponseFacts) -> list[Line]:
 
 
 def _title(view: View, facts: ResponseFacts) -> Line:
-    number = next((i for i, turn in enumerate(view.turns, 1) if turn.id == facts.turn), 0)
     return join_groups([
         (Span(f"{facts.name[0].upper()}{facts.name[1:]}", Tone.WARN if facts.is_made else Tone.TITLE),),
-        (Span(f"turn {number}"),), (Span(f"segment {facts.segment}"),),
+        (Span(f"turn {view.number(view.turn_of(facts.step))}"),), (Span(f"segment {facts.segment}"),),
         (Span(f"step {facts.step + 1}"),), (safe(facts.why, Tone.DIM, 80),),
     ])
 

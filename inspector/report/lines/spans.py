@@ -370,11 +370,11 @@ class LineSheet:
 
     def unbroken(self, index: int) -> Line:
         """The line as displayed without wrapping."""
-        return self.lines[index]
+        return self.line(index)
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line wrapped to a width, every occurrence of `needle` marked."""
-        return wrap_line(self.line(index), width, measure, needle=needle)
+        return wrap_line(self.unbroken(index), width, measure, needle=needle)
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """The number of rows of the line at a width."""
