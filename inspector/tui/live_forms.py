@@ -41,7 +41,7 @@ from inspector.tui.panels import (
     note,
     with_field_names,
 )
-from inspector.tui.session_files import keep_state, state_path
+from inspector.tui.session_files import keep_state, stored_state
 from loop_core.errors import CallerError, EncodeError, LoopError
 from loop_core.formats import FORMATS
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
@@ -249,10 +249,7 @@ def _in_force(settings: Settings) -> str:
 
 def last_typed() -> dict[str, str]:
     """The last typed values of the fields; empty if unknown."""
-    try:
-        value = json.loads(state_path("live-form.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
+    value = stored_state("live-form.json")
     return {name: text for name, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
 
 

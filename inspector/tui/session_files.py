@@ -196,12 +196,17 @@ def state_path(name: str) -> Path:
     return state_folder() / name
 
 
+def stored_state(name: str) -> Any:
+    """The JSON value in a file of the state folder; None if there is none."""
+    try:
+        return json.loads(state_path(name).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
 def recent_files() -> list[str]:
     """The recent files that still exist, latest first."""
-    try:
-        value = json.loads(state_path(RECENT_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return []
+    value = stored_state(RECENT_FILE)
     # Another version, or a person, may have written the file, so nothing about its content is certain.
     found = [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
     return [path for path in found if os.path.exists(path)][:RECENT]
