@@ -19,6 +19,7 @@ from inspector.report.lines.merged import (
     kept_range,
     reason,
     seam_lines,
+    shorten,
     trial_lines,
 )
 from inspector.report.lines.spans import (
@@ -163,8 +164,7 @@ def _text(step: Step, before: Step | None) -> list[Line]:
         return [field("text", Span("no visible text came" if not new else "unchanged", Tone.DIM))]
     lines.append(field("text", Span(f"+ {count_of(len(added), 'character')}, {len(new):,} in all", Tone.ADDED)))
     if added:
-        excerpt = added if len(added) <= SHOWN else f"{added[: SHOWN // 2]} … {added[-SHOWN // 2 :]}"
-        lines += [more(*line) for line in paragraphs(excerpt, Tone.ADDED)]
+        lines += [more(*line) for line in paragraphs(shorten(added, SHOWN), Tone.ADDED)]
     return lines
 
 

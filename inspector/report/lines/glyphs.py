@@ -21,6 +21,8 @@ from loop_core.values import Stop, StopReason
 HERE = "▶"
 PAST = "│"
 AHEAD = "┆"
+AT_CURSOR = "┃"
+"""The gutter of a text whose step the cursor has reached."""
 MARKED = "◆"
 NOTE = "✎"
 SIMULATED = "~"

@@ -166,13 +166,10 @@ def trial_lines(rule: SeamRule, trial: SeamRule, changes: Sequence[Change]) -> l
     ]
 
 
-def shorten(text: str) -> str:
+def shorten(text: str, most: int = CUT_SHOWN) -> str:
     """A long text with its middle left out."""
-    half = CUT_SHOWN // 2
-    return text if len(text) <= CUT_SHOWN else f"{text[:half]}…{text[-half:]}"
-
-
-HERE = "┃"
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
 
 
 class SegmentLine(NamedTuple):
@@ -204,7 +201,7 @@ class MergedSheet(LineSheet):
         if entry.segment > self.here:
             ahead = tuple(Span(text, Tone.AHEAD if role is Tone.PLAIN else role) for text, role in entry.line)
             return (Span(f"{glyphs.AHEAD} ", Tone.RULE), *ahead)
-        gutter = HERE if entry.segment == self.here else glyphs.PAST
+        gutter = glyphs.AT_CURSOR if entry.segment == self.here else glyphs.PAST
         return (Span(f"{gutter} ", Tone.RULE), *entry.line)
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
