@@ -141,9 +141,8 @@ def read_case(
     """The recording with every response judged."""
     from inspector.replay.case import LONG_RECORDING, open_case
 
-    paths = located_all(paths)
     stdin = stdin_of(paths) if stdin is None else stdin
-    loaded = open_paths(list(paths), api=api, profile=profile, stdin=stdin, signed=signed)
+    loaded = open_paths(located_all(paths), api=api, profile=profile, stdin=stdin, signed=signed)
     return loaded, open_case(loaded, long_from=LONG_RECORDING if keep_steps else 0)
 
 
@@ -163,8 +162,6 @@ def followed_paths(paths: Sequence[str]) -> list[str]:
 
 def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
     """Writes a line for each turn that is new or whose verdict changed, whenever a file grows, until Ctrl-C."""
-    from time import monotonic, sleep
-
     from inspector.sessions.following import FileState, files_watched, states_of
     from loop_core.errors import LoopError
 
@@ -174,11 +171,11 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
     verdicts, errors = _verdicts(view), _errors(view.inputs)
     try:
         while True:
-            sleep(POLL_SECONDS)
+            time.sleep(POLL_SECONDS)
             now = states_of(files)
-            if now == states or monotonic() < rests_until:
+            if now == states or time.monotonic() < rests_until:
                 continue
-            begun = monotonic()
+            begun = time.monotonic()
             try:
                 new_view = read()
                 after, files = _verdicts(new_view), files_watched(paths, new_view.inputs)
@@ -192,7 +189,7 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
                     write(f"turn {number}: {verdict}\n")
             if reader_left():
                 return
-            states, verdicts, rests_until = now, after or verdicts, monotonic() + 2 * (monotonic() - begun)
+            states, verdicts, rests_until = now, after or verdicts, time.monotonic() + 2 * (time.monotonic() - begun)
     except KeyboardInterrupt:
         return
 
@@ -255,8 +252,21 @@ def complain(recording: Recording) -> int:
 
 
 def has_terminal() -> bool:
-    """Whether the app can be drawn: standard output is a terminal, or Textual uses another driver, as in a browser."""
-    return sys.stdout.isatty() or "TEXTUAL_DRIVER" in os.environ
+    """Whether the app can be drawn: in a terminal that shows screens, or through another driver, as in a browser."""
+    return "TEXTUAL_DRIVER" in os.environ or (
+        is_terminal(sys.stdout) and os.environ.get("TERM") not in ("dumb", "unknown"))
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal; None stands for a closed one."""
+    return stream is not None and stream.isatty()
+
+
+def output_width(wide: int) -> int:
+    """The width of standard output in columns; `wide` if it is no terminal."""
+    import shutil
+
+    return shutil.get_terminal_size((wide, 24)).columns if is_terminal(sys.stdout) else wide
 
 
 def write(text: str) -> None:
@@ -287,16 +297,15 @@ def ascii_json(text: str) -> str:
 
 def write_pieces(pieces: Iterable[str]) -> None:
     """Writes a document piece by piece as it is made, then a line break."""
-    gathered, size = list[str](), 0
+    text = ""
     for piece in pieces:
         if reader_left():
             return
-        gathered.append(piece)
-        size += len(piece)
-        if size > _PIECE:
-            _put(without_credentials("".join(gathered)))
-            gathered, size = [], 0
-    _put(without_credentials("".join(gathered)) + "\n")
+        text += piece
+        if len(text) > _PIECE:
+            _put(without_credentials(text))
+            text = ""
+    _put(without_credentials(text) + "\n")
 
 
 _PIECE = 1 << 16

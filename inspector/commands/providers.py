@@ -65,7 +65,6 @@ def run_command(
         if not commands.has_terminal():
             raise click.UsageError("--step needs a terminal; without it the turn is run to its end")
         begun = headless.start(typed, settings)
-        os.environ.setdefault("TEXTUAL_FPS", "120")  # Textual reads it when it is imported
         from inspector.tui.launch import run_live
 
         sys.exit(run_live(begun, config))
@@ -205,6 +204,4 @@ def providers(
     if as_json:
         commands.write_json(dialect_output.document(report, chosen, settings.policy))
     else:
-        from shutil import get_terminal_size
-
-        commands.write(dialect_output.text(report, settings.policy, get_terminal_size((120, 24)).columns, each))
+        commands.write(dialect_output.text(report, settings.policy, commands.output_width(120), each))

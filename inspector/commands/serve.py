@@ -162,10 +162,10 @@ def _options(api: str | None, profile: str | None, policy: str | None, plain: bo
 
 def _title(paths: Sequence[str]) -> str:
     """The title of the browser's tab."""
-    from inspector.report.lines.spans import one_line
+    from inspector.report.lines.spans import last_name, one_line
 
-    what = paths[0] if len(paths) == 1 else f"{len(paths)} paths" if paths else ""
-    return one_line(f"{what.rpartition('/')[2] or what} · Loop Inspector" if what else "Loop Inspector")
+    what = last_name(paths[0]) if len(paths) == 1 else f"{len(paths)} paths" if paths else ""
+    return one_line(f"{what} · Loop Inspector" if what else "Loop Inspector")
 
 
 # -- Tools for agents over the Model Context Protocol, on standard input and output -----------------------------------

@@ -27,18 +27,23 @@ def view_command(
     theme: str | None,
 ) -> None:
     """Opens the app on recorded sessions; without a path, on a table of those found here."""
-    os.environ.setdefault("TEXTUAL_FPS", "120")  # Textual reads it on import; keys get smoother for the same CPU
-    paths = commands.located_all(paths)
-    if follow:
-        paths = commands.followed_paths(paths)
+    paths = commands.followed_paths(paths) if follow else commands.located_all(paths)
     config, settings = commands.configure(policy)
-    if paths and not commands.has_terminal():
-        raise click.UsageError("the app needs a terminal; `inspector explain` gives the same as text")
+    if not commands.has_terminal():
+        if paths and not commands.is_terminal(sys.stdout):
+            raise click.UsageError("the app needs a terminal; `inspector explain` gives the same as text")
+        commands.say(["this terminal cannot show screens: here is the report" if paths else
+                      "this terminal cannot show screens; name one of these paths for its report"])
+        given = {"paths": paths, "api": api, "profile": profile, "policy": policy, "follow": follow} if paths else {}
+        click.get_current_context().invoke(explain if paths else samples, **given)
+        return
     from inspector.tui.launch import check_config, run
 
     check_config(config)
-    sys.exit(run(list(paths), api=api, profile=profile, ascii=plain or config.ascii, settings=settings,
-                 theme=theme or config.theme, keys=config.keys, follow=follow))
+    errors, code = run(list(paths), api=api, profile=profile, ascii=plain or config.ascii, settings=settings,
+                       theme=theme or config.theme, keys=config.keys, follow=follow)
+    commands.say(errors)
+    sys.exit(code)
 
 
 @commands.on_recordings()
@@ -85,14 +90,12 @@ def explain(
         document_members = members(session_view, None if found is None or only is None else (found.text, only))
         commands.write_pieces(document_text(document_members, len(session_view.responses)))
     else:
-        import shutil
-
         from inspector.report.explain import WIDE, ReadOptions, sessions_in, text, turn_text
 
         many, read = sessions_in(session_view) > 1, ReadOptions(paths, api, profile)
-        width = shutil.get_terminal_size((WIDE, 24)).columns if sys.stdout and sys.stdout.isatty() else WIDE
         commands.write(turn_text(session_view, turn_number, read) if turn_number is not None else
-                       text(session_view, only, read, everything=everything or not many, table=width if many else 0))
+                       text(session_view, only, read, everything=everything or not many,
+                            table=commands.output_width(WIDE) if many else 0))
     code = commands.complain(loaded)
     if followed is not None:
         commands.follow(paths, session_view, followed.read)
@@ -256,25 +259,20 @@ def schema(name: str) -> None:
 def compare(left: str, right: str | None, api: str | None, profile: str | None, policy: str | None, turns: str | None,
             as_json: bool) -> None:
     """Puts two turns side by side: how each ends, stop reason, caps, tokens, calls, steps and text."""
-    from inspector.report.lines.spans import one_line, text_of
-    from inspector.whatif.turn_pair import TurnPair, TurnSide, pair_values
+    from inspector.report.lines.spans import text_of
+    from inspector.whatif.turn_pair import TurnPair, pair_values, side_of
 
     settings = commands.configure(policy)[1]
     loaded, one = commands.open_view([left], api, profile, settings)
     other_loaded, other = (loaded, one) if right is None else commands.open_view([right], api, profile, settings)
     code = max(commands.complain(loaded), 0 if right is None else commands.complain(other_loaded))
     numbers = (None, None) if turns is None else _numbers(turns)
-    chosen = _turn(one, numbers[0]), _turn(other, numbers[1], beside=numbers[0] is None and right is None)
-    sides = [TurnSide(one_line(f"turn {view.number(turn)} · {path.rsplit('/', 1)[-1]}"), view, turn)
-             for path, view, turn in zip((left, right or left), (one, other), chosen, strict=True)]
-    pair = TurnPair(*sides)
+    pair = TurnPair(side_of(one, _turn(one, numbers[0])),
+                    side_of(other, _turn(other, numbers[1], beside=numbers[0] is None and right is None)))
     if as_json:
         commands.write_json(pair_values(pair, (left, right or left)))
     else:
-        import shutil
-
-        width = shutil.get_terminal_size((120, 24)).columns
-        commands.write("\n".join(text_of(line).rstrip() for line in pair.lines(width)) + "\n")
+        commands.write("\n".join(text_of(line).rstrip() for line in pair.lines(commands.output_width(120))) + "\n")
     sys.exit(code)
 
 

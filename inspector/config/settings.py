@@ -135,13 +135,6 @@ def _cap(text: str) -> int | None:
     return number
 
 
-def _flag(text: str) -> bool:
-    plain = text.strip().lower()
-    if plain not in ("yes", "no", "default", ""):
-        raise CallerError(f"simulate: {text!r} is neither yes nor no")
-    return plain == "yes"
-
-
 STAND_IN = "-stand-in"
 """The end of the name of a live run that was answered by this program's stand-in and not by a provider."""
 _RUN = rf"\d{{8}}-\d{{6}}-\d{{6}}(?:{STAND_IN})?"
@@ -168,6 +161,10 @@ def _one_of(name: str, words: Mapping[str, Any], text: str) -> Any:
     if plain not in words:
         raise CallerError(f"{name}: {text!r} is not one of {', '.join(words)}")
     return words[plain]
+
+
+def _yes_or_no(on: bool) -> str:
+    return "yes" if on else "no"
 
 
 SEAMS: Mapping[str, SeamRule] = {rule.value: rule for rule in SeamRule}
@@ -202,9 +199,8 @@ CHOICES: Mapping[str, SettingChoice] = {
     "seam": SettingChoice(lambda text: _one_of("seam", SEAMS, text), lambda rule: rule.value, tuple(SEAMS)),
     "method": SettingChoice(lambda text: _one_of("method", METHODS, text), lambda method: method.value, tuple(METHODS)),
     "profile": SettingChoice(lambda text: _one_of("profile", SPEAKERS, text), str, tuple(SPEAKERS)),
-    "simulate": SettingChoice(_flag, lambda on: "yes" if on else "no"),
-    "allow_silence": SettingChoice(lambda text: _one_of("allow_silence", ANSWERS, text),
-                                   lambda on: "yes" if on else "no", tuple(ANSWERS)),
+    "simulate": SettingChoice(lambda text: _one_of("simulate", ANSWERS, text) is True, _yes_or_no),
+    "allow_silence": SettingChoice(lambda text: _one_of("allow_silence", ANSWERS, text), _yes_or_no, tuple(ANSWERS)),
     "live": SettingChoice(live_run),
 }
 """Field of `Settings` -> how its value is parsed and written."""

@@ -23,7 +23,7 @@ from loop_core.turn.state import Send
 # Finished lines stay unchanged; only the last line is made again. `stable` is the number of lines that can no longer
 # change, so a view lays out only those after them.
 
-GUTTER = "┃ "
+GUTTER = f"{glyphs.AT_CURSOR} "
 
 
 class GrowingSheet(LineSheet):
@@ -135,7 +135,7 @@ class Streams:
                         whole if last else join(segments, self._rule), self._rule, self._rule, [])
             for place, (_, _, facts) in enumerate(answer):
                 lines += [(Span(f"{glyphs.PAST} ", Tone.RULE), *line) for line, _ in segment_lines(text, place, facts)]
-        gutter = Span("┃ ", Tone.RULE)
+        gutter = Span(GUTTER, Tone.RULE)
         if self._seam is not None:
             lines += [(gutter, *line) for line in seam_lines(self._seam, self._rule)]
         lines.append((gutter, *join_groups([

@@ -27,6 +27,10 @@ class RowCounts(NamedTuple):
     verdicts: Sequence[tuple[TurnVerdict, int]]
     """A verdict of each kind, worst first, with the number of turns that have it."""
 
+    def passed_words(self, total: int) -> str:
+        """The number of turns that pass a filter, of all; then that of rows without a verdict that pass it."""
+        return f"{self.turns + self.simulated:,} of {count_of(total, 'turn')}{self.unread_words}"
+
     @property
     def unread_words(self) -> str:
         """The number of rows of each kind without a verdict, such as ` + 4 not read`."""

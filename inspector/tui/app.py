@@ -77,17 +77,13 @@ MANY_RESPONSES = 2_000
 """The responses of closed sessions whose memory (10 kB and more for each) is worth the search that frees it."""
 
 
-def _commands() -> type:
-    return KeyCommands
-
-
 class LoopInspector(KeysInOrderApp):
     """The debugger for agent turns."""
 
     TITLE = "Loop Inspector"
     CLICK_CHAIN_TIME_THRESHOLD: ClassVar[float] = 1.0  # Textual's 0.5 s is less than a calm second click takes
     CSS_PATH: ClassVar[CSSPathType | None] = "app.tcss"
-    COMMANDS: ClassVar[set[type | Callable[[], type]]] = {_commands, *App.COMMANDS}
+    COMMANDS: ClassVar[set[type | Callable[[], type]]] = {KeyCommands, *App.COMMANDS}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "help", tooltip="Every key, by what it does", id="help"),
         # Also `:`, on screens without a line of their own at it: the letters behind it would be taken for keys.

@@ -78,7 +78,6 @@ class SideBySide(Screen[int | None]):
     SideBySide #pairs { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
     SideBySide #texts { height: 30%; border-top: hkey $border; padding: 0 1; scrollbar-size: 1 1; }
     SideBySide #texts { scrollbar-gutter: stable; }
-    SideBySide #keys { background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("}", "difference(1)", "next difference", tooltip="The next step that differs", id="beside.next"),

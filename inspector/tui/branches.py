@@ -15,7 +15,7 @@ from inspector.report.lines.steps import end_words
 from inspector.tui.delivery import copy_text
 from inspector.tui.lists import Choose
 from inspector.tui.live_run import LiveAttempt
-from inspector.tui.messages import ask_operator, run_in_thread
+from inspector.tui.messages import ONE_RUN, ask_operator, run_in_thread
 from inspector.tui.panels import VerdictPanel
 from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import command_with_files, gone_note, reading_of
@@ -111,7 +111,7 @@ class Branches(SessionPart):
         """Shows another run."""
         count = len(self.stage.runs.every)
         if count == 1:
-            self.stage.note = "there is only the original run; e makes another"
+            self.stage.note = ONE_RUN
             return
         self._show_place((self.stage.runs.index + by) % count)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from textual.binding import Binding, BindingType
 
-from inspector.report.lines.spans import one_line
+from inspector.report.lines.spans import last_name, one_line
 from inspector.tui.messages import ask_operator
 from inspector.tui.stage import SessionPart
 
@@ -63,7 +63,9 @@ class TurnComparison(SessionPart):
         original = runs.tree.original
         if runs.node is original:
             return None
-        return _side_of(original.view, original.view.turns[self.stage.run.view.number(here) - 1], original.path)
+        from inspector.whatif.turn_pair import side_of
+
+        return side_of(original.view, original.view.turns[self.stage.run.view.number(here) - 1], original.path)
 
     def _choose(self, word: str, here: TurnFacts) -> None:
         if word == HERE_LABEL:
@@ -88,8 +90,10 @@ class TurnComparison(SessionPart):
         self._lay(self._side(here or view.turn_of(self.stage.step)), self._side(view.turns[number - 1]))
 
     def _side(self, turn: TurnFacts) -> TurnSide:
+        from inspector.whatif.turn_pair import side_of
+
         run = self.stage.run
-        return _side_of(run.view, turn, "" if run.branch is None else run.name)
+        return side_of(run.view, turn, "" if run.branch is None else run.name)
 
     def _put_aside(self, here: TurnFacts) -> None:
         app = self.stage.app
@@ -105,17 +109,5 @@ class TurnComparison(SessionPart):
 
 def _about(view: View, turn: TurnFacts) -> str:
     verdict = turn.verdict
-    return one_line(f"{verdict.glyph} {verdict.count_word} · {_file(view, turn)} · {verdict.sentence}")
-
-
-def _side_of(view: View, turn: TurnFacts, run: str) -> TurnSide:
-    """One side of a comparison, named by its turn, its file and its run; "" if the run needs no name."""
-    from inspector.whatif.turn_pair import TurnSide
-
-    name = f"turn {view.number(turn)} · {_file(view, turn)}"
-    return TurnSide(f"{name} · {run}" if run else name, view, turn)
-
-
-def _file(view: View, turn: TurnFacts) -> str:
-    """The name of the file that a turn was read from."""
-    return view.replay.case.recording.exchanges[turn.responses[0]].path.rsplit("/", 1)[-1]
+    file = last_name(view.replay.case.recording.exchanges[turn.responses[0]].path)
+    return one_line(f"{verdict.glyph} {verdict.count_word} · {file} · {verdict.sentence}")

@@ -17,7 +17,7 @@ from textual.app import App
 from textual.screen import Screen
 
 from inspector.config.files import data_folder, private_folder
-from inspector.report.lines.spans import one_line
+from inspector.report.lines.spans import count_of, one_line
 from inspector.sessions import redact
 from inspector.tui.messages import ask_operator
 from loop_core.errors import LoopError
@@ -147,7 +147,7 @@ def copy_text(app: App[object], text: str) -> str:
     # What is copied is usually pasted into a chat or an issue, so credentials are masked here too.
     text = redact.text(text)
     app.copy_to_clipboard(text[:MOST_COPIED])
-    size = f"{len(text):,} characters"
+    size = count_of(len(text), "character")
     if len(text) > MOST_COPIED:
         size = f"the first {MOST_COPIED:,} of {size}"
     quotation = f": {text}" if len(text) <= 60 and "\n" not in text else ""

@@ -8,7 +8,6 @@ wait for the screen of that file.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
@@ -18,7 +17,7 @@ from textual.message import Message
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
-from inspector.report.lines.spans import one_line
+from inspector.report.lines.spans import last_name, one_line
 from inspector.tui.key_words import name_of
 from inspector.tui.keys import why_unused
 from inspector.tui.leaving import LeavingApp, PassingScreen
@@ -105,7 +104,7 @@ class KeysInOrderApp(LeavingApp):
         """Notes that these paths are being read; keys wait for their screen."""
         self.opening = tuple(paths)
         if not isinstance(self.screen, PassingScreen):
-            self.tell(f"reading {one_line(os.path.basename(paths[0]))}… keys wait for it · esc gives up")
+            self.tell(f"reading {one_line(last_name(paths[0]))}… keys wait for it · esc gives up")
 
     def arrive(self, paths: Sequence[str], act: Callable[[], None], keys: bool = True) -> None:
         """Runs what follows a reading, unless the operator has left; with `keys`, waiting keys go to what it opens."""

@@ -1,4 +1,4 @@
-"""Starts the app: reads inputs, falls back to text in a plain terminal, and sets the exit code."""
+"""Starts the app: reads inputs, opens it on them, and sets the exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from inspector.config import KEYS
 from inspector.config.settings import Settings
-from inspector.report.lines.spans import one_line
 from inspector.sessions.intake import heavy
 from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.keys import check_keys
@@ -37,9 +36,9 @@ def run(
     theme: str | None = None,
     keys: Mapping[str, str] | None = None,
     follow: bool = False,
-) -> int:
-    """Opens the app on these paths, or without paths on a table of the sessions found; returns the exit code. Raises
-    `LoopError` for an API, profile, theme or key binding that does not exist."""
+) -> tuple[Sequence[str], int]:
+    """Opens the app on these paths, or without paths on a table of the sessions found; returns what could not be read,
+    and the exit code. Raises `LoopError` for an API, profile, theme or key binding that does not exist."""
     # What is built for the first frame stays, so collecting would only delay it; `on_ready` freezes it all.
     gc.disable()
     usual = sys.getswitchinterval()
@@ -58,9 +57,7 @@ def run(
 
 def _run(
     paths: Sequence[str], reading: ReadingOptions, plain: bool, theme: str | None, keys: Mapping[str, str] | None,
-) -> int:
-    if not _shows_screens():
-        return _print_report(paths, reading)
+) -> tuple[Sequence[str], int]:
     begins = place_from(os.environ)
     paths = paths if begins is None else list(begins.paths)
     start: OpenSession | None = None
@@ -69,15 +66,15 @@ def _run(
     if paths and (STDIN in paths or (not heavy(paths) and (len(paths) == 1 or begins is not None))):
         start = load(paths, reading)
         if not start.original.view.steps:
-            return _complain(start.errors or ("no LLM traffic was found",))
+            return start.errors or ("no LLM traffic was found",), UNREADABLE
     if not _has_keyboard():
-        return _complain((NO_KEYBOARD,))
+        return (NO_KEYBOARD,), UNREADABLE
     app = LoopInspector(paths, opened_already=start, reading=reading, plain=plain, theme=theme, keys=keys,
                         begins=begins, as_table=not reading.follow)
     app.opened_paths = tuple(paths) if start is not None else ()
     code = app.run()
     # An unreadable input counts more than how the app ended, so that a script notices it.
-    return _complain(app.errors) or code or app.return_code or READ_EXIT
+    return app.errors, UNREADABLE if app.errors else code or app.return_code or READ_EXIT
 
 
 def run_live(start: LiveStart, config: Config) -> int:
@@ -103,36 +100,6 @@ def check_config(config: Config) -> None:
                 check_keys({name.removeprefix(f"{KEYS}."): str(each.value)})
         except CallerError as why:
             raise CallerError(f"{each.origin}: {why}") from None
-
-
-def _shows_screens() -> bool:
-    """Whether screens can be shown: in a capable terminal, or in a browser through another driver of Textual."""
-    # Set by the server of the browser version, whose app has no terminal.
-    if "TEXTUAL_DRIVER" in os.environ:
-        return True
-    return os.environ.get("TERM", "") not in ("dumb", "unknown") and sys.stdout.isatty()
-
-
-def _print_report(paths: Sequence[str], reading: ReadingOptions) -> int:
-    """Prints the plain report, for a terminal that cannot show screens; returns the exit code."""
-    from inspector.report.explain import text
-    from inspector.sessions.folders import samples
-
-    if not paths:
-        lines = [f"{one_line(sample.title)}\n  {sample.path}\n" for sample in samples()]
-        sys.stdout.write("".join(lines))
-        sys.stderr.write("inspector: this terminal cannot show screens; name one of these paths for its report\n")
-        return READ_EXIT
-    read = load(paths, reading)
-    sys.stdout.write(text(read.original.view))
-    sys.stderr.write("inspector: this terminal cannot show screens, so the linear report was written\n")
-    return _complain(read.errors)
-
-
-def _complain(errors: Sequence[str]) -> int:
-    for error in errors:
-        sys.stderr.write(f"inspector: {one_line(error)}\n")
-    return UNREADABLE if errors else READ_EXIT
 
 
 def _has_keyboard() -> bool:

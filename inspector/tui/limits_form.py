@@ -156,13 +156,10 @@ class LimitsForm(Dialog[LimitsChoice | None]):
     DEFAULT_CSS = """
     #form { width: 90; scrollbar-size-vertical: 1; }
     #form-keys { dock: bottom; }
-    .field { height: 1; }
-    .field .name { width: 29; }
-    .field Input { width: 11; margin: 0 1 0 0; background: $panel; }
-    .field Input:focus { background: $cursor; }
-    .field #others { width: 1fr; }
-    .field Cycle { width: 20; height: 1; margin: 0 1 0 0; }
-    .field .about { width: 1fr; }
+    #form .name { width: 29; }
+    #form Input { width: 11; margin: 0 1 0 0; }
+    #form #others, #form .about { width: 1fr; }
+    #form Cycle { width: 20; margin: 0 1 0 0; }
     #form #about { min-height: 2; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -20,7 +20,7 @@ from textual.strip import Strip
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, in_quotes, safe
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
-from inspector.tui.messages import RowOpened, ask_operator
+from inspector.tui.messages import NOT_SEARCHED, RowOpened, ask_operator
 from inspector.tui.paint import Paint, RowsInOneStyle, paint_of
 from inspector.tui.panels import Dialog, WrappedLines, key_note, note
 from inspector.tui.text_view import TextView
@@ -275,7 +275,7 @@ class TableScreen(Screen[Any]):
     def action_again(self, by: int) -> None:
         """Goes to the next or previous match."""
         if not self._table.needle:
-            self.note = "nothing was searched yet: / searches"
+            self.note = NOT_SEARCHED
             return
         self._find(by, again=True)
 

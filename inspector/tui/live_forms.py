@@ -41,7 +41,7 @@ from inspector.tui.panels import (
     note,
     with_field_names,
 )
-from inspector.tui.session_files import keep_state, state_path
+from inspector.tui.session_files import keep_state, stored_state
 from loop_core.errors import CallerError, EncodeError, LoopError
 from loop_core.formats import FORMATS
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
@@ -80,11 +80,8 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
 
     DEFAULT_CSS = """
     #live-form { width: 90; }
-    .line { height: 1; }
-    .line .name { width: 20; }
-    .line Input { width: 1fr; background: $panel; }
-    .line Input:focus { background: $cursor; }
-    .line Cycle { width: 1fr; height: 1; }
+    #live-form .name { width: 20; }
+    #live-form Input, #live-form Cycle { width: 1fr; }
     LiveForm.-scripted .of-server { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -113,7 +110,7 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
                 ("api", "wire format", tuple(FORMATS), next(iter(FORMATS))),
                 ("profile", "behaves as", (BY_ADDRESS, *sorted(PROFILES)), BY_ADDRESS),
             ):
-                with Horizontal(classes="line"):
+                with Horizontal(classes="field"):
                     yield field_name(words)
                     value = before.get(name, first)
                     yield Cycle(choices, value if value in choices else first, id=name)
@@ -124,7 +121,7 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
     def _fields(self, rows: Sequence[tuple[str, str, str]]) -> ComposeResult:
         """Yields a typed field for each of these rows."""
         for name, words, hint in rows:
-            with Horizontal(classes="line" if name in SHARED_FIELDS else "line of-server"):
+            with Horizontal(classes="field" if name in SHARED_FIELDS else "field of-server"):
                 yield field_name(words)
                 yield line_input(self._before.get(name, ""), hint, name)
 
@@ -252,10 +249,7 @@ def _in_force(settings: Settings) -> str:
 
 def last_typed() -> dict[str, str]:
     """The last typed values of the fields; empty if unknown."""
-    try:
-        value = json.loads(state_path("live-form.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
+    value = stored_state("live-form.json")
     return {name: text for name, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
 
 
@@ -282,11 +276,9 @@ class BudgetForm(Dialog[str | None]):
 
     DEFAULT_CSS = """
     #budget { width: 90; }
-    .row { height: 1; }
-    .row .name { width: 42; }
-    .row Input { width: 16; margin: 0 1 0 0; background: $panel; }
-    .row Input:focus { background: $cursor; }
-    .row #others { width: 1fr; }
+    #budget .name { width: 42; }
+    #budget Input { width: 16; margin: 0 1 0 0; }
+    #budget #others { width: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "leave", tooltip="Leave without changing anything", id="budget.leave"),
@@ -307,10 +299,10 @@ class BudgetForm(Dialog[str | None]):
         with Vertical(id="budget"):
             yield note("What waits: its budget, and the limits of the turn", Tone.TITLE)
             for name in self._fields:
-                with Horizontal(classes="row"):
+                with Horizontal(classes="field"):
                     yield field_name(f"{name} of this request" if name == INITIAL else name)
                     yield line_input(self._before[name], _empty(name), name)
-            with Horizontal(classes="row"):
+            with Horizontal(classes="field"):
                 yield field_name("other limits, NAME=VALUE")
                 yield line_input("", others_in_force(self._driver.stepper.plan.limits), OTHER_LIMITS)
             yield lines("a limit holds for the whole turn: one that the turn has passed already is refused",
@@ -360,4 +352,4 @@ def _default(name: str) -> str:
 def _empty(name: str) -> str:
     if name == INITIAL:
         return "not set"
-    return _field_text(getattr(Limits(), name)) or f"{DEFAULT_TOKEN_FACTOR} x max_tokens"
+    return _field_text(getattr(Limits(), name)) or f"{DEFAULT_TOKEN_FACTOR} × max_tokens"

@@ -53,10 +53,8 @@ class AskLive(Dialog["BranchRequest | None"]):
 
     DEFAULT_CSS = """
     #ask { width: 100; border: round $warning; scrollbar-size-vertical: 1; }
-    #ask .field { height: 1; }
     #ask .field Note { width: 15; }
-    #ask Input { width: 1fr; background: $panel; }
-    #ask Input:focus { background: $cursor; }
+    #ask Input { width: 1fr; }
     #ask-keys { dock: bottom; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

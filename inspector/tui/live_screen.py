@@ -21,7 +21,7 @@ from inspector.live.live_lines import (
 )
 from inspector.live.scripted import ScriptedTurn
 from inspector.live.stepper import BUSY, Phase
-from inspector.report.lines.spans import EMPTY, Line, LineSheet, Sheet, Span, Tone, field, more
+from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, field, more
 from inspector.tui.delivery import shown_path
 from inspector.tui.keys import key_in_force
 from inspector.tui.lists import Choose
@@ -235,7 +235,7 @@ class LiveScreen(SessionScreen):
             if isinstance(sheet, LineSheet) and sheet.focus:
                 self.call_after_refresh(self.query_one(TextView).show_from, sheet.focus)
 
-    def _end_sheet(self) -> Sheet | None:
+    def _end_sheet(self) -> LineSheet | None:
         """The sheet of a tab while the cursor is at the end; None if the tab shows the step there as usual."""
         live, step = self.driver.live, self.run.view.steps[-1]
         if self._streams is not None and live.phase is Phase.STREAMING:
@@ -247,7 +247,7 @@ class LiveScreen(SessionScreen):
         asks = isinstance(live.pending, Send) and (self.panes.tab, self.panes.forms["wire"]) == ("wire", "request")
         return LineSheet(waits) if live.failed_answer is not None or step.turn.evaluation is None or asks else None
 
-    def _text_sheet(self, waits: list[Line]) -> Sheet:
+    def _text_sheet(self, waits: list[Line]) -> LineSheet:
         """The merged text so far, and the waiting effect below it."""
         view = self.run.view
         if all(not segments for segments in view.steps[-1].turn.answers):

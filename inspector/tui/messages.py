@@ -74,6 +74,8 @@ class LockingScreen(Protocol):
     controls: KeyLock
 
 
+NOT_SEARCHED = "nothing was searched yet: / searches"
+ONE_RUN = "there is only the original run; e makes another"
 NO_FILTER = "filter not applied"
 """The remark on a view over all turns that was opened from a table with a filter."""
 

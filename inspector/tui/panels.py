@@ -336,6 +336,9 @@ class Dialog(ModalScreen[ScreenResultType]):
     Dialog .long { height: auto; min-height: 1; max-height: 10; background: $surface; scrollbar-size-vertical: 1; }
     Dialog.-rows-24 .long { max-height: 19; }
     Dialog.-rows-36 .long { max-height: 30; }
+    Dialog .field, Dialog .field Cycle { height: 1; }
+    Dialog .field Input { background: $panel; }
+    Dialog .field Input:focus { background: $cursor; }
     """
     # The height of the part that scrolls, so that the title and the keys are seen too. It is a number of rows since
     # Textual does not count a share of the terminal (`vh`) for the height of the box.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from inspector.report.lines.spans import in_quotes
+from inspector.report.lines.spans import in_quotes, last_name
 from inspector.report.turn_rows import TurnRow
 from inspector.tui.command_line import file_named
 from inspector.tui.questions import Prompt, WordSuggester, refusal_of
@@ -16,7 +16,7 @@ from loop_core.turn.limits import whole_number
 
 def go_to_row(listed: TurnList) -> None:
     """Asks for a line, and moves the cursor to the row that it names."""
-    files = [row.file.rpartition("/")[2] for row in listed.shown if isinstance(row, TurnRow)]
+    files = [last_name(row.file) for row in listed.shown if isinstance(row, TurnRow)]
     words = WordSuggester([*ROW_FINDERS], {"file": files})
 
     def go(line: str | None) -> None:

@@ -11,7 +11,7 @@ from textual.containers import Vertical
 
 from inspector.report.lines.spans import Line, Span, Tone
 from inspector.tui.lists import RowList
-from inspector.tui.messages import RowOpened
+from inspector.tui.messages import ONE_RUN, RowOpened
 from inspector.tui.panels import Dialog, Note, Panel, key_note, note
 from inspector.tui.session_files import Run
 from inspector.tui.stage import SessionRuns
@@ -86,7 +86,7 @@ class RunTree(Dialog[tuple[str, int] | None]):
     def action_beside(self) -> None:
         """Compares the run at the cursor with the current one."""
         if self._list.count == 1:
-            self.query(Note).last().line = (Span("there is only the original run; e makes another", Tone.WARN),)
+            self.query(Note).last().line = (Span(ONE_RUN, Tone.WARN),)
             return
         node = self._list.shown[self._list.cursor][0]
         if node is self._list.runs.node and node.parent is None:  # a branch is compared with the run it was made from

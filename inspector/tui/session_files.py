@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from inspector.config.files import FILE, check_bounds, private_folder, replace_all, state_folder
+from inspector.config.files import FILE, PLACE_VARIABLE, check_bounds, private_folder, replace_all, state_folder
 from inspector.config.settings import Settings
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import View, view_of_case
@@ -197,12 +197,17 @@ def state_path(name: str) -> Path:
     return state_folder() / name
 
 
+def stored_state(name: str) -> Any:
+    """The JSON value in a file of the state folder; None if there is none."""
+    try:
+        return json.loads(state_path(name).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
 def recent_files() -> list[str]:
     """The recent files that still exist, latest first."""
-    try:
-        value = json.loads(state_path(RECENT_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return []
+    value = stored_state(RECENT_FILE)
     # Another version, or a person, may have written the file, so nothing about its content is certain.
     found = [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
     return [path for path in found if os.path.exists(path)][:RECENT]
@@ -246,9 +251,6 @@ def keep_state(name: str, data: bytes) -> None:
 # -- The place in the app, as a value that a later process can read --------------------------------------------------
 # The place is the open paths with the current step and tab.
 
-VARIABLE = "LOOP_INSPECTOR_PLACE"
-
-
 class ScreenPlace(NamedTuple):
     """A place in the original run of a session."""
 
@@ -279,7 +281,7 @@ def place_from(environment: Mapping[str, str]) -> ScreenPlace | None:
     """The place at which the app should begin; None if there is none, or its files no longer exist."""
     try:
         # The server of a browser tab sets it, so that reloading the page returns to the same place.
-        found = place_of(json.loads(environment.get(VARIABLE, "null")))
+        found = place_of(json.loads(environment.get(PLACE_VARIABLE, "null")))
     except ValueError:
         return None
     return found if found is not None and all(os.path.exists(path) for path in found.paths) else None

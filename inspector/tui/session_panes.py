@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from inspector.report.lines.merged import trying
-from inspector.report.lines.spans import Sheet, in_quotes, text_of
+from inspector.report.lines.spans import LineSheet, in_quotes, text_of
 from inspector.report.run_answers import answer_at
 from inspector.tui.delivery import copy_text
-from inspector.tui.messages import LinesPointed, ask_operator
+from inspector.tui.messages import NOT_SEARCHED, LinesPointed, ask_operator
 from inspector.tui.session_widgets import StepList
 from inspector.tui.sheets import Key, Sheets, Viewpoint, response_key
 from inspector.tui.stage import SessionPart, SessionStage
@@ -73,7 +73,7 @@ class Panes(SessionPart):
         return Viewpoint(self.tab, run.outline, self.stage.step, self.forms[self.tab], self.stage.runs.comparison,
                          self.seam, self.picked)
 
-    def sheet(self) -> Sheet:
+    def sheet(self) -> LineSheet:
         """The current sheet. The chosen fact belongs to one response, and is dropped at any other."""
         if self.picked is not None and self._picked_in != response_key(self.viewpoint):
             self.picked = None
@@ -231,7 +231,7 @@ class Panes(SessionPart):
     def action_again(self, by: int) -> None:
         """Goes to the next or previous match."""
         if not self._needle:
-            self.stage.note = "nothing was searched yet: / searches"
+            self.stage.note = NOT_SEARCHED
             return
         self._find(by, again=True)
 
@@ -260,7 +260,6 @@ class Panes(SessionPart):
 
 LARGE = 300_000
 """The size in bytes from which decoding a body with provenance takes a noticeable time."""
-NO_FACT = "no fact was read from these bytes"
 
 
 class Tracing(SessionPart):
@@ -313,13 +312,13 @@ class Tracing(SessionPart):
         self.stage.run_worker(beside(), group="tracing", exclusive=True)
 
     def _act(self, act: Callable[[Provenance], None]) -> None:
-        from inspector.report.lines.wire import OF_ROWS
+        from inspector.report.lines.wire import NONE, OF_ROWS
 
         found = self.panes.sheets.readings(self.panes.viewpoint)
         if found is None or not found.facts:
             facts = answer_at(self.stage.run.view, self.stage.step)
             of_rows = facts is not None and facts.exchange.recorder is not None
-            self.stage.note = text_of(OF_ROWS) if of_rows else NO_FACT
+            self.stage.note = text_of(OF_ROWS if of_rows else NONE)
         else:
             act(found)
 
@@ -369,10 +368,10 @@ class Tracing(SessionPart):
         return sheet.facts[message.first : message.last + 1] if isinstance(sheet, ResponseSheet) else ()
 
     def _bytes_of(self, provenance: Provenance, message: LinesPointed) -> None:
-        from inspector.report.lines.wire import FactChoice
+        from inspector.report.lines.wire import NONE, FactChoice
 
         fact = next((fact for fact in self._facts_of(message) if fact in provenance.facts), None)
         if fact is None:
-            self.stage.note = NO_FACT
+            self.stage.note = text_of(NONE)
         else:
             self._look(provenance, FactChoice(fact))

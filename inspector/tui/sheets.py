@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.report.facts import ResponseFacts
 from inspector.report.lines.blocks import Block
-from inspector.report.lines.glyphs import forms_line, hint
+from inspector.report.lines.glyphs import DIFF_FORMS, WIRE_FORMS, forms_line, hint
 from inspector.report.lines.merged import MergedSheet, merged_sheet
-from inspector.report.lines.spans import LineSheet, Sheet, Span, Tone
+from inspector.report.lines.spans import LineSheet, Span, Tone
 from inspector.report.lines.steps import Outline
 from inspector.report.run_answers import answer_at, answering_step, answers_of
 from inspector.sessions.stored_rows import FileChangedError
@@ -51,10 +51,10 @@ class Sheets:
     """Makes sheets and caches the last ones."""
 
     def __init__(self) -> None:
-        self._kept: dict[Key, Sheet] = {}
+        self._kept: dict[Key, LineSheet] = {}
         self._readings: dict[Key, Provenance | None] = {}
 
-    def at(self, viewpoint: Viewpoint) -> Sheet:
+    def at(self, viewpoint: Viewpoint) -> LineSheet:
         """The sheet for a viewpoint."""
         if not viewpoint.outline.view.steps:
             return LineSheet([(Span("nothing was read", Tone.DIM),)])
@@ -90,7 +90,7 @@ class Sheets:
                 del self._readings[next(iter(self._readings))]
         return self._readings[key]
 
-    def _picking(self, sheet: Sheet, viewpoint: Viewpoint, choice: FactChoice) -> Sheet:
+    def _picking(self, sheet: LineSheet, viewpoint: Viewpoint, choice: FactChoice) -> LineSheet:
         from inspector.report.lines.slices import Bytes
         from inspector.report.lines.wire import fact_line
 
@@ -155,7 +155,7 @@ def _merged_key(viewpoint: Viewpoint) -> Key:
     return (viewpoint.form, *current_key(viewpoint)) if viewpoint.form != "merged" else ()
 
 
-def _merged_sheet(viewpoint: Viewpoint) -> Sheet:
+def _merged_sheet(viewpoint: Viewpoint) -> LineSheet:
     view, block = viewpoint.outline.view, _block(viewpoint)
     if viewpoint.form == "merged":
         return merged_sheet(view, block, viewpoint.step, viewpoint.seam)
@@ -164,31 +164,31 @@ def _merged_sheet(viewpoint: Viewpoint) -> Sheet:
     return sides(view, block, viewpoint.step, viewpoint.seam)
 
 
-def _response_sheet(viewpoint: Viewpoint) -> Sheet:
+def _response_sheet(viewpoint: Viewpoint) -> LineSheet:
     from inspector.report.lines import response
 
     view, facts = viewpoint.outline.view, _answer(viewpoint)
     return response.awaiting_sheet(view.steps[viewpoint.step]) if facts is None else response.response(view, facts)
 
 
-def _wire(viewpoint: Viewpoint) -> Sheet:
+def _wire(viewpoint: Viewpoint) -> LineSheet:
     from inspector.report.lines import response, wire
 
     view, facts = viewpoint.outline.view, _answer(viewpoint)
     if viewpoint.form == "request":
         facts = _answer_to_request(viewpoint)
     if facts is None:
-        return response.awaiting_sheet(view.steps[viewpoint.step], forms_line(wire.MODES, viewpoint.form))
+        return response.awaiting_sheet(view.steps[viewpoint.step], forms_line(WIRE_FORMS, viewpoint.form))
     return wire.wire(facts, viewpoint.form)
 
 
-def _calls(viewpoint: Viewpoint) -> Sheet:
+def _calls(viewpoint: Viewpoint) -> LineSheet:
     from inspector.report.lines import calls
 
     return calls.calls(viewpoint.outline.view, _block(viewpoint), _answer(viewpoint), viewpoint.step)
 
 
-def _diff(viewpoint: Viewpoint) -> Sheet:
+def _diff(viewpoint: Viewpoint) -> LineSheet:
     from inspector.report.lines import diff
     from inspector.whatif import branch_lines as whatif
 
@@ -197,24 +197,24 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
 
         facts = _answer_to_request(viewpoint)
         nothing = LineSheet([(Span("no request of this turn was recorded", Tone.DIM),),
-                             forms_line(diff.FORMS, "request")])
+                             forms_line(DIFF_FORMS, "request")])
         return nothing if facts is None else request_diff(viewpoint.outline.view, facts)
     if viewpoint.form == "run":
         if viewpoint.branch is None:
             how = "this is the only run; e runs it again with other limits, and compares both here"
-            return LineSheet([hint(how, sentence=True), forms_line(diff.FORMS, "run")])
+            return LineSheet([hint(how, sentence=True), forms_line(DIFF_FORMS, "run")])
         replay, branch_replay = viewpoint.outline.view.replay, viewpoint.branch.view.replay
         return whatif.branch_sheet(viewpoint.branch, replay.place_in(branch_replay, viewpoint.step))
     return diff.diff(viewpoint.outline.view, viewpoint.step)
 
 
-def _events(viewpoint: Viewpoint) -> Sheet:
+def _events(viewpoint: Viewpoint) -> LineSheet:
     from inspector.report.lines import machine_drawing
 
     return machine_drawing.events(viewpoint.outline.view, _block(viewpoint), viewpoint.step)
 
 
-def _machine(viewpoint: Viewpoint) -> Sheet:
+def _machine(viewpoint: Viewpoint) -> LineSheet:
     from inspector.report.lines import machine_drawing
 
     block = _block(viewpoint)
@@ -228,7 +228,7 @@ def _diff_key(viewpoint: Viewpoint) -> Key:
     return (viewpoint.step,) if viewpoint.form == "step" else (_block(viewpoint).turn, viewpoint.branch)
 
 
-_MAKERS: Mapping[str, tuple[Callable[[Viewpoint], Sheet], Callable[[Viewpoint], Key]]] = {
+_MAKERS: Mapping[str, tuple[Callable[[Viewpoint], LineSheet], Callable[[Viewpoint], Key]]] = {
     "merged": (_merged_sheet, lambda viewpoint: (_block(viewpoint), viewpoint.seam, *_merged_key(viewpoint))),
     "response": (_response_sheet, current_key),
     "wire": (_wire, lambda viewpoint: (*current_key(viewpoint), viewpoint.form, _sending_step(viewpoint))),

@@ -15,7 +15,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from inspector.config.settings import Settings, record_of, settings_of
-from inspector.report.lines.spans import Line, Sheet
+from inspector.report.lines.spans import Line, LineSheet
 from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
 from inspector.tui.session_files import OpenSession, Run, run_of
 from inspector.tui.text_view import EMPTY_SHEET
@@ -193,7 +193,7 @@ class SessionStage(Screen[None]):
     """One session with its runs; widgets react to its reactive attributes."""
 
     step: reactive[int] = reactive(0, init=False, repaint=False)
-    sheet: reactive[Sheet] = reactive(EMPTY_SHEET, init=False, repaint=False)
+    sheet: reactive[LineSheet] = reactive(EMPTY_SHEET, init=False, repaint=False)
     note: reactive[str] = reactive("", init=False, repaint=False)
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     listed: reactive[Outline | None] = reactive(None, init=False, repaint=False)

@@ -33,6 +33,11 @@ def text_field(text: str, id: str, **more: Any) -> TextArea:  # noqa: A002
 class TextEditor(Dialog[ScreenResultType | None]):
     """An editor for one text, with a note below it; returns None if the operator leaves."""
 
+    DEFAULT_CSS = """
+    #editor-box { width: 100%; height: 100%; }
+    #editor-text { height: 1fr; border: none; padding: 0; background: $surface; }
+    """
+
     def __init__(self, text: str) -> None:
         super().__init__()
         self._before = text
@@ -60,10 +65,6 @@ class EditChoice(NamedTuple):
 class InputEditor(TextEditor[EditChoice]):
     """Asks for another text; returns None if the operator leaves."""
 
-    DEFAULT_CSS = """
-    #input-box { width: 100%; height: 100%; }
-    #input-text { height: 1fr; border: none; padding: 0; background: $surface; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", tooltip="Leave without running", id="input.leave", priority=True),
         Binding("ctrl+s,f2", "take", "run", tooltip="Run the turn with this text over the recording", id="input.take",
@@ -78,13 +79,13 @@ class InputEditor(TextEditor[EditChoice]):
 
     def compose(self) -> ComposeResult:
         """Yields a title, the text, notes on it and the key bar."""
-        with Vertical(id="input-box"):
+        with Vertical(id="editor-box"):
             yield note(one_line(self._title), Tone.TITLE)
-            yield text_field(self._before, "input-text")
+            yield text_field(self._before, "editor-text")
             marks = " Control characters are shown as marks, and an edited text contains the marks." if (
                 self._before != self._text) else ""
             yield lines(f"The recording answers up to this request; edited, it has no recorded answer.{marks}",
-                        "input-note")
+                        "editor-note")
             yield key_note("^s or F2 runs it over the recording · F4 asks live · esc leaves")
 
     def on_mount(self) -> None:
@@ -125,10 +126,6 @@ class NotJSONError(ValueError):
 class BodyEditor(TextEditor[str]):
     """Asks for another body; returns the changes in words, or None if the operator leaves."""
 
-    DEFAULT_CSS = """
-    #body-box { width: 100%; height: 100%; }
-    #body-text { height: 1fr; border: none; padding: 0; background: $surface; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", tooltip="Leave without changing anything", id="body.leave", priority=True),
         Binding("ctrl+s,f2", "take", "take", tooltip="Take the body as it stands", id="body.take", priority=True),
@@ -142,10 +139,10 @@ class BodyEditor(TextEditor[str]):
 
     def compose(self) -> ComposeResult:
         """A title, the text, its errors, the keys."""
-        with Vertical(id="body-box"):
+        with Vertical(id="editor-box"):
             yield note("The body of the request, as it will be sent", Tone.TITLE)
-            yield text_field(self._before, "body-text", show_line_numbers=True, tab_behavior="indent")
-            yield lines("", "body-note")
+            yield text_field(self._before, "editor-text", show_line_numbers=True, tab_behavior="indent")
+            yield lines("", "editor-note")
             yield key_note("^s or F2 takes it · esc leaves")
 
     def action_take(self) -> None:

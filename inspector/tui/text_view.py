@@ -15,12 +15,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from inspector.report.lines.glyphs import key_at
-from inspector.report.lines.spans import Line, LineSheet, Measure, Sheet, Tone, mark_matches, width_of
+from inspector.report.lines.spans import Line, LineSheet, Measure, Tone, mark_matches, width_of
 from inspector.tui.key_words import key_of
 from inspector.tui.messages import LinesPointed, NoteWanted, TabbedScreen
 from inspector.tui.paint import RowsInOneStyle, paint_of
 
-EMPTY_SHEET: Sheet = LineSheet([])
+EMPTY_SHEET: LineSheet = LineSheet([])
 CACHED_LINES = 2_000
 """The number of lines whose wrapped rows are cached."""
 PINNED_SHARE = 3
@@ -46,7 +46,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         Binding("g,home", "edge(-1)", "Top", show=False, tooltip="The first line", id="text.first"),
         Binding("G,end", "edge(1)", "Bottom", show=False, tooltip="The last line", id="text.last"),
     ]
-    sheet: reactive[Sheet] = reactive(EMPTY_SHEET, init=False, repaint=False)
+    sheet: reactive[LineSheet] = reactive(EMPTY_SHEET, init=False, repaint=False)
     wrap: reactive[bool] = reactive(True, init=False, repaint=False)
     needle: reactive[str] = reactive("", init=False, repaint=False)
 
@@ -179,7 +179,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
 
     # -- layout --------------------------------------------------------------------------------------------------
 
-    def watch_sheet(self, old: Sheet, new: Sheet) -> None:
+    def watch_sheet(self, old: LineSheet, new: LineSheet) -> None:
         """Shows another sheet; one of the same shape keeps the scroll position."""
         # Sheets of one shape differ in a few lines, so nothing is laid out again while stepping through a turn.
         same = getattr(old, "shape", old) is getattr(new, "shape", new)
@@ -192,7 +192,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
             self.scroll_to(x=0, y=0, animate=False, force=True)
         self.show_line(new.focus)
 
-    def _redraw(self, old: Sheet, new: Sheet) -> None:
+    def _redraw(self, old: LineSheet, new: LineSheet) -> None:
         """Draws the visible lines in which two sheets of one shape differ."""
         self._rows.clear()
         top, height, pinned = int(self.scroll_offset.y), self.size.height, self._pinned_rows

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import Screen
 
-from inspector.report.lines.spans import EMPTY, LineSheet
+from inspector.report.lines.spans import EMPTY, LineSheet, in_quotes
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.heat_map import HeatMap
 from inspector.tui.keys import KeyBar
@@ -243,7 +243,7 @@ class TuneScreen(Screen[int | None]):
     def _jump(self, text: str) -> None:
         count, number = len(self.table.case.recording.turns), whole_number(text)
         if number is None or not 0 <= number <= count:
-            self.note = f"{text[:60]!r} is not a turn: 1 to {count:,}, or 0 for all of them"
+            self.note = f"{in_quotes(text)} is not a turn: 1 to {count:,}, or 0 for all of them"
             return
         self._to_turn(number)
 

@@ -57,8 +57,7 @@ def count_groups(
     if groups and not listed.count and listed.filter is None:
         return groups, ()  # nothing to count yet
     if listed.filter is not None:
-        passed = f"{counts.turns + counts.simulated:,} of {count_of(turns, 'turn')}{counts.unread_words}"
-        groups.append((safe(f"filter {listed.filter.text}: {passed}", Tone.MARK),))
+        groups.append((safe(f"filter {listed.filter.text}: {counts.passed_words(turns)}", Tone.MARK),))
     else:
         groups.append(_sum_of_rows(counts, listed.count - len(listed.headings), listed.by_file))
     other = counts.turns - counts.attention - counts.complete

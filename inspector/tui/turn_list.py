@@ -20,7 +20,7 @@ from inspector.report.lines.spans import (
     Span,
     Tone,
     clip,
-    count_of,
+    last_name,
     one_line,
     text_of,
     width_of,
@@ -219,7 +219,7 @@ class TurnList(RowList):
             return "all turns"
         total = sum(row.verdict is not None for row in rows)
         searched = filters.search_note(wanted, self._values_of(rows)) if wanted.searched or wanted.values else ""
-        passed = f"{counts.turns + counts.simulated:,} of {count_of(total, 'turn')}{counts.unread_words}"
+        passed = counts.passed_words(total)
         return f"{passed} · {searched}" if searched else passed
 
     def _values_of(self, rows: Sequence[TurnRow]) -> Mapping[tuple[str, str], None]:
@@ -362,7 +362,7 @@ class TurnAbout(Panel):
     def follow(self) -> None:
         """Shows the current row; its file is shown in the border, where a long verdict cannot push it out of sight."""
         self.row = self._listed.current_row
-        name = one_line(self.row.file.rpartition("/")[2]) if self.row is not None else ""
+        name = one_line(last_name(self.row.file)) if self.row is not None else ""
         position = self._listed.position and f"row {self._listed.position}"
         room = self.size.width - len(position) - BESIDE_TITLE
         if room > 0:  # without a size yet, nothing is cut

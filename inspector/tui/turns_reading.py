@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.worker import get_current_worker
 
 from inspector.report.filters import Filter, FilterError
-from inspector.report.lines.spans import count_of, one_line
+from inspector.report.lines.spans import count_of, end_of_line, one_line
 from inspector.report.turn_rows import TurnRow, unread_row
 from inspector.sessions import intake
 from inspector.sessions.copies import stored_keys
@@ -110,9 +110,7 @@ def progress_over(table: ReadingScreen) -> str:
         total = table.total or sum(len(section.paths) for section in table.sections)
         return f"reading {table.read:,} of {count_of(total, 'file')}{order}"
     paths = [path for section in table.sections for path in section.paths]
-    name = one_line(paths[0])
-    where = count_of(len(paths), "path") if len(paths) > 1 else name if len(name) <= PATH_CHARS else (
-        f"…{name[1 - PATH_CHARS:]}")
+    where = count_of(len(paths), "path") if len(paths) > 1 else end_of_line(paths[0], PATH_CHARS)
     return f"looking for sessions in {where}"
 
 

@@ -26,7 +26,7 @@ from inspector.tui import turns_reading
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
-from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted, ask_operator
+from inspector.tui.messages import NOT_SEARCHED, PathWanted, RowOpened, TurnsRead, TurnWanted, ask_operator
 from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.tabs import TABS
 from inspector.tui.turn_counts import TurnCounts, count_groups
@@ -339,7 +339,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def action_again(self, by: int) -> None:
         """Goes to the next or previous match."""
         if not self._needle:
-            self.note = "nothing was searched yet: / searches"
+            self.note = NOT_SEARCHED
         else:
             self._find(by, again=True)
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
+from inspector.config.files import PLACE_VARIABLE
 from inspector.provider.listener import Certificate, ProblemLog, ending_signal, listening
 from inspector.web import browser
 from inspector.web.browser import BrowserClaims, Entrance
@@ -20,8 +21,6 @@ from inspector.web.tab import GRACE, SCHEMES, Tab
 
 MOST_BYTES = 4 << 20
 """The largest size in bytes of one frame from a page; pasted text arrives in one frame."""
-PLACE = "LOOP_INSPECTOR_PLACE"
-"""The variable with the place at which a new process begins (`inspector.tui.session_files`)."""
 HEAD_WAIT = 10.0
 """The number of seconds within which the head of a request must arrive."""
 PATIENCE = 3.0
@@ -194,7 +193,7 @@ class AppServer:
         name = request.match_info.get("name", "")
         place = self._place_left(name)
         tab = Tab(self._argv, request.match_info["scheme"], write_bytes=socket.send_bytes, write_str=socket.send_str,
-                  environment={**self._environment, **({PLACE: place} if place else {})}, name=name)
+                  environment={**self._environment, **({PLACE_VARIABLE: place} if place else {})}, name=name)
         try:
             await tab.start(_cells(request, "width", 80), _cells(request, "height", 24))
         except OSError as why:

@@ -128,7 +128,7 @@ def _reason(step: Step | None) -> str:
 
 def end_line(turn: TurnFacts) -> Line:
     """The end of a turn, in one or two words."""
-    return (Span(end_words(turn.final_turn), ending_role(turn)),)
+    return (Span(end_words(turn.final_turn), ending_role(turn.terminal, turn.final_state)),)
 
 
 def _turn_lines(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:

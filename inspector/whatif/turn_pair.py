@@ -18,6 +18,7 @@ from inspector.report.lines.spans import (
     cells,
     clip,
     count_of,
+    last_name,
     one_line,
     paragraphs,
     safe,
@@ -42,6 +43,13 @@ class TurnSide(NamedTuple):
     """The heading of the turn's column: the run, or the file and the turn."""
     view: View
     turn: TurnFacts
+
+
+def side_of(view: View, turn: TurnFacts, run: str = "") -> TurnSide:
+    """A side that is named by its turn, its file and its run; an empty text if the run needs no name."""
+    path = view.replay.case.recording.exchanges[turn.responses[0]].path if turn.responses else ""
+    words = f"turn {view.number(turn)}", last_name(path), run
+    return TurnSide(one_line(" · ".join(filter(None, words))), view, turn)
 
 
 class PairFact(NamedTuple):
@@ -177,7 +185,7 @@ def _end(side: TurnSide) -> Line:
     turn = side.turn  # the reason comes first, because the state follows from it and may be cut
     reason = reason_of_end(turn.final_state, turn.terminal)
     end_text = f"{reason} ({turn.final_state.value})" if reason else turn.final_state.value
-    return (Span(end_text, ending_role(turn)),
+    return (Span(end_text, ending_role(turn.terminal, turn.final_state)),
             *(() if trust is Fidelity.RECORDED else (Span(f"  {trust.value}", Tone.DIM),)))
 
 

@@ -44,6 +44,12 @@ def test_without_numbers_the_two_worst_turns_of_a_file_are_compared(ran, three):
     assert "merged text" in said
 
 
+def test_turns_of_a_folder_are_named_by_their_files(ran, three):
+    code, out, _ = ran(f"{three.parent}/")
+    assert code == 0
+    assert "turn 3 · three.jsonl turn 2 · three.jsonl" in " ".join(out.split())
+
+
 def test_turns_of_two_files_are_named_by_their_numbers(ran, three, tmp_path):
     other = tmp_path / "other.jsonl"
     other.write_bytes(lines(*continued("one, ", "two")))

@@ -11,7 +11,7 @@ from inspector.replay.case import open_case
 from inspector.report.facts import View, view
 from inspector.report.lines import calls, response, wire
 from inspector.report.lines.merged import merged_sheet
-from inspector.report.lines.spans import Sheet, text_of
+from inspector.report.lines.spans import LineSheet, text_of
 from inspector.report.lines.steps import Outline
 from inspector.report.run_answers import answer_at, answering_step, answers_of, is_simulated
 from inspector.sessions import open_paths
@@ -30,7 +30,7 @@ def simulated(budget: int, *exchanges: dict, limits: Limits = AMPLE) -> View:
     return shown(*exchanges, settings=Settings(limits, max_tokens=budget, simulate=True))
 
 
-def said_by(sheet: Sheet) -> str:
+def said_by(sheet: LineSheet) -> str:
     return "\n".join(text_of(sheet.line(index)) for index in range(len(sheet)))
 
 

@@ -13,7 +13,7 @@ from inspector.report.explain import text
 from inspector.report.facts import View, view
 from inspector.report.lines import blocks, body_slices, calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.diff import sides
-from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text
+from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, WIRE_FORMS, ascii_line, ascii_text
 from inspector.report.lines.merged import merged_sheet
 from inspector.report.lines.slices import Hex, Slice, Slices
 from inspector.report.lines.spans import (
@@ -21,7 +21,6 @@ from inspector.report.lines.spans import (
     LONGEST,
     Line,
     LineSheet,
-    Sheet,
     Span,
     Tone,
     cells,
@@ -30,6 +29,7 @@ from inspector.report.lines.spans import (
     highlight,
     mark_matches,
     paragraphs,
+    plain,
     safe,
     split_line,
     spread_ends,
@@ -73,7 +73,7 @@ def read(folder: Path, entries: list) -> View:  # type: ignore[type-arg]
     return view(replay(open_case(open_paths([str(story(folder, entries))]))))
 
 
-def said_by(sheet: Sheet) -> list[str]:
+def said_by(sheet: LineSheet) -> list[str]:
     return [text_of(sheet.line(index)) for index in range(len(sheet))]
 
 
@@ -587,6 +587,32 @@ def test_the_status_line_tells_all_output_where_there_is_room(seen: View) -> Non
     assert text_of(header.status(Outline(seen), 11, 120)).endswith("out 256 · continuations 3/3 tokens 25%")
 
 
+def test_an_end_that_was_not_recorded_is_a_warning_wherever_it_is_named() -> None:
+    cut = recordings.shown(recordings.asked([user("Go on")], recordings.chat("One, two", "length")))
+    block = Outline(cut).blocks[0]
+    for sheet, word in ((merged_sheet(cut, block, 0), "Unrecorded"), (diff.diff(cut, block.end - 1), "unrecorded")):
+        roles = {span.role for line in sheet.lines for span in line if span.text.startswith(word)}
+        assert roles == {Tone.WARN}, "it is no failure"
+
+
+def test_a_line_keeps_its_gutter_where_it_is_not_wrapped(seen: View) -> None:
+    sheet = merged_sheet(seen, Outline(seen).blocks[0], seen.responses[1].step)
+    gutters = {text_of(sheet.unbroken(at))[:2] for at in range(len(sheet)) if sheet.laid[at].segment >= 0}
+    assert gutters == {"│ ", "┃ ", "┆ "}
+
+
+def test_a_last_message_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(response, "TEXT_SHOWN", 10)
+    long = recordings.shown(recordings.asked([user("0123456789a")], recordings.chat("Yes.")))
+    assert "… 1 character more; Wire shows every byte" in plain(response.awaiting_sheet(long.steps[0]).lines)
+
+
+def test_a_refused_call_without_a_name_is_shown() -> None:
+    answer = recordings.chat("", "tool_calls", recordings.call("{}", name=""))
+    nameless = recordings.shown(recordings.asked([user("Go on")], answer), settings=Settings(policy=PI_PRESENCE))
+    assert "unnamed" in plain([line for at in range(len(nameless.steps)) for line in diff.diff(nameless, at).lines])
+
+
 def test_a_narrow_status_line_names_the_limit_that_is_nearest_to_its_end(seen: View) -> None:
     assert text_of(header.status(Outline(seen), 11, 80)).endswith(' "length" → max_tokens continuations 3/3')
     assert text_of(header.status(Outline(seen), 0, 80)).endswith("no answer yet · out 0"), "nothing is spent yet"
@@ -596,6 +622,7 @@ def test_the_header_leads_with_the_worst_turn(seen: View) -> None:
     assert text_of(header.verdict(seen)).startswith("✖ CUT CALL RUN  turn 2 of 2 · ")
     assert text_of(header.counts(seen)).startswith("1 ✖ CUT CALL RUN · 1 ")
     assert text_of(header.source(["a/b/story.har"], seen, "attempts=5")) == "run attempts=5 · story.har"
+    assert text_of(header.source(["a/recordings/"], seen, "original")) == "run original · recordings"
     lax = view(replay(seen.replay.case, Settings(policy=PI_PRESENCE)))
     assert text_of(header.source(["a.har"], lax, "original")) == "run original · a.har · policy pi-presence"
     assert text_of(header.source(["a.har"], lax, "policy=pi-presence")) == "run policy=pi-presence · a.har"
@@ -606,13 +633,13 @@ def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None
     outline = Outline(seen)
     lines: list[Line] = [header.verdict(seen), header.counts(seen), header.source([HOSTILE], seen, HOSTILE)]
     lines += [steps.row(outline, row, 0) for row in range(outline.rows)]
-    sheets: list[Sheet] = []
+    sheets: list[LineSheet] = []
     for block in outline.blocks:
         sheets += [merged_sheet(seen, block, block.first), sides(seen, block, block.first, None),
                        calls.calls(seen, block, None), machine_drawing.events(seen, block, block.first)]
         sheets.append(LineSheet(machine_drawing.sheet_lines(seen.steps, block.first, block.first, block.end)))
     for facts in seen.responses:
-        sheets += [response.response(seen, facts), *(wire.wire(facts, mode) for mode in wire.MODES)]
+        sheets += [response.response(seen, facts), *(wire.wire(facts, mode) for mode in WIRE_FORMS)]
     for index, step in enumerate(seen.steps):
         sheets += [diff.diff(seen, index), response.awaiting_sheet(step)]
         lines.append(header.status(outline, index, 100))

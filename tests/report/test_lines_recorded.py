@@ -13,8 +13,9 @@ from inspector.replay.case import open_case
 from inspector.report.facts import View, view
 from inspector.report.lines import calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.diff import sides
+from inspector.report.lines.glyphs import WIRE_FORMS
 from inspector.report.lines.merged import merged_sheet
-from inspector.report.lines.spans import Sheet, text_of, width_of
+from inspector.report.lines.spans import LineSheet, text_of, width_of
 from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths
 from inspector.whatif import branch_lines as whatif
@@ -26,13 +27,13 @@ FILES = 3
 """The smallest files of each API: enough shapes in a second or two."""
 
 
-def sheets(seen: View, outline: Outline) -> Iterator[Sheet]:
+def sheets(seen: View, outline: Outline) -> Iterator[LineSheet]:
     for block in outline.blocks:
         yield from (merged_sheet(seen, block, block.first), sides(seen, block, block.first, None),
                     calls.calls(seen, block, None), machine_drawing.events(seen, block, block.first))
     for facts in seen.responses:
         yield response.response(seen, facts)
-        yield from (wire.wire(facts, mode) for mode in wire.MODES)
+        yield from (wire.wire(facts, mode) for mode in WIRE_FORMS)
     for index, step in enumerate(seen.steps):
         yield from (diff.diff(seen, index), response.awaiting_sheet(step))
     yield whatif.branch_sheet(branch(seen, settings_of({"continuation_max_attempts": "0"}, Settings())), None)

@@ -19,7 +19,6 @@ from inspector.report.lines.steps import Outline
 from inspector.report.run_answers import answer_at
 from inspector.report.times_and_costs import InputTokens, estimated_tokens, input_tokens
 from inspector.tui import sheets
-from inspector.tui.tabs import TABS
 from loop_core.values import Message, TextPart
 from loop_core.values import Role as Author
 from tests.report.test_inert import HOSTILE, dangerous
@@ -176,7 +175,7 @@ def test_a_transcript_shows_its_rows_and_says_that_they_are(tmp_path: Path) -> N
     view = agents.shown(rows, tmp_path)
     found = compared(view)
     assert "before         a transcript holds no requests: these are its rows since the answer before" in found
-    assert "+ tool ~1 tokens · 2 characters\n│ result ok" in found
+    assert "+ tool ~1 token · 2 characters\n│ result ok" in found
     assert "REWRITTEN" not in found
 
 
@@ -231,8 +230,7 @@ def test_an_estimate_goes_by_bytes(text: str, tokens: int) -> None:
     assert estimated_tokens(text) == tokens
 
 
-def test_the_forms_of_the_tab_are_those_of_the_sheets() -> None:
-    assert next(tab.forms for tab in TABS if tab.name == "diff") == diff.FORMS
+def test_the_sheet_names_its_forms() -> None:
     view = shown(*continued(*PARTS))
     assert "shown as [step] request  run  v changes" in plain(diff.diff(view, 1).lines)
 

@@ -11,10 +11,10 @@ from inspector.report.lines.merged import (
     Change,
     change_counts,
     change_lines,
-    change_note,
     changes,
     kept_range,
     seam_lines,
+    trying,
 )
 from inspector.report.lines.spans import EMPTY, Span, text_of, width_of
 from inspector.report.lines.steps import Outline
@@ -88,9 +88,16 @@ def test_the_greedy_rule_loses_a_letter():
     found = changes(segments, SeamRule.CAREFUL, SeamRule.OVERLAP)
     assert found == [Change(1, False, "k", "")]
     assert [text_of(line) for line in change_lines(found[0], SeamRule.CAREFUL)] == [
-        '−− "k" 1 characters fewer than by the rule careful']
-    assert change_note(SeamRule.CAREFUL, SeamRule.OVERLAP, found) == (
-        "seam overlap: 1 characters differ from careful · branch: --set seam=overlap")
+        '−− "k" 1 character fewer than by the rule careful']
+
+
+def test_a_tried_rule_is_told_in_one_line():
+    seen = shown(asked([user(ASKS)], chat("book", "length")),
+                 asked([user(ASKS), assistant("book"), user(HINT)], chat("keeper")))
+    block = Outline(seen).blocks[0]
+    assert trying(seen, block, SeamRule.OVERLAP) == (
+        "seam overlap: 1 character differs from careful · branch: --set seam=overlap")
+    assert trying(seen, block, SeamRule.CAREFUL) == "seam rule careful: the rule in force"
 
 
 def test_a_seam_names_its_segments_its_rule_and_what_was_cut():

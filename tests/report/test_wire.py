@@ -6,14 +6,14 @@ from pathlib import Path
 
 from inspector.report.lines import wire
 from inspector.report.lines.diff import SHOWN
-from inspector.report.lines.spans import Sheet, text_of
+from inspector.report.lines.spans import LineSheet, text_of
 from tests.scenes import transcripts
 from tests.scenes.recordings import TOOLS, WHOLE, asked, assistant, call, chat, result, shown, user
 
 ASKED = [user("Write it.")]
 
 
-def told(sheet: Sheet) -> list[str]:
+def told(sheet: LineSheet) -> list[str]:
     return [" ".join(text_of(sheet.line(index)).split()) for index in range(len(sheet))]
 
 

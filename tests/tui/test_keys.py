@@ -13,7 +13,6 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from inspector.config.settings import command
-from inspector.report.lines import wire
 from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
@@ -479,7 +478,7 @@ async def test_v_cycles_the_forms_of_wire_and_diff(app_on: AppOn) -> None:
         for _ in range(5):
             marks.append(session(pilot).panes.forms["wire"])
             await pilot.press("v")
-        assert marks == ["events", "parsed", "raw", "hex", "request"] == list(wire.MODES)
+        assert marks == ["events", "parsed", "raw", "hex", "request"]
         assert session(pilot).panes.forms["wire"] == "events"
         await pilot.press("5")
         marks = []
@@ -498,12 +497,12 @@ async def test_v_is_never_silent_in_wire_before_the_first_answer(app_on: AppOn) 
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("g", "3")
         pages = []
-        for _ in wire.MODES:
+        for _ in range(5):
             pages.append(page(pilot.app))
             await pilot.press("v")
         assert "No response yet" in pages[0]
         assert "shown as [events] parsed  raw  hex  request  v changes" in pages[0]
-        for mode, text in zip(wire.MODES, pages, strict=True):
+        for mode, text in zip(("events", "parsed", "raw", "hex", "request"), pages, strict=True):
             assert f"[{mode}]" in text, "the form that was chosen is marked by more than a colour"
 
 

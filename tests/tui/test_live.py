@@ -25,6 +25,7 @@ from inspector.replay.case import open_case
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector
+from inspector.tui.beside_screen import SideBySide
 from inspector.tui.lists import Choose
 from inspector.tui.live_controls import CallsForm, ResultEditor
 from inspector.tui.live_forms import BudgetForm, LiveForm
@@ -187,6 +188,13 @@ async def test_keys_mean_something_only_where_they_can(fake: Fake, tmp_path: Pat
         assert {"limits", "tune", "export", "mark"} <= keys()
         assert "nothing was sent" in page(pilot.app)
     assert not (tmp_path / "s.jsonl").exists()
+
+
+async def test_a_turn_without_an_answer_is_compared(fake: Fake, tmp_path: Path) -> None:
+    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.press("colon", *"compare 1", "enter")
+        assert isinstance(pilot.app.screen, SideBySide)
+        assert "Turn 1 in both runs" in page(pilot.app)
 
 
 async def test_keys_are_remapped_and_the_screen_names_the_new_ones(fake: Fake, tmp_path: Path) -> None:

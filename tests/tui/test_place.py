@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from inspector.tui.session_files import VARIABLE, ScreenPlace, place_from, place_of
-from inspector.web import app_server
+from inspector.config.files import PLACE_VARIABLE
+from inspector.tui.session_files import ScreenPlace, place_from, place_of
 
 
 def test_a_place_is_read_as_it_was_said() -> None:
@@ -25,18 +25,14 @@ def test_a_place_is_read_as_it_was_said() -> None:
 ])
 def test_what_is_no_place_is_none(value: Any) -> None:
     assert place_of(value) is None
-    assert place_from({VARIABLE: json.dumps(value)}) is None
+    assert place_from({PLACE_VARIABLE: json.dumps(value)}) is None
 
 
 def test_only_what_is_still_there_is_opened_again(tmp_path: Path) -> None:
     path = tmp_path / "a.har"
-    given = {VARIABLE: json.dumps(ScreenPlace((str(path),), 2, "wire").as_json())}
+    given = {PLACE_VARIABLE: json.dumps(ScreenPlace((str(path),), 2, "wire").as_json())}
     assert place_from(given) is None
     path.write_text("")
     assert place_from(given) == ScreenPlace((str(path),), 2, "wire")
     assert place_from({}) is None
-    assert place_from({VARIABLE: "{"}) is None
-
-
-def test_the_server_and_the_app_mean_the_same_variable() -> None:
-    assert app_server.PLACE == VARIABLE
+    assert place_from({PLACE_VARIABLE: "{"}) is None

@@ -7,15 +7,18 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 from textual.widgets import Input
 
+from inspector.commands.sessions import view_command
 from inspector.report import turn_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
@@ -146,30 +149,64 @@ async def test_any_theme_of_textual_works(app_on: AppOn) -> None:
 
 def test_a_thread_that_reads_hands_over_in_time_for_the_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     seen_within: list[float] = []
-    monkeypatch.setattr(entry, "_run", lambda *given: seen_within.append(sys.getswitchinterval()) or 0)
+    monkeypatch.setattr(entry, "_run", lambda *given: seen_within.append(sys.getswitchinterval()) or ((), 0))
     usual = sys.getswitchinterval()
-    assert entry.run([]) == 0
+    assert entry.run([]) == ((), 0)
     assert seen_within == [pytest.approx(entry.SLICE)]
     assert sys.getswitchinterval() == usual
 
 
-def test_a_dumb_terminal_gets_the_linear_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    assert entry.run([str(story(tmp_path))]) == 0
-    out, err = capsys.readouterr()
-    assert out.startswith("CUT CALL RUN")
-    assert "\x1b" not in out
-    assert "cannot show screens" in err
+@pytest.mark.skipif(sys.platform != "linux", reason="the terminal of the tests is Linux's")
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_dumb_terminal_gets_the_linear_report(tmp_path: Path, encoding: str) -> None:
+    key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    path = story(tmp_path).rename(tmp_path / f"{key}.session.jsonl")
+    code, written = in_terminal([str(path)], TERM="dumb", PYTHONIOENCODING=encoding)
+    assert code == 0
+    assert "this terminal cannot show screens: here is the report" in written
+    assert "CUT CALL RUN" in written
+    assert "\x1b" not in written
+    assert key not in written
 
 
-def test_a_dumb_terminal_without_a_path_names_the_samples(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    assert entry.run([]) == 0
-    assert "sample_sessions" in capsys.readouterr().out
+@pytest.mark.skipif(sys.platform != "linux", reason="the terminal of the tests is Linux's")
+def test_a_dumb_terminal_without_a_path_names_the_samples() -> None:
+    code, written = in_terminal([], TERM="dumb")
+    assert code == 0
+    assert "sample_sessions" in written
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the terminal of the tests is Linux's")
+def test_a_live_turn_by_hand_is_refused_in_a_dumb_terminal() -> None:
+    words = ["run", "--api", "openai_chat", "--model", "m", "--base-url", "http://127.0.0.1:9", "--prompt", "x",
+             "--step"]
+    code, written = in_terminal(words, TERM="dumb")
+    assert code == 2
+    assert "--step needs a terminal" in written
+
+
+def test_a_closed_standard_output_is_refused_in_one_line(tmp_path: Path) -> None:
+    line = f"{sys.executable} -m inspector {story(tmp_path)} >&-"
+    done = subprocess.run(line, shell=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60,
+                          check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert "the app needs a terminal" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def in_terminal(words: Sequence[str], **environment: str) -> tuple[int, str]:
+    """The exit code of the program in a terminal, and all that it wrote there."""
+    import pty
+
+    ours, terminal = pty.openpty()
+    with subprocess.Popen([sys.executable, "-m", "inspector", *words], cwd=ROOT, env={**os.environ, **environment},
+                          stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True) as process:
+        os.close(terminal)
+        written = b""
+        with suppress(OSError), open(ours, "rb", buffering=0) as output:  # on Linux the end of a terminal is an error
+            while piece := output.read(65_536):
+                written += piece
+    return process.returncode, written.decode()
 
 
 BAD = {
@@ -181,19 +218,16 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_one_line_and_exit_code_two(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_bad_input_is_one_line_and_exit_code_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     data, said = BAD[name]
     path = tmp_path / name
     path.write_bytes(data)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    assert entry.run([str(path)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert len(err.strip().split("\n")) == 1
-    assert str(path) in err
-    assert said in err
+    monkeypatch.setattr("inspector.commands.has_terminal", lambda: True)
+    result = CliRunner().invoke(view_command, [str(path)])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert len(result.stderr.strip().split("\n")) == 1
+    assert str(path) in result.stderr
+    assert said in result.stderr
 
 
 async def test_what_was_read_of_a_cut_file_is_shown_and_told(tmp_path: Path) -> None:
@@ -447,8 +481,8 @@ def test_keys_come_from_the_terminal_where_standard_input_is_none(redirected: st
 
 
 def test_without_a_terminal_for_keys_the_app_does_not_open() -> None:
-    made = ("import sys; sys.stdout.isatty = lambda: True\nfrom inspector.tui.launch import run\n"
-            "sys.exit(run(['sample_sessions/02-text-cut-twice.session.jsonl']))")
+    made = ("import sys; sys.stdout.isatty = lambda: True\nfrom inspector.cli import run\n"
+            "sys.argv = ['inspector', 'sample_sessions/02-text-cut-twice.session.jsonl']\nrun()")
     done = subprocess.run([sys.executable, "-c", made], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=60, check=False, cwd=ROOT, start_new_session=True,
                           env={**os.environ, "TERM": "xterm"})

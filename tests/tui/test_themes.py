@@ -136,7 +136,7 @@ def test_a_theme_of_the_command_line_goes_before_the_configured_one(
     found: dict[str, object] = {}
     monkeypatch.setenv("LOOP_INSPECTOR_THEME", LIGHT)
     monkeypatch.setattr("inspector.commands.has_terminal", lambda: True)
-    monkeypatch.setattr("inspector.tui.launch.run", lambda paths, **options: found.update(options) or 0)
+    monkeypatch.setattr("inspector.tui.launch.run", lambda paths, **options: found.update(options) or ((), 0))
     CliRunner().invoke(view_command, [str(story(tmp_path)), *flags])
     assert found["theme"] == theme
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from aiohttp import ClientSession, CookieJar
 
+from inspector.config.files import PLACE_VARIABLE
 from inspector.web import app_server
 from inspector.web.browser import Entrance
 from tests.scenes.web import COOKIE, ECHO, QUITS, TOKEN, Served, alive, empty, gone, serving, told, words
@@ -195,7 +196,7 @@ async def test_each_page_begins_where_its_own_tab_was_that_ended() -> None:
             async with at.tab(named(name)) as socket:
                 await told(socket)
                 (shown,) = [tab for tab in at.server.tabs if tab.name == name]
-                assert shown._environment[app_server.PLACE] == f'"{name}"'
+                assert shown._environment[PLACE_VARIABLE] == f'"{name}"'
 
 
 async def test_a_page_that_is_open_when_its_token_expires_says_so_and_its_tab_waits() -> None:

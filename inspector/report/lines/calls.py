@@ -161,7 +161,7 @@ def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None
     if not lines:
         lines = [(Span("no tool calls up to this step" if later else "no tool calls in this turn", Tone.DIM),)]
     if later:
-        come = "1 call comes" if later == 1 else f"{later:,} calls come"
+        come = count_of(later, "call comes", "calls come")
         lines.append((Span(f"{come} at a later step of this turn", Tone.DIM),))
     # The line comes before the calls of the current response, so that it is visible when the sheet opens.
     sums = cut_run_lines(view, block.turn)
@@ -239,7 +239,7 @@ def _arguments(verdict: Verdict) -> list[Line]:
     body = paragraphs(excerpt)
     cut = verdict.admission is Admission.HELD and parse(raw).shape is not ArgumentShape.COMPLETE
     if left > 0:
-        body[-1] = (*body[-1], Span(f" … {left:,} characters more", Tone.DIM))
+        body[-1] = (*body[-1], Span(f" … {count_of(left, 'character')} more", Tone.DIM))
     elif cut:
         body[-1] = (*body[-1], Span(CUT, Tone.HELD))
     return [field("received", *body[0]), *(more(*line) for line in body[1:])]

@@ -9,11 +9,21 @@ from typing import NamedTuple
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.judged_turn import messages_of
 from inspector.report.lines.blocks import Block
-from inspector.report.lines.glyphs import forms_line
-from inspector.report.lines.merged import answers, change_lines, changes, kept_range, reason, seam_lines, trial_lines
+from inspector.report.lines.glyphs import DIFF_FORMS, forms_line
+from inspector.report.lines.merged import (
+    NO_SEAM,
+    answers,
+    change_lines,
+    changes,
+    changes_in,
+    kept_range,
+    reason,
+    seam_lines,
+    shorten,
+    trial_lines,
+)
 from inspector.report.lines.spans import (
     EMPTY,
-    LABEL,
     Line,
     LineSheet,
     Measure,
@@ -30,7 +40,7 @@ from inspector.report.lines.spans import (
     width_of,
     wrap_line,
 )
-from inspector.report.lines.steps import send_of
+from inspector.report.lines.steps import ending_role, send_of
 from inspector.sessions.recording import common_beginning
 from loop_core.judge.gate import Admission
 from loop_core.turn.continuation import JoinedText, SeamRule, Segment
@@ -96,17 +106,13 @@ def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> lis
     return lines
 
 
-FORMS = ("step", "request", "run")
-"""The comparisons of the tab Diff: a step or a request with the one before, or a run with the original run."""
-
-
 def diff(view: View, index: int) -> LineSheet:
     """The sheet that compares one step with the step before it."""
     step = view.steps[index]
     before = view.steps[index - 1] if step.previous_state is not None else None
     against = "the turn begins" if before is None else f"against step {index}"
     head = (Span(f"Step {index + 1} ", Tone.TITLE), Span(against, Tone.DIM))
-    lines: list[Line] = [head, forms_line(FORMS, "step"), ()]
+    lines: list[Line] = [head, forms_line(DIFF_FORMS, "step"), ()]
     lines += [*_state(step, before), *_spend(step, before), *_text(step, before), *_effects(step),
               *_history(step, before)]
     if step.turn.notice and (before is None or before.turn.notice != step.turn.notice):
@@ -128,8 +134,7 @@ def _state(step: Step, before: Step | None) -> list[Line]:
     if before.fidelity is not step.fidelity:
         lines.append(field("fidelity", *change_line(before.fidelity.value, step.fidelity.value)))
     if step.turn.terminal and step.turn.terminal != before.turn.terminal:
-        role = Tone.OK if step.turn.terminal == "completed" else Tone.ERROR
-        lines.append(field("ends as", Span(step.turn.terminal, role)))
+        lines.append(field("ends as", Span(step.turn.terminal, ending_role(step.turn.terminal, step.state))))
     return lines
 
 
@@ -152,15 +157,14 @@ def _text(step: Step, before: Step | None) -> list[Line]:
     same = shared_length(old, new)
     lines: list[Line] = []
     if same < len(old):
-        lines.append(field("text", Span(f"− {len(old) - same:,} characters", Tone.REMOVED)))
+        lines.append(field("text", Span(f"− {count_of(len(old) - same, 'character')}", Tone.REMOVED)))
         lines += [more(safe(old[same:], Tone.REMOVED, SHOWN))]
     added = new[same:]
     if not added and not lines:
         return [field("text", Span("no visible text came" if not new else "unchanged", Tone.DIM))]
-    lines.append(field("text", Span(f"+ {len(added):,} characters, {len(new):,} in all", Tone.ADDED)))
+    lines.append(field("text", Span(f"+ {count_of(len(added), 'character')}, {len(new):,} in all", Tone.ADDED)))
     if added:
-        excerpt = added if len(added) <= SHOWN else f"{added[: SHOWN // 2]} … {added[-SHOWN // 2 :]}"
-        lines += [more(*line) for line in paragraphs(excerpt, Tone.ADDED)]
+        lines += [more(*line) for line in paragraphs(shorten(added, SHOWN), Tone.ADDED)]
     return lines
 
 
@@ -171,8 +175,8 @@ def _effects(step: Step) -> list[Line]:
             lines.append(field("sends", *_send(effect)))
         elif isinstance(effect, RunTools):
             for verdict in effect.batch:
-                word = "runs" if verdict.admission is Admission.READY else "answers with an error"
-                lines.append(field(word if len(word) < LABEL else "refuses", safe(verdict.call.name, Tone.STRONG),
+                word = "runs" if verdict.admission is Admission.READY else "refuses"
+                lines.append(field(word, safe(verdict.call.name or "unnamed", Tone.STRONG),
                                    safe(f" {verdict.call.arguments or ''}", Tone.PLAIN, SHOWN)))
     return lines
 
@@ -255,8 +259,7 @@ def sides(view: View, block: Block, step: int, trial: SeamRule | None) -> Sides:
     focus = 0
     texts: list[str] = []
     if rule is not in_force:
-        every = [change for segments in turn.answers for change in changes(segments, in_force, rule)]
-        entries += trial_lines(in_force, rule, every)
+        entries += trial_lines(in_force, rule, changes_in(turn, rule))
     for answer in answers(view, block):
         segments = [segment for segment, _, _ in answer]
         whole = join(segments, rule)
@@ -273,7 +276,7 @@ def sides(view: View, block: Block, step: int, trial: SeamRule | None) -> Sides:
             entries += _around(segments, whole, place)
             entries.append(EMPTY)
     if not any(isinstance(entry, Pair) for entry in entries):
-        entries.append((Span("there is no seam in this turn: each answer is one segment", Tone.DIM),))
+        entries.append((Span(NO_SEAM, Tone.DIM),))
     return Sides(entries, focus, "\n\n".join(text for text in texts if text))
 
 

@@ -179,10 +179,8 @@ def _file_lines(exchange: Exchange) -> str:
 
 def _rows(exchange: Exchange, at: At) -> tuple[ExcerptRow, ...]:
     if at.part is ExchangePart.BODY:
-        if at.start is None or not exchange.recorded:
-            return ()
-        span = (at.start, at.start if at.end is None else at.end)
-        return _around(_body(exchange), *(value_range(exchange.body, span, at.pointer) or span))
+        span = value_range(exchange.body, at) if exchange.recorded else None
+        return () if span is None else _around(_body(exchange), *span)
     text_of = _headers if at.part is ExchangePart.HEADERS else _request
     return tuple([ExcerptRow(None, text, True) for text in text_of(exchange, at.pointer or "")])
 

@@ -21,6 +21,8 @@ from loop_core.values import Stop, StopReason
 HERE = "▶"
 PAST = "│"
 AHEAD = "┆"
+AT_CURSOR = "┃"
+"""The gutter of a text whose step the cursor has reached."""
 MARKED = "◆"
 NOTE = "✎"
 SIMULATED = "~"
@@ -136,6 +138,12 @@ def hint(text: str, role: Tone = Tone.DIM, *, sentence: bool = False) -> Line:
             spans.append(Span(found[0], Tone.PRESS))
             end = found.end()
     return (*spans, Span(text[end:], role)) if end < len(text) else tuple(spans)
+
+
+WIRE_FORMS = ("events", "parsed", "raw", "hex", "request")
+"""The forms of the tab Wire."""
+DIFF_FORMS = ("step", "request", "run")
+"""The comparisons of the tab Diff: a step or a request with the one before, or a run with the original run."""
 
 
 def forms_line(forms: Sequence[str], here: str) -> Line:

@@ -14,7 +14,9 @@ from inspector.report.lines.spans import (
     Tone,
     clip,
     count_of,
+    end_of_line,
     join_groups,
+    last_name,
     safe,
     width_of,
     wrap_line,
@@ -109,10 +111,10 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
     run = [safe(f"run {branch}", Tone.STRONG if branch != "original" else Tone.DIM)]
     title = next((input_file.about.title for input_file in view.inputs
                   if input_file.about and input_file.about.title), "")
-    file_name = paths[0].rsplit("/", 1)[-1] if paths else "session"
+    file_name = last_name(paths[0]) if paths else "session"
     parts: list[list[Span]] = [run, [safe(title or file_name, Tone.DIM, 60)]]
     if file:
-        name = safe(file if len(file) <= FILE else f"…{file[1 - FILE :]}", Tone.STRONG)
+        name = Span(end_of_line(file, FILE), Tone.STRONG)
         parts = [[name], *([run] if branch != "original" else [])]
     policy = view.replay.settings.policy
     if policy.name != STRICT.name and policy.name not in branch:
@@ -124,7 +126,7 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
     else:
         left = sum(len(input_file.skipped) for input_file in view.inputs)
         if left:
-            parts.append([Span(f"{left:,} {'entry' if left == 1 else 'entries'} skipped", Tone.WARN)])
+            parts.append([Span(f"{count_of(left, 'entry', 'entries')} skipped", Tone.WARN)])
     return join_groups(parts)
 
 
@@ -139,7 +141,7 @@ LIMIT_WORDS = {"attempts": "continuations", "cont_tokens": "tokens", "cont_chars
 
 def gauges(turn: Turn, width: int) -> list[Line]:
     """The total output, then one line per limit: name, gauge and numbers, condensed in a narrow column."""
-    lines: list[Line] = [(Span(f"{'output':<{NAME}}", Tone.KEY), Span(f"{turn.spend.output_tokens:,} tokens"))]
+    lines: list[Line] = [(Span(f"{'output':<{NAME}}", Tone.KEY), Span(count_of(turn.spend.output_tokens, "token")))]
     rows = limit_usage(turn)
     longest = max(len(f"{used:,} of {limit:,}") for _, _, used, limit in rows if limit is not None)
     between = " of " if NAME + GAUGE + 1 + longest <= width else "/"

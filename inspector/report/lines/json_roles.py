@@ -135,10 +135,6 @@ class JsonLines(LineSheet):
         found.append(Span(value[at:]))
         return (indent, *(span for span in found if span.text))
 
-    def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
-        """The line wrapped to a width."""
-        return wrap_line(self.unbroken(index), width, measure, needle=needle)
-
     def _split_indent(self, position: int) -> tuple[Span, str]:
         """The indentation of a line, which its further rows repeat, and the value after it."""
         line = self._lines[position]

@@ -191,7 +191,7 @@ def events(view: View, block: Block, here: int) -> LineSheet:
 
 
 def _record(record: Record, index: int, here: int) -> list[Line]:
-    mark = "┃" if index == here else glyphs.PAST if index < here else glyphs.AHEAD
+    mark = glyphs.AT_CURSOR if index == here else glyphs.PAST if index < here else glyphs.AHEAD
     name = Tone.STRONG if index <= here else Tone.AHEAD
     gutter = Span(f"{mark} ", Tone.RULE)
     first = Span(f"{glyphs.HERE} ", Tone.HERE) if index == here else gutter

@@ -22,13 +22,14 @@ from inspector.report.lines.spans import (
     Span,
     Tone,
     cells,
+    count_of,
     join_groups,
     paragraphs,
     quote,
     safe,
     width_of,
 )
-from inspector.report.lines.steps import end_words, role_of
+from inspector.report.lines.steps import end_words, ending_role, role_of
 from inspector.report.run_answers import answers_of
 from inspector.report.sentences import LONGEST
 from inspector.report.verdict import TurnVerdict
@@ -45,6 +46,7 @@ from loop_core.values import ChatResponse, StopReason
 
 CUT_SHOWN = 60
 """The number of characters that are shown of a text that a seam left out or another rule changes."""
+NO_SEAM = "there is no seam in this turn: each answer is one segment"
 
 
 class Change(NamedTuple):
@@ -109,6 +111,11 @@ def changes(segments: Sequence[Segment], rule: SeamRule, trial: SeamRule) -> lis
     return found
 
 
+def changes_in(turn: Turn, rule: SeamRule) -> list[Change]:
+    """The changes to all answers of a turn, if a rule replaces the one in force."""
+    return [change for segments in turn.answers for change in changes(segments, turn.policy.seam, rule)]
+
+
 def change_counts(changes: Sequence[Change]) -> tuple[int, int]:
     """The numbers of characters added and removed."""
     return sum(len(change.added) for change in changes), sum(len(change.removed) for change in changes)
@@ -142,7 +149,7 @@ def change_lines(change: Change, rule: SeamRule) -> list[Line]:
         ("−− ", change.removed, Tone.REMOVED, "fewer"), ("++ ", change.added, Tone.ADDED, "more"),
     ):
         if text:
-            size = f" {len(text):,} characters {word} than by the rule {rule.value}"
+            size = f" {count_of(len(text), 'character')} {word} than by the rule {rule.value}"
             lines.append((Span(mark, role), quote(shorten(text), role), Span(size, Tone.DIM)))
     return lines
 
@@ -159,21 +166,10 @@ def trial_lines(rule: SeamRule, trial: SeamRule, changes: Sequence[Change]) -> l
     ]
 
 
-def change_note(rule: SeamRule, trial: SeamRule, changes: Sequence[Change]) -> str:
-    """The effect of trying another rule, as one short line."""
-    if trial is rule:
-        return f"seam rule {rule.value}: the rule in force"
-    size = sum(change_counts(changes))
-    return f"seam {trial.value}: {size:,} characters differ from {rule.value} · branch: --set seam={trial.value}"
-
-
-def shorten(text: str) -> str:
+def shorten(text: str, most: int = CUT_SHOWN) -> str:
     """A long text with its middle left out."""
-    half = CUT_SHOWN // 2
-    return text if len(text) <= CUT_SHOWN else f"{text[:half]}…{text[-half:]}"
-
-
-HERE = "┃"
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
 
 
 class SegmentLine(NamedTuple):
@@ -205,7 +201,7 @@ class MergedSheet(LineSheet):
         if entry.segment > self.here:
             ahead = tuple(Span(text, Tone.AHEAD if role is Tone.PLAIN else role) for text, role in entry.line)
             return (Span(f"{glyphs.AHEAD} ", Tone.RULE), *ahead)
-        gutter = HERE if entry.segment == self.here else glyphs.PAST
+        gutter = glyphs.AT_CURSOR if entry.segment == self.here else glyphs.PAST
         return (Span(f"{gutter} ", Tone.RULE), *entry.line)
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
@@ -234,8 +230,8 @@ def merged_sheet(view: View, block: Block, step: int, trial: SeamRule | None = N
     texts: list[str] = []
     number = 0
     if rule is not turn.policy.seam:
-        every = [change for segments in turn.answers for change in changes(segments, turn.policy.seam, rule)]
-        laid.extend(SegmentLine(-1, line) for line in trial_lines(turn.policy.seam, rule, every))
+        tried = trial_lines(turn.policy.seam, rule, changes_in(turn, rule))
+        laid.extend(SegmentLine(-1, line) for line in tried)
     if block.run:
         ended = f"our machine stopped at step {block.first}; what the recorded agent did then:"
         laid.append(SegmentLine(-1, (Span(ended, Tone.WARN),)))
@@ -278,8 +274,11 @@ def trying(view: View, block: Block, trial: SeamRule) -> str:
     turn = view.steps[block.end - 1].turn
     rule = turn.policy.seam
     if all(len(segments) < 2 for segments in turn.answers):
-        return "there is no seam in this turn: each answer is one segment"
-    return change_note(rule, trial, [each for segments in turn.answers for each in changes(segments, rule, trial)])
+        return NO_SEAM
+    if trial is rule:
+        return f"seam rule {rule.value}: the rule in force"
+    size = count_of(sum(change_counts(changes_in(turn, trial))), "character differs", "characters differ")
+    return f"seam {trial.value}: {size} from {rule.value} · branch: --set seam={trial.value}"
 
 
 class Text(NamedTuple):
@@ -307,7 +306,7 @@ def segment_lines(
     if words:
         lines = _with_handovers(words.rstrip("\n") if text_between(whole, place) else words, segment, facts.handovers)
     elif segment.text:
-        remark = f"nothing of its {len(segment.text):,} characters stands: another segment stands for it"
+        remark = f"nothing of its {count_of(len(segment.text), 'character')} stands: another segment stands for it"
         lines = [(Span(remark, Tone.WARN),)]
     else:
         lines = [(Span("no visible text", Tone.DIM),)]
@@ -334,7 +333,7 @@ def heading(segments: Sequence[Segment], place: int, facts: ResponseFacts) -> Li
         (Span(f"segment {place + 1}", Tone.STRONG),), (Span(tokens(answer), Tone.DIM),),
         reason(answer.raw_stop_reason, facts.judgement.stop),
         (Span(facts.name, Tone.WARN if facts.is_made else Tone.DIM),),
-        (Span(f"{len(segment.text):,} chars", Tone.DIM),),
+        (Span(count_of(len(segment.text), "char"), Tone.DIM),),
     ])
 
 
@@ -352,9 +351,8 @@ def tokens(response: ChatResponse) -> str:
     usage = response.usage
     if usage is None or usage.output_tokens is None:
         return "tokens not reported"
-    if usage.reasoning_tokens:
-        return f"{usage.output_tokens:,} tokens ({usage.reasoning_tokens:,} thinking)"
-    return f"{usage.output_tokens:,} tokens"
+    thinking = f" ({usage.reasoning_tokens:,} thinking)" if usage.reasoning_tokens else ""
+    return f"{count_of(usage.output_tokens, 'token')}{thinking}"
 
 
 def _call(verdict: Verdict, ran: bool) -> Line:
@@ -391,7 +389,7 @@ def verdict_line(verdict: TurnVerdict) -> Iterator[Line]:
 def _end(turn: Turn) -> list[Line]:
     if not turn.ended and turn.outcome is None:
         return []
-    role = Tone.OK if turn.terminal == "completed" else Tone.ERROR
+    role = ending_role(turn.terminal, turn.outcome or turn.state)
     lines: list[Line] = [(), (Span("ends in ", Tone.DIM), Span(end_words(turn), role))]
     if turn.notice:
         lines.append((safe(turn.notice),))

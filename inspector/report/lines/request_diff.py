@@ -8,8 +8,8 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, View
-from inspector.report.lines.diff import FORMS, SHOWN, change_line, equal, part_words
-from inspector.report.lines.glyphs import forms_line
+from inspector.report.lines.diff import SHOWN, change_line, equal, part_words
+from inspector.report.lines.glyphs import DIFF_FORMS, forms_line
 from inspector.report.lines.spans import (
     EMPTY,
     LABEL,
@@ -53,7 +53,7 @@ def request_diff(view: View, facts: ResponseFacts) -> LineSheet:
     before, request = request_before(view, facts), facts.exchange.request
     head = f"Request of {facts.name} "
     against = f"against the request of {before.name}" if before is not None else "no request before it was recorded"
-    lines: list[Line] = [(Span(head, Tone.TITLE), Span(against, Tone.DIM)), forms_line(FORMS, "request"), EMPTY]
+    lines: list[Line] = [(Span(head, Tone.TITLE), Span(against, Tone.DIM)), forms_line(DIFF_FORMS, "request"), EMPTY]
     if request is None:
         return LineSheet([*lines, (Span("the request was not recorded", Tone.WARN),)])
     old = before.exchange.request if before is not None else None
@@ -129,10 +129,10 @@ def _size(removed: Sequence[Message], added: Sequence[Message]) -> list[Line]:
     for name, messages, role in (("removed", removed, Tone.REMOVED), ("added", added, Tone.ADDED)):
         if messages or name == "added":
             texts = [_text(message) for message in messages]
-            tokens = sum(estimated_tokens(text) for text in texts)
+            tokens = count_of(sum(estimated_tokens(text) for text in texts), "token")
             guess = () if not messages else (
-                (Span(f"~{tokens:,} tokens", role), Span(f" estimated, {BYTES_A_TOKEN} bytes a token", Tone.DIM)),)
-            size = f"{sum(map(len, texts)):,} characters"
+                (Span(f"~{tokens}", role), Span(f" estimated, {BYTES_A_TOKEN} bytes a token", Tone.DIM)),)
+            size = count_of(sum(map(len, texts)), "character")
             count = Span(count_of(len(messages), "message"), role)
             lines.append(field(name, *join_groups([(count,), (Span(size),), *guess])))
     return lines
@@ -144,11 +144,11 @@ def _measurement(before: ResponseFacts | None, facts: ResponseFacts) -> list[Lin
     was = input_tokens(before.exchange) if before is not None else None
     if now is None:
         return [field("context", Span("its tokens were not reported", Tone.DIM))]
-    parts: list[Line] = [(Span(f"{now.total:,} tokens"), Span(" measured by the provider", Tone.DIM))]
+    parts: list[Line] = [(Span(count_of(now.total, "token")), Span(" measured by the provider", Tone.DIM))]
     if was is not None:
         grown = now.total - was.total
         sign = "+" if grown >= 0 else "−"
-        parts[0] = (*change_line(f"{was.total:,}", f"{now.total:,} tokens"),
+        parts[0] = (*change_line(f"{was.total:,}", count_of(now.total, "token")),
                     Span(f" ({sign}{abs(grown):,})", Tone.STRONG), Span(" measured by the provider", Tone.DIM))
     parts += [(Span(f"{count:,} {word}"),) for count, word in (
         (now.cached, "from the cache"), (now.written, "written to the cache")) if count]
@@ -196,11 +196,11 @@ def _member(values: Mapping[str, Any], name: str) -> str:
 def _message_list(messages: Sequence[Message], mark: str, role: Tone, before: ResponseFacts | None) -> Iterator[Line]:
     for message in messages[:MOST]:
         text, tokens = _text(message), _answer_tokens(message, before)
-        size = f"~{estimated_tokens(text):,} tokens" if tokens is None else f"{tokens:,} tokens"
+        size = f"~{count_of(estimated_tokens(text), 'token')}" if tokens is None else count_of(tokens, "token")
         how = "" if tokens is None or before is None else f" measured: the answer of {before.name}"
         yield EMPTY
         yield (Span(mark, role), Span(f"{message.role.value} ", Tone.STRONG), Span(size),
-               Span(f"{how} · {len(text):,} characters", Tone.DIM))
+               Span(f"{how} · {count_of(len(text), 'character')}", Tone.DIM))
         for part in message.parts:
             word, content = part_words(part)
             yield (Span("│ ", Tone.RULE), *((safe(f"{word} ", Tone.DIM),) if word else ()), safe(content, width=SHOWN))

@@ -19,6 +19,7 @@ from inspector.report.lines.spans import (
     count_of,
     field,
     join_groups,
+    last_name,
     more,
     one_line,
     paragraphs,
@@ -101,14 +102,13 @@ def _of_file(view: View, facts: ResponseFacts) -> list[Line]:
         return []
     format_name = next((input_file.format for input_file in view.inputs if input_file.path == exchange.path), "")
     where = f"line {exchange.lines[0]:,}" if exchange.lines else entry_name(format_name, exchange.entry)
-    return [field("file", safe(f"{exchange.path.rpartition('/')[2]} · {where}"))]
+    return [field("file", safe(f"{last_name(exchange.path)} · {where}"))]
 
 
 def _title(view: View, facts: ResponseFacts) -> Line:
-    number = next((i for i, turn in enumerate(view.turns, 1) if turn.id == facts.turn), 0)
     return join_groups([
         (Span(f"{facts.name[0].upper()}{facts.name[1:]}", Tone.WARN if facts.is_made else Tone.TITLE),),
-        (Span(f"turn {number}"),), (Span(f"segment {facts.segment}"),),
+        (Span(f"turn {view.number(view.turn_of(facts.step))}"),), (Span(f"segment {facts.segment}"),),
         (Span(f"step {facts.step + 1}"),), (safe(facts.why, Tone.DIM, 80),),
     ])
 
@@ -288,10 +288,16 @@ def _findings(view: View, response: int) -> list[Line]:
 def _section(name: str, text: str | None) -> list[Line]:
     if not text:
         return []
-    lines: list[Line] = [EMPTY, (Span(name, Tone.TITLE), Span(f"  {len(text):,} characters", Tone.DIM))]
-    lines += [(Span("│ ", Tone.RULE), *line) for line in paragraphs(text[:TEXT_SHOWN])]
+    title = (Span(name, Tone.TITLE), Span(f"  {count_of(len(text), 'character')}", Tone.DIM))
+    return [EMPTY, title, *_quoted(text)]
+
+
+def _quoted(text: str) -> list[Line]:
+    """A text beside a rule, and how much of it is left out."""
+    lines: list[Line] = [(Span("│ ", Tone.RULE), *line) for line in paragraphs(text[:TEXT_SHOWN])]
     if len(text) > TEXT_SHOWN:
-        lines.append((Span(f"… {len(text) - TEXT_SHOWN:,} characters more; Wire shows every byte", Tone.WARN),))
+        left = count_of(len(text) - TEXT_SHOWN, "character")
+        lines.append((Span(f"… {left} more; Wire shows every byte", Tone.WARN),))
     return lines
 
 
@@ -316,7 +322,5 @@ def _request_lines(request: Request, send: Send | None) -> list[Line]:
     ]
     if request.messages:
         last = request.messages[-1]
-        body = paragraphs(last.text[:TEXT_SHOWN])
-        lines += [EMPTY, (Span(f"last message, from {last.role.value}", Tone.TITLE),)]
-        lines += [(Span("│ ", Tone.RULE), *line) for line in body]
+        lines += [EMPTY, (Span(f"last message, from {last.role.value}", Tone.TITLE),), *_quoted(last.text)]
     return lines

@@ -111,10 +111,6 @@ class Bytes(LineSheet):
         position = index - len(self.head)
         return position if 0 <= position < self.count else None
 
-    def unbroken(self, index: int) -> Line:
-        """The line as displayed without wrapping."""
-        return self.line(index)
-
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """A line before or after the bytes; the one that tells of the picked fact is cut to one row."""
         if index == self.fact_row:

@@ -62,6 +62,12 @@ def one_line(text: str, width: int | None = None) -> str:
     return line
 
 
+def end_of_line(text: str, width: int) -> str:
+    """`text` inert and on one line; of a longer one its last `width` characters, behind an ellipsis."""
+    line = one_line(text)
+    return line if len(line) <= width else f"…{line[1 - width :]}"
+
+
 # It includes GitHub's own syntax: `@` for a mention, `^` a footnote, `$` a formula, `://` and `www.` for links.
 _SPECIAL = re.compile(
     r"([\\`*{}\[\]<>|~&$^@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.|^[#+=!-]|(?<=^\d)[.)]|(?<=!)\()")
@@ -71,6 +77,11 @@ _SPECIAL = re.compile(
 def escape_markdown(text: str) -> str:
     """`text` on one line, with Markdown's special characters escaped."""
     return _SPECIAL.sub(r"\\\1", one_line(text))
+
+
+def last_name(path: str) -> str:
+    """The name of a file or folder, without the folders that it is in."""
+    return path.rstrip("/").rpartition("/")[2] or path
 
 
 QUOTE_CHARS = 40
@@ -359,11 +370,11 @@ class LineSheet:
 
     def unbroken(self, index: int) -> Line:
         """The line as displayed without wrapping."""
-        return self.lines[index]
+        return self.line(index)
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line wrapped to a width, every occurrence of `needle` marked."""
-        return wrap_line(self.line(index), width, measure, needle=needle)
+        return wrap_line(self.unbroken(index), width, measure, needle=needle)
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
         """The number of rows of the line at a width."""
@@ -378,7 +389,3 @@ class LineSheet:
     def copy_text(self) -> str:
         """The text to copy from the view: its value as received, else the lines."""
         return self._copied() if self._copied is not None else "\n".join(text_of(line) for line in self.lines)
-
-
-Sheet = LineSheet
-"""Any sheet: finished lines, or a subclass that makes lines when they are shown."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from inspector.report.facts import TurnFacts, View
+from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.blocks import Block, Blocks, file_names
 from inspector.report.lines.spans import Line, Span, Tone, safe, width_of
@@ -163,11 +163,11 @@ def role_of(verdict: TurnVerdict) -> Tone:
     return SEVERITY[verdict.severity] if verdict.sure or verdict.severity is not Severity.INFO else Tone.PLAIN
 
 
-def ending_role(turn: TurnFacts) -> Tone:
-    """The role of the end of a turn."""
-    if turn.terminal == "completed":
+def ending_role(terminal: str | None, state: State) -> Tone:
+    """The role of the end of a turn: its reason, and its last state."""
+    if terminal == "completed":
         return Tone.OK
-    return Tone.WARN if turn.final_state is State.UNRECORDED else Tone.ERROR
+    return Tone.WARN if state is State.UNRECORDED else Tone.ERROR
 
 
 STATE_COLUMNS = max(len(state.value) for state in State)
@@ -326,7 +326,7 @@ def _repair(step: Step) -> Line:
 
 def _end(step: Step) -> Line:
     terminal = step.turn.terminal or ""
-    return (Span(terminal, Tone.OK if terminal == "completed" else Tone.ERROR),)
+    return (Span(terminal, ending_role(terminal, step.state)),)
 
 
 def reason_of_end(state: State, terminal: str | None) -> str:

@@ -15,13 +15,12 @@ from typing import NamedTuple
 from inspector.report.facts import ResponseFacts
 from inspector.report.lines.body_slices import BODY_FORMS, holds_json
 from inspector.report.lines.diff import SHOWN, message_lines, part_words
-from inspector.report.lines.glyphs import forms_line
+from inspector.report.lines.glyphs import WIRE_FORMS, forms_line
 from inspector.report.lines.json_roles import JsonLines
 from inspector.report.lines.slices import CHUNK, Hex, Range, Slices
 from inspector.report.lines.spans import (
     Line,
     LineSheet,
-    Sheet,
     Span,
     Tone,
     count_of,
@@ -36,20 +35,19 @@ from inspector.sessions.recording import Exchange
 from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Role, ToolCall
 from loop_core.wire.json_values import byte_span, path_of
 
-MODES = ("events", "parsed", "raw", "hex", "request")
 FACT_LINE = 2
 """The index of the line in the head that shows the selected fact."""
 
 
-def wire(facts: ResponseFacts, mode: str) -> Sheet:
-    """The sheet of one response in one of `MODES`."""
+def wire(facts: ResponseFacts, mode: str) -> LineSheet:
+    """The sheet of one response in one of `WIRE_FORMS`."""
     exchange = facts.exchange
     if mode == "request":
         return request_sheet(facts)
     if not exchange.recorded:
         return LineSheet([*_head(facts, mode, ""), (Span("the body was not recorded", Tone.WARN),)])
     marks = evidence_ranges(exchange, facts.evidence)
-    tail: Line = (Span(f"{'':>9} ", Tone.DIM), Span(f"end of body: {exchange.size:,} bytes", Tone.DIM))
+    tail: Line = (Span(f"{'':>9} ", Tone.DIM), Span(f"end of body: {count_of(exchange.size, 'byte')}", Tone.DIM))
     if mode == "hex":
         return Hex(_head(facts, mode, ""), exchange.body, marks, tail, FACT_LINE)
     slices, what = BODY_FORMS[mode](exchange)
@@ -63,7 +61,7 @@ def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
     parts = [(Span(facts.name, Tone.WARN if facts.is_made else Tone.STRONG),), (safe(exchange.api),)]
     parts += [(Span(each),) for each in (status, what) if each]
     note = OF_ROWS if exchange.recorder is not None else HINT if exchange.recorded else NONE
-    lines: list[Line] = [join_groups(parts), forms_line(MODES, mode), note]
+    lines: list[Line] = [join_groups(parts), forms_line(WIRE_FORMS, mode), note]
     times = time_phrases(exchange)
     if times:
         lines.append((Span("times ", Tone.DIM), *join_groups([(safe(each),) for each in times])))
@@ -87,21 +85,22 @@ def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Ra
     """The bytes of the body from which the stop reason was read, narrowed to the value if possible."""
     found: list[Range] = []
     for rule in evidence:
-        at = rule.at
-        if at is None or at.part is not ExchangePart.BODY or at.start is None:
-            continue
-        span = (at.start, at.start if at.end is None else at.end)
-        found.append(value_range(exchange.body, span, at.pointer) or span)
+        if rule.at is not None and (span := value_range(exchange.body, rule.at)) is not None:
+            found.append(span)
     return found
 
 
-def value_range(body: bytes, span: Range, pointer: str | None) -> Range | None:
-    """The bytes of the value that a pointer names inside a frame; None if it cannot be found there."""
-    # Finding a value parses the whole frame, which would delay a key in a very large one.
-    if not pointer or span[1] - span[0] > CHUNK * 16:
+def value_range(body: bytes, at: At) -> Range | None:
+    """The bytes of the body at a place: of the value that its pointer names, else of the frame; None if none are."""
+    if at.part is not ExchangePart.BODY or at.start is None:
         return None
-    start = body.find(b"{", span[0], span[1])
-    return byte_span(body[start : span[1]], start, *path_of(pointer)) if start >= 0 else None
+    frame = (at.start, at.start if at.end is None else at.end)
+    # Finding a value parses the whole frame, which would delay a key in a very large one.
+    if not at.pointer or frame[1] - frame[0] > CHUNK * 16:
+        return frame
+    start = body.find(b"{", *frame)
+    value = byte_span(body[start : frame[1]], start, *path_of(at.pointer)) if start >= 0 else None
+    return value or frame
 
 
 ENDING = 8
@@ -144,12 +143,12 @@ def _missing_body(facts: ResponseFacts) -> list[Line]:
     return [(Span(summary, Tone.WARN),), *(line for each in request.messages for line in message_lines(each))]
 
 
-def request_sheet(facts: ResponseFacts) -> Sheet:
+def request_sheet(facts: ResponseFacts) -> LineSheet:
     """The sheet of the request: the address, its last messages, the headers, and the body as recorded."""
     exchange = facts.exchange
     lines: list[Line] = [
         join_groups([(Span(f"request of {facts.name}", Tone.STRONG),), (safe(exchange.url or "no URL was recorded"),)]),
-        forms_line(MODES, "request"), (), *_ending(facts),
+        forms_line(WIRE_FORMS, "request"), (), *_ending(facts),
     ]
     for title, headers in (("request headers", exchange.request_headers), ("response headers", exchange.headers)):
         if headers:
