@@ -1,8 +1,8 @@
 """Reads on when the files of an open session grow: additions appear on its screen within a moment.
 
-The size and time of the files, and of the log beside a database, are checked a few times a second; additions are read in
-a thread. A cursor on the last step moves on to the new last step, any other stays where it is. While the operator has
-other runs open, nothing is added, because those runs belong to the earlier content.
+The size and time of the files, and of the log beside a database, are checked a few times a second; additions are read
+in a thread. A cursor on the last step moves on to the new last step, any other stays where it is. While the operator
+has other runs open, nothing is added, because those runs belong to the earlier content.
 """
 
 from __future__ import annotations
