@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,6 +32,7 @@ from inspector.replay.case import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import late_answers
 from inspector.report.run_answers import fidelity_of
+from inspector.report.verdict import identifier
 from inspector.sessions import redact
 from inspector.sessions.recording import Exchange, ToolAnswer, TurnPlace
 from loop_core.judge.arguments import parse
@@ -160,7 +160,7 @@ def failure(turn: TurnFacts) -> str | None:
     """Why a turn failed: its verdict in one word, or its terminal reason; None if it succeeded. A cut call that ran is
     a failure although the agent completed its turn; a recording that ends early is none."""
     if turn.verdict.severity is Severity.ERROR:
-        return "_".join(re.findall(r"[a-z]+", turn.verdict.word.lower()))
+        return identifier(turn.verdict.word)
     return None if turn.terminal in NO_ERROR else turn.terminal
 
 
