@@ -9,7 +9,7 @@ from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, safe, words
 from inspector.report.lines.steps import reason_of_end
-from inspector.whatif.grid import End, TurnGrid
+from inspector.whatif.grid import Axis, End, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.heat import end_word, mark_of
 from loop_core.turn.trace import Fidelity
@@ -20,9 +20,8 @@ GUESS = "a guess"
 
 def cell_name(tuning: TunedGrid, cell: int, budget: int | None = None) -> str:
     """A cell in an operator's words: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
-    overrides = {INITIAL: budget} if budget is not None else {}
-    values = zip(tuning.grid.axes, tuning.grid.values(cell), strict=True)
-    return ", ".join(f"{axis.short}={axis.value_text(overrides.get(axis.name, value))}" for axis, value in values)
+    values = tuning.grid.by_limit(tuning.grid.values(cell)) | ({} if budget is None else {INITIAL: budget})
+    return ", ".join(map(Axis.assignment, tuning.grid.axes, values.values()))
 
 
 def completes(turn: TurnGrid) -> bool:

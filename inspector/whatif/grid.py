@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import pairwise, product
 from math import prod
 
-from inspector.config.settings import INITIAL, SHORT_NAMES, Settings, command, settings_of
+from inspector.config.settings import FULL_NAMES, INITIAL, SHORT_NAMES, Settings, command, settings_of
 from inspector.replay.case import Case
 from inspector.replay.tokens import plausible_usage
 from inspector.sessions.recording import Exchange, TurnPlace
@@ -60,6 +60,10 @@ class Axis:
             return "recorded" if self.name == INITIAL else "default"
         return f"{value:,}"
 
+    def assignment(self, value: Value) -> str:
+        """A value with the name of the axis: `attempts=5`."""
+        return f"{self.short}={self.value_text(value)}"
+
 
 def size_of(value: Value) -> float:
     """A bound as a number for comparison; None (no bound) is larger than any."""
@@ -70,7 +74,7 @@ def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
     """Parses `NAME=SPEC` words of a command line, one axis each. Raises `CallerError` for an unknown name, a name
     twice, a value that is not a number or out of range, or too many cells."""
     axes: list[Axis] = []
-    full = {**{short: name for name, short in SHORT_NAMES.items()}, **OLDER_NAMES}
+    full = {**FULL_NAMES, **OLDER_NAMES}
     for text in texts:
         name, equals, spec = text.partition("=")
         name = full.get(name.strip(), name.strip())

@@ -153,7 +153,7 @@ def cap_name(tuning: TunedGrid, values: Sequence[Value]) -> Line:
     """A max_tokens, then the other limits: `28 with attempts=4`."""
     pairs = list(zip(tuning.grid.axes, values, strict=True))
     own = next(axis.value_text(value) for axis, value in pairs if axis.name == INITIAL)
-    others = ", ".join(f"{axis.short}={axis.value_text(value)}" for axis, value in pairs if axis.name != INITIAL)
+    others = ", ".join(axis.assignment(value) for axis, value in pairs if axis.name != INITIAL)
     return (Span(own, Tone.STRONG), *((Span(f" with {others}"),) if others else ()))
 
 
@@ -309,7 +309,7 @@ def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
         tuning.grid.axes, limits.by_axis, tuning.grid.values(best.cell), strict=True)
         if value != own and (axis.name != INITIAL or not tuning.grid.base.simulate)]
     if lower:
-        least = " or ".join(f"{axis.short}={axis.value_text(value)}" for axis, value in lower)
+        least = " or ".join(axis.assignment(value) for axis, value in lower)
         yield (Span("completes also, for no fewer output tokens, with: ", Tone.DIM), Span(least))
     exact = [f"{SHORT_NAMES.get(name, name)} {least:,}" for name, least in limits_of(None, limits.at_edge).items()]
     if exact:

@@ -182,8 +182,7 @@ class Plane:
 
     def _block_values(self, block: int) -> str:
         others = Grid(self.axes[:-2])
-        return ", ".join(f"{axis.short}={axis.value_text(value)}"
-                         for axis, value in zip(others.axes, others.values(block), strict=True))
+        return ", ".join(map(Axis.assignment, others.axes, others.values(block)))
 
 
 def plane(
