@@ -19,6 +19,7 @@ from inspector.report.lines import glyphs
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, field, join_groups, paragraphs, quote, safe
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import open_paths, redact
+from inspector.sessions.native import failed_attempt
 from inspector.sessions.recording import TurnRecord
 from inspector.sessions.thread import response_number
 from loop_core.client.address import Server
@@ -195,10 +196,8 @@ def _edit_note(driver: Driver) -> Line:
 def why_no_answer(answer: LiveResponse) -> str:
     """Why a request got no answer, in a few words."""
     error = answer.response.error
-    message = error.message if error is not None and error.message else ""
-    if answer.status is None:
-        return answer.problem or "nobody answered"
-    return f"HTTP {answer.status}" + (f", {message}" if message else "")
+    message = error.message if error is not None and answer.status is not None else ""
+    return failed_attempt(answer.status, message or answer.problem) or "nobody answered"
 
 
 def waiting_lines(driver: Driver) -> list[Line]:

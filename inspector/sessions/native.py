@@ -367,6 +367,10 @@ def _recorded_place(record: Mapping[str, Any]) -> TurnPlace | None:
 
 def sent_again(entry: int, status: int | None, problem: str, text: str) -> str:
     """The notice about a repeated request: the result of its first attempt, and the wait."""
-    why = f"HTTP {status}" if status is not None else problem
-    which = f"response {response_number(entry)}"
+    why, which = failed_attempt(status, problem), f"response {response_number(entry)}"
     return f"{which}: {why}; {text}" if why else f"{which}: {text}"
+
+
+def failed_attempt(status: int | None, problem: str) -> str:
+    """What came of a request that got no whole answer: its HTTP status and its problem; empty if neither is known."""
+    return ", ".join(each for each in (f"HTTP {status}" if status is not None else "", problem) if each)
