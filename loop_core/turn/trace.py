@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from loop_core.judge.arguments import parse
-from loop_core.judge.gate import Admission
+from loop_core.judge.gate import held_calls
 from loop_core.turn.limits import Spend
 from loop_core.turn.machine import step
 from loop_core.turn.policy import Signal
@@ -96,9 +96,8 @@ def _continuation_attempt(turn: Turn) -> Record:
 
 
 def _repair(turn: Turn, attempted: bool, success: bool) -> Record:
-    held = [v for v in (turn.unrepaired or (turn.evaluation.verdicts if turn.evaluation else ()))
-            if v.admission is Admission.HELD]
-    issue = parse(held[0].call.arguments).shape.value if held else "no_call"
+    held = held_calls(turn.unrepaired or (turn.evaluation.verdicts if turn.evaluation else ()))
+    issue = parse(held[0].arguments).shape.value if held else "no_call"
     return {
         **_labels(turn, "tool_payload_repair"),
         "parse_issue": issue,
