@@ -258,9 +258,7 @@ BASELINE_SCHEMA = "loop-inspector/baseline/1"
 def read_baseline(path: str) -> frozenset[str]:
     """The fingerprints of a baseline. Raises `CallerError` if it is not a baseline, or cannot be read."""
     try:
-        value: Any = json.loads(intake.file_bytes(path))
-    except (OSError, intake.BoundError) as why:
-        raise CallerError(f"{path}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
+        value: Any = json.loads(intake.named_file(path))
     except (ValueError, RecursionError):
         raise CallerError(f"{path}: invalid JSON: expected a baseline of `inspector check --write-baseline`") from None
     problems = value.get("problems") if isinstance(value, dict) and value.get("schema") == BASELINE_SCHEMA else None

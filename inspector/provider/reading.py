@@ -230,10 +230,7 @@ def read(path: Path) -> Story:
     Raises:
         CallerError: it cannot be read, or is not a valid scenario; file, line and place are named.
     """
-    try:
-        data = intake.file_bytes(str(path))
-    except (OSError, intake.BoundError) as why:
-        raise CallerError(f"{path}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
+    data = intake.named_file(str(path))
     if len(data) > MOST_BYTES:
         raise CallerError(f"{path}: more than {MOST_BYTES:,} bytes")
     return parse_story(data, str(path))
