@@ -27,6 +27,26 @@ from loop_core.judge.gate import admit_response
 from loop_core.turn.trace import Step, Trace
 from loop_core.values import Role, ToolResultPart
 
+FOLDER = "live"
+"""The folder of the recordings of live runs within the data folder."""
+
+
+def time_name() -> str:
+    """A name for a run that starts now. It has microseconds, because two runs may start within a second."""
+    return f"{datetime.now():%Y%m%d-%H%M%S-%f}"
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """The path of a live run's recording in the data folder."""
+    return folder / FOLDER / f"{name}.jsonl"
+
+
+def refuse_existing(path: str | Path) -> None:
+    """Raises `CallerError` if there is a file that a recording would continue. An empty one, as `mktemp` makes it, is
+    used."""
+    if os.path.exists(path) and os.path.getsize(path):
+        raise CallerError(f"--record {path}: the file exists; expected a path for a new file")
+
 
 class RequestClock(Observer):
     """Reads the clock once per request, so that a run and its recording have the same times."""
@@ -59,8 +79,7 @@ class Recorder(RequestClock):
         """Why the recording stopped; None while it continues."""
         self.closed = False
         try:
-            if os.path.exists(path) and os.path.getsize(path):  # an empty file may have been made for it, by `mktemp`
-                raise CallerError(f"--record {path}: the file exists; expected a path for a new file")
+            refuse_existing(path)
             new_folder(Path(path).parent)
             self._writer = SessionWriter(path, producer=PRODUCER, **about)
         except OSError as why:
