@@ -10,9 +10,9 @@ from inspector.config.settings import Settings
 from inspector.live.answers import Answers, Source
 from inspector.live.driver import Driver
 from inspector.live.inputs import missing_key
-from inspector.live.recorder import NAME, LiveTurn, replay_of_turns
+from inspector.live.recorder import LiveTurn, replay_of_turns, run_of
 from inspector.live.stepper import Flow, Phase
-from inspector.replay import Replay, TurnRun
+from inspector.replay import Replay
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines import glyphs
@@ -20,7 +20,6 @@ from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, fiel
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import open_paths, redact
 from inspector.sessions.native import failed_attempt
-from inspector.sessions.recording import TurnRecord
 from inspector.sessions.thread import response_number
 from loop_core.client.address import Server
 from loop_core.client.exchange import LiveResponse
@@ -68,11 +67,9 @@ def recorded_case(path: str, server: Server) -> Case:
 
 def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
     """The view with a turn that has no response yet."""
-    old, steps = view.replay, tuple(live_turn.steps)
-    turn, first = steps[-1].turn, len(old.trace.steps)
-    record = TurnRecord(turn.id, NAME, (), turn.request.messages[-1].text if turn.request.messages else "")
-    run = TurnRun(record, first, first + len(steps), 1, len(steps) - 1, steps)
-    replay = Replay(old.case, settings, Trace((*old.trace.steps, *steps)), (*old.turns, run))
+    old, turn = view.replay, live_turn.steps[-1].turn
+    run = run_of(live_turn, (), len(old.trace.steps))
+    replay = Replay(old.case, settings, Trace((*old.trace.steps, *live_turn.steps)), (*old.turns, run))
     none = TurnVerdict(0, "NOT SENT", "∅", "-", Severity.WARNING, "nothing was sent", None, sure=False)
     facts = TurnFacts(
         run, turn.state, turn.terminal or "", turn.notice, turn.spend, *turn.joined_answer(), none)

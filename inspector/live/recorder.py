@@ -237,23 +237,26 @@ def replay_of_turns(
     turns = [turn for turn in turns if turn.responses]
     responses = [each for turn in turns for each in turn.responses]
     exchanges = tuple(exchange_of(each, path, started.get(each.ask.number)) for each in responses)
-    records: list[TurnRecord] = []
     runs: list[TurnRun] = []
     steps: list[Step] = []
     for turn in turns:
-        links = tuple(_links(turn.responses, sum(len(record.links) for record in records)))
-        opening = turn.steps[0].turn
-        prompt = next((each.text for each in reversed(opening.request.messages) if each.role is Role.USER), "")
-        records.append(TurnRecord(opening.id, NAME, links, prompt))
-        first, end = len(steps), len(steps) + len(turn.steps)
-        runs.append(TurnRun(records[-1], first, end, 1, len(turn.steps) - 1, tuple(turn.steps)))
+        links = _links(turn.responses, sum(len(run.record.links) for run in runs))
+        runs.append(run_of(turn, links, len(steps)))
         steps += turn.steps
     source = Input(path, "live", len(exchanges), notices=tuple(f"{path}: {notice}" for notice in notices),
                    answers=answers)
-    loaded = Recording((source,), exchanges, tuple(records))
+    loaded = Recording((source,), exchanges, tuple(run.record for run in runs))
     verdicts = tuple(admit_response(each.response, each.judgement, each.ask.request) for each in responses)
     case = Case(loaded, tuple(each.judgement for each in responses), verdicts)
     return Replay(case, settings, Trace(tuple(steps)), tuple(runs))
+
+
+def run_of(turn: LiveTurn, links: Sequence[Link], first: int) -> TurnRun:
+    """A live turn as the run of a replay; `first` is the index of its first step there."""
+    opening, count = turn.steps[0].turn, len(turn.steps)
+    prompt = next((each.text for each in reversed(opening.request.messages) if each.role is Role.USER), "")
+    record = TurnRecord(opening.id, NAME, tuple(links), prompt)
+    return TurnRun(record, first, first + count, 1, count - 1, tuple(turn.steps))
 
 
 def exchange_of(answer: LiveResponse, path: str, start: str | None = None) -> Exchange:
