@@ -86,7 +86,7 @@ def list_sessions(paths: Paths = (), most: RowCount = 50) -> dict[str, Any]:
     if paths:
         for path in paths:
             _check(path)
-        names = [name for name, listed in files_of(paths)[0] if not listed or _is_regular(name)]
+        names = [name for name, _ in files_of(paths)[0]]
     else:
         agents = {each.path: each.agent for each in transcripts(os.environ)}
         names = list(agents)

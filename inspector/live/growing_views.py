@@ -135,7 +135,7 @@ class Streams:
                         whole if last else join(segments, self._rule), self._rule, self._rule, [])
             for place, (_, _, facts) in enumerate(answer):
                 lines += [(Span(f"{glyphs.PAST} ", Tone.RULE), *line) for line, _ in segment_lines(text, place, facts)]
-        gutter = Span("┃ ", Tone.RULE)
+        gutter = Span(GUTTER, Tone.RULE)
         if self._seam is not None:
             lines += [(gutter, *line) for line in seam_lines(self._seam, self._rule)]
         lines.append((gutter, *join_groups([
