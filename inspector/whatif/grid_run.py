@@ -290,7 +290,8 @@ def tune(
         key = turn_codes.tobytes()
         if key not in alike:
             alike[key] = _reorder(turn_codes)
-        path, ends, (first, cells_ends) = case.recording.exchanges[record.links[0].index].path, tuple(ended), alike[key]
+        ends, (first, cells_ends) = tuple(ended), alike[key]
+        path = case.opening(record).path
         found.append(TurnGrid(record.id, path, tuple([ends[code] for code in first]), cells_ends))
     return TunedGrid(grid, tuple(found), done, parts, case, findings)
 
@@ -298,8 +299,7 @@ def tune(
 def blank(case: Case, grid: Grid) -> TunedGrid:
     """The grid before any turn was run. It reads nothing of the turns, which takes seconds if they are many."""
     codes = array("I", [UNDONE_CODE]) * grid.size
-    exchanges, records = case.recording.exchanges, case.recording.turns
-    turns = [TurnGrid(record.id, exchanges[record.links[0].index].path, (), codes) for record in records]
+    turns = [TurnGrid(record.id, case.opening(record).path, (), codes) for record in case.recording.turns]
     return TunedGrid(grid, tuple(turns), 0, len(turns), case)
 
 

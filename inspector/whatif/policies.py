@@ -274,8 +274,8 @@ class Matrix:
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The path of each turn's file."""
-        exchanges = self.replays[0].case.recording.exchanges
-        return tuple(exchanges[turn.record.links[0].index].path for turn in self.turns)
+        case = self.replays[0].case
+        return tuple(case.opening(turn.record).path for turn in self.turns)
 
     @cached_property
     def files(self) -> tuple[str, ...]:
