@@ -321,7 +321,7 @@ def _origin(view: View, turn: TurnFacts) -> str:
     used, every = used_responses(view, turn), [view.responses[index] for index in turn.responses]
     live = [facts.exchange for facts in used if facts.live]
     file = next((Path(facts.exchange.path).name for facts in every if not facts.live), "")
-    where = f"turn {view.number(turn)} of {len(view.turns)}"
+    where = view.place(turn)
     if live:
         place = f"{file}, {where}" if file not in ("", "-") else where
         return (f"Found in {count_of(len(live), 'LIVE answer')} of {redact.url(live[0].url)} "
