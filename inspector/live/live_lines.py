@@ -17,6 +17,7 @@ from inspector.replay.case import Case, open_case
 from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, field, join_groups, paragraphs, quote, safe
+from inspector.report.times_and_costs import duration_text
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import open_paths, redact
 from inspector.sessions.native import failed_attempt
@@ -302,7 +303,7 @@ def arrival_text(flow: Flow) -> str:
         parts.append(f"{len(flow.thinking):,} thinking")
     if flow.call:
         parts.append(f"{len(flow.call):,} of calls")
-    return " ".join([*parts, f"{flow.ms / 1000:.1f} s"])
+    return " ".join([*parts, duration_text(flow.ms)])
 
 
 def arrival_lines(flow: Flow) -> list[Line]:
