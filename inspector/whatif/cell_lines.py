@@ -41,8 +41,7 @@ def turn_counts(steady: int, undone: int, remaining: int) -> Iterator[Line]:
 def turn_name(tuning: TunedGrid, number: int) -> str:
     """The name of a turn beside its number: its id, and its file if there are several."""
     turn = tuning.turns[number]
-    several = tuning.turns[0].path != tuning.turns[-1].path  # turns stand in the order of their files
-    return f"{turn.path.rpartition('/')[2]}, {turn.id}" if several else turn.id
+    return f"{tuning.files[turn.path]}, {turn.id}" if len(tuning.files) > 1 else turn.id
 
 
 def spent_line(end: End) -> Line:

@@ -8,7 +8,7 @@ import signal
 import time
 import warnings
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from itertools import chain
@@ -18,6 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from inspector.replay.case import Case, case_as_profile
 from inspector.report.findings import ReportedFinding, recorded_findings
+from inspector.report.lines.blocks import file_names
 from inspector.sessions.workers import cores, end_with_caller
 from inspector.whatif.grid import UNDONE_CODE, End, Grid, TurnGrid, Value
 from inspector.whatif.sweep import Sweep, SweptEnds
@@ -217,6 +218,11 @@ class TunedGrid:
     def most_run(self) -> int:
         """The largest number of turns run in any cell: all of them, unless the run was cancelled."""
         return max(self.run_counts)
+
+    @cached_property
+    def files(self) -> Mapping[str, str]:
+        """The path of each file -> its name."""
+        return file_names({turn.path for turn in self.turns})
 
     def single_turn(self, turn: int | None) -> int | None:
         """The turn that is shown alone: the given one, or the only one; None if all are shown together."""
