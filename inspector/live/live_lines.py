@@ -17,6 +17,7 @@ from inspector.replay.case import Case, open_case
 from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, field, join_groups, paragraphs, quote, safe
+from inspector.report.sentences import REQUEST_WORDS
 from inspector.report.times_and_costs import duration_text
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import open_paths, redact
@@ -28,7 +29,7 @@ from loop_core.client.mask import Mask
 from loop_core.client.outgoing import LiveRequest
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.continuation import Method
-from loop_core.turn.state import Finish, RequestPlace, RunTools, Send
+from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.turn.trace import Trace
 from loop_core.values import Severity
 from loop_core.wire.body import dump
@@ -175,13 +176,9 @@ def _doing_line(driver: Driver, key: Keys) -> Line:
 def _request_name(send: Send, driver: Driver) -> str:
     if not send.ordinal:
         return "the first request of the turn"
-    return f"{WORD_OF[send.place]} {send.ordinal}{HOW_SENT.get(send.method, f' ({send.method.value})')}"
+    return f"{REQUEST_WORDS[send.place]} {send.ordinal}{HOW_SENT.get(send.method, f' ({send.method.value})')}"
 
 
-WORD_OF: Mapping[RequestPlace, str] = {
-    RequestPlace.REQUEST: "request with results", RequestPlace.CONTINUATION: "continuation",
-    RequestPlace.REPAIR: "repair", RequestPlace.RESUME: "resumption", RequestPlace.NUDGE: "retry of an empty answer",
-}
 HOW_SENT: Mapping[Method, str] = {Method.REPAIR: ", which asks for the held call again", Method.NUDGE: ""}
 """Method of a request -> the words after its name, where the method in brackets would only repeat the name."""
 

@@ -19,7 +19,7 @@ from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, re
 from inspector.report.judged_turn import judged_turn_of
 from inspector.report.lines.blocks import file_names
 from inspector.report.lines.spans import cells, count_of
-from inspector.report.sentences import short
+from inspector.report.sentences import REQUEST_WORDS, short
 from inspector.report.verdict import is_unanswered, verdict_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict
@@ -106,7 +106,7 @@ class PolicyRun:
         last = effects[-1] if effects else None
         if isinstance(last, RunTools):
             return "the results of its calls"
-        return f"{last.place.value} {last.ordinal}" if last is not None and last.ordinal else "a response"
+        return f"{REQUEST_WORDS[last.place]} {last.ordinal}" if last is not None and last.ordinal else "a response"
 
 
 def _name(verdict: Verdict) -> str:

@@ -129,6 +129,12 @@ def test_a_call_that_ran_under_a_filter_is_a_held_call() -> None:
     assert len(WHOLE) == 44
 
 
+def test_what_a_loop_asks_for_next_has_the_name_that_a_live_turn_gives_it() -> None:
+    once = settings_of({"max_empty_retries": "1"}, Settings())
+    made = matrix(case_of(asked([user("x")], chat("", "stop"))), once)
+    assert made.rows[0][0].why == "asks for retry of an empty answer 1, never recorded"
+
+
 def test_a_whole_call_under_stop_is_lost_or_never_ended_where_only_the_word_counts() -> None:
     """vLLM PR #25054: a named tool_choice is answered with `stop`."""
     made = matrix(case_of(asked([user("x")], chat(None, "stop", call(WHOLE)))), Settings())
