@@ -9,19 +9,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from inspector.config.files import data_folder
 from inspector.config.settings import EDIT, Settings, live_limits, parse_assignments, settings_of
 from inspector.live.answers import Answers, results_of
 from inspector.live.inputs import json_file, key_for, request_of, secrets_of, tools_of
-from inspector.live.recorder import (
-    LiveTurn,
-    Recorder,
-    RunMemory,
-    file_of,
-    refuse_existing,
-    replay_of_turns,
-    time_name,
-)
+from inspector.live.recorder import LiveTurn, Recorder, RunMemory, new_recording, refuse_existing, replay_of_turns
 from inspector.replay import Replay
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
@@ -226,8 +217,3 @@ def _aws(region: str | None) -> AwsSigner:
         raise CallerError("no key for Bedrock: set AWS_BEARER_TOKEN_BEDROCK, or for AWS credentials install the extra "
                           "bedrock: pip install '.[bedrock]'") from None
     return AwsSigner(region)
-
-
-def new_recording(api: str) -> str:
-    """The path for a new recording."""
-    return str(file_of(data_folder(os.environ), f"{time_name()}-{api}"))

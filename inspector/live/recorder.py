@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from inspector.config.files import new_folder
+from inspector.config.files import data_folder, new_folder
 from inspector.config.settings import REPLAYED, Settings
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import TURN_PLACES, Case
@@ -39,6 +39,11 @@ def time_name() -> str:
 def file_of(folder: Path, name: str) -> Path:
     """The path of a live run's recording in the data folder."""
     return folder / FOLDER / f"{name}.jsonl"
+
+
+def new_recording(api: str) -> str:
+    """The path for a new recording."""
+    return str(file_of(data_folder(os.environ), f"{time_name()}-{api}"))
 
 
 def refuse_existing(path: str | Path) -> None:

@@ -294,7 +294,8 @@ def test_reasoning_that_took_the_budget():
     for opening in ("<think>", "[THINK]"):
         said = found(asked(ASKS, chat(f"{opening}\nThe user asks", "length"), max_tokens=7))
         assert said["thinking-ate-budget"] == (
-            f"error the answer was cut, and holds reasoning alone: it is reasoning behind {opening}, and nothing follows")
+            f"error the answer was cut, and holds reasoning alone: it is reasoning behind {opening}, "
+            "and nothing follows")
     closed = found(asked(ASKS, chat("<think>\nThe user asks</think>\nThe lock", "length"), max_tokens=7))
     assert "thinking-ate-budget" not in closed
     alone = claude([{"type": "thinking", "thinking": "Let me see", "signature": "s"}], "max_tokens", user("go"))
