@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.config.settings import INITIAL, SHORT_NAMES
+from inspector.config.settings import INITIAL
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, safe, words
@@ -12,6 +12,7 @@ from inspector.report.lines.steps import reason_of_end
 from inspector.whatif.grid import Axis, End, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.heat import end_word, mark_of
+from loop_core.turn.limits import SHORT_NAMES
 from loop_core.turn.trace import Fidelity
 
 GUESS = "a guess"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from inspector.config.settings import INITIAL, REPLAYED, SHORT_NAMES
+from inspector.config.settings import INITIAL, REPLAYED
 from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe, words
@@ -39,6 +39,7 @@ from inspector.whatif.smallest_cap import (
     smallest_cap_of_all,
     whole_cap,
 )
+from loop_core.turn.limits import SHORT_NAMES
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 

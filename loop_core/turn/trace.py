@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import held_calls
-from loop_core.turn.limits import Spend
+from loop_core.turn.limits import SHORT_NAMES, Spend
 from loop_core.turn.machine import step
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import (
@@ -165,15 +165,11 @@ def fold_metrics(records: Iterable[Record], latencies: Mapping[str, float] | Non
 
 def limit_usage(turn: Turn) -> tuple[tuple[str, str, int, int | None], ...]:
     """The usage of each of the four limits: name, short name, spent, limit (None if unbounded)."""
-    spent: Spend = turn.spend
-    limits = turn.limits
-    return (
-        ("continuation_max_attempts", "attempts", spent.attempts, limits.continuation_max_attempts),
-        ("continuation_max_total_completion_tokens", "cont_tokens", spent.continuation_tokens, turn.token_cap),
-        ("continuation_max_output_chars", "cont_chars", spent.continuation_chars,
-         limits.continuation_max_output_chars),
-        ("continuation_tool_repair_attempts", "repairs", spent.repairs, limits.continuation_tool_repair_attempts),
-    )
+    spent, limits = turn.spend, turn.limits
+    counts = (spent.attempts, spent.continuation_tokens, spent.continuation_chars, spent.repairs)
+    bounds = (limits.continuation_max_attempts, turn.token_cap, limits.continuation_max_output_chars,
+              limits.continuation_tool_repair_attempts)
+    return tuple(zip(SHORT_NAMES, SHORT_NAMES.values(), counts, bounds, strict=True))
 
 
 # -- The immutable record of a run: one `Step` for every move of the machine -----------------------------------------
