@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
 from functools import wraps
 from typing import Any
 
 from loop_core.client.address import Server, expected_speaker
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest
-from loop_core.client.waiting import check_seconds, retry_after
-from loop_core.errors import CallerError, DecodeError, check_kinds
+from loop_core.errors import CallerError, DecodeError, check_kinds, check_seconds
 from loop_core.judge.classify import Judgement, judge
 from loop_core.turn.state import ProviderResponse
 from loop_core.values import (
@@ -290,6 +290,25 @@ class Retries:
         server_wait = retry_after(answer.headers)
         wait = min(self.first * 2**attempt, self.longest) if server_wait is None else server_wait
         return wait if wait <= self.longest else None
+
+
+def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
+    """The seconds that a server asks the client to wait, infinite ones too; None if it does not say. A date counts from
+    the answer's own date."""
+    fields = {name.lower(): value.strip() for name, value in headers}
+    # The finer one first, as the openai SDK reads them.
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(fields[name]) / unit
+        except (KeyError, ValueError):
+            continue
+        if seconds >= 0:  # false for `nan`, which float() reads
+            return seconds
+    try:
+        until = parsedate_to_datetime(fields["retry-after"]) - parsedate_to_datetime(fields["date"])
+    except (KeyError, ValueError, TypeError, OverflowError):  # the last of a year or an hour of twenty digits
+        return None
+    return max(0.0, until.total_seconds())
 
 
 def retryable(answer: LiveResponse) -> bool:
