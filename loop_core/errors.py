@@ -4,7 +4,7 @@ For bad input `loop_core` raises nothing else. The subclasses separate a provide
 that asks for something impossible, because different people have to correct the two.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -55,6 +55,18 @@ def check_kinds(*rows: tuple[str, object, type]) -> None:
         if not isinstance(value, kind):
             expected = "a text" if kind is str else kind.__name__
             raise CallerError(f"{name}: expected {expected}, not {type(value).__name__}")
+
+
+MOST_SECONDS = 1_000_000
+"""The longest time in seconds that a client can wait. Operating systems refuse a longer or an infinite one."""
+
+
+def check_seconds(value: object, names: Iterable[str]) -> None:
+    """Raises `CallerError` if one of the fields is not a number of seconds in the permitted range."""
+    for name in names:
+        seconds = getattr(value, name)
+        if not isinstance(seconds, (int, float)) or not 0 <= seconds <= MOST_SECONDS:  # also true for `nan`
+            raise CallerError(f"{name}: {seconds!r} is not a number of seconds from 0 to {MOST_SECONDS:,}")
 
 
 @contextmanager

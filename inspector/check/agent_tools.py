@@ -86,7 +86,7 @@ def list_sessions(paths: Paths = (), most: RowCount = 50) -> dict[str, Any]:
     if paths:
         for path in paths:
             _check(path)
-        names = [name for name, listed in files_of(paths)[0] if not listed or _is_regular(name)]
+        names = [name for name, _ in files_of(paths)[0]]
     else:
         agents = {each.path: each.agent for each in transcripts(os.environ)}
         names = list(agents)
@@ -145,7 +145,8 @@ def findings(paths: Paths, rules: RuleIds = (), most: RowCount = MOST_ROWS) -> d
     problems = sorted(whole["problems"], key=lambda each: ORDER.index(each["severity"]))
     bad = [{"path": file.path, "error": file.error} for file in report.files if file.error]
     return _mask_texts({
-        "files": len(report.files), "turns": len(report.turns), "copied": report.copy_count, "skipped": report.skipped,
+        "files": len(report.files), "turns": len(report.recorded_turns), "simulated": report.simulated_count,
+        "copied": report.copy_count, "skipped": report.skipped,
         "unreadable": bad[:MOST_NOTES], "problems": problems[:most], "more": max(0, len(problems) - most)})
 
 

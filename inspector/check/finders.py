@@ -13,6 +13,7 @@ from inspector.report.run_answers import used_responses
 from inspector.sessions.recording import TurnPlace
 from loop_core.formats import FORMATS
 from loop_core.judge.arguments import ArgumentShape, parse_call, schema_problems
+from loop_core.judge.signs import only_thinks
 from loop_core.values import At, ReasoningPart, Role, Severity, Stop, tools_by_name
 from loop_core.wire import wire
 
@@ -127,10 +128,6 @@ def repeated_cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         before = cut
 
 
-_OPEN_THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>(?!.*</\1>)", re.DOTALL)
-"""Matches a text of reasoning alone: a server without a parser for such tags (DeepSeek R1, QwQ) leaves it there."""
-
-
 def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds cut responses whose tokens were nearly all reasoning; it is not an error if the turn is complete."""
     lost = not turn.verdict.complete
@@ -146,9 +143,9 @@ def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
             type(part) is ReasoningPart for part in response.parts
         ):
             yield RuleHit("the answer was cut, and holds reasoning alone", facts.index, sure=lost)
-        elif _OPEN_THOUGHT.match(response.text or "") and not response.tool_calls:
-            yield RuleHit("the answer was cut inside its reasoning, which stands in the text and was never closed",
-                          facts.index, sure=lost)
+        # A server without a parser for the marks of its model (DeepSeek R1, QwQ) leaves reasoning in the text.
+        elif not response.tool_calls and (sign := only_thinks(response.text or "")) is not None:
+            yield RuleHit(f"the answer was cut, and holds reasoning alone: {sign.text}", facts.index, sure=lost)
 
 
 def budget_shrank(view: View, turn: TurnFacts) -> Iterator[RuleHit]:

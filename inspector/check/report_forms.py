@@ -46,7 +46,7 @@ def totals_line(report: Report) -> str:
     """The totals of a report in one line."""
     counts = Counter(problem.severity for problem in report.problems)
     turns = report.recorded_turns
-    lost = sum(not turn.complete for turn in turns)
+    incomplete = sum(not turn.complete for turn in turns)
     found = ", ".join(count_of(counts[severity], severity, "info" if severity == "info" else "")
                       for severity in ORDER if counts[severity]) or "nothing found"
     read = count_of(len(report.files), "file")
@@ -54,7 +54,7 @@ def totals_line(report: Report) -> str:
     read += f", {empty:,} of them without a turn" if empty else ""
     skipped = f", {count_of(report.skipped, 'file is no session', 'files are no sessions')}" if report.skipped else ""
     errors = f", {len(report.errors):,} could not be read" if report.errors else ""
-    ended = f"{count_of(len(turns), 'turn')}{report.not_counted}, {lost:,} of them not complete"
+    ended = f"{count_of(len(turns), 'turn')}{report.not_counted}, {incomplete:,} of them not complete"
     return f"{found} · {ended} · {read}{skipped}{errors}{unread(report)}"
 
 
@@ -258,9 +258,7 @@ BASELINE_SCHEMA = "loop-inspector/baseline/1"
 def read_baseline(path: str) -> frozenset[str]:
     """The fingerprints of a baseline. Raises `CallerError` if it is not a baseline, or cannot be read."""
     try:
-        value: Any = json.loads(intake.file_bytes(path))
-    except (OSError, intake.BoundError) as why:
-        raise CallerError(f"{path}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
+        value: Any = json.loads(intake.named_file(path))
     except (ValueError, RecursionError):
         raise CallerError(f"{path}: invalid JSON: expected a baseline of `inspector check --write-baseline`") from None
     problems = value.get("problems") if isinstance(value, dict) and value.get("schema") == BASELINE_SCHEMA else None

@@ -121,9 +121,14 @@ class Report(NamedTuple):
         return [turn for turn in self.turns if not turn.simulated]
 
     @property
+    def simulated_count(self) -> int:
+        """The number of turns of all files that were simulated."""
+        return len(self.turns) - len(self.recorded_turns)
+
+    @property
     def not_counted(self) -> str:
         """The words beside the number of turns about those that it does not count; empty if it counts all."""
-        return f"{simulated_beside(len(self.turns) - len(self.recorded_turns))}{copies_left_out(self.copy_count)}"
+        return f"{simulated_beside(self.simulated_count)}{copies_left_out(self.copy_count)}"
 
     @property
     def copy_count(self) -> int:

@@ -170,7 +170,7 @@ _EVERY: tuple[CheckRule, ...] = (
     CheckRule(
         "thinking-ate-budget", ERROR, "Reasoning used up the output budget",
         "The answer was cut, and reasoning took nine tenths of its output tokens or more, or is all that came. A "
-        "server without a reasoning parser leaves it in the text, behind a `<think>` that is never closed.",
+        "server without a reasoning parser leaves it in the text, behind a mark such as `<think>`.",
         "1,024 of 1,024 output tokens are reasoning tokens, and the text is empty.",
         "Raise max_tokens or lower the reasoning effort.",
         finders.thinking_ate_budget),

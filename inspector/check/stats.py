@@ -74,7 +74,7 @@ def document(report: Report) -> dict[str, Any]:
     whole = _row("all", turns)
     return {
         "schema": SCHEMA, "files": len(report.files), "copied": report.copy_count,
-        "simulated": len(report.turns) - len(turns), **COUNTS.values(whole),
+        "simulated": report.simulated_count, **COUNTS.values(whole),
         "uncounted_answers": sum(turn.uncounted for turn in turns),
         **{f"by_{name}": [row._asdict() for row in groups(turns, name)] for name in DIMENSIONS},
     }

@@ -191,10 +191,11 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
          assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, page_path: str | None,
          force: bool, as_json: bool, jobs: int | None, plain: bool) -> None:
     """Runs every turn under a grid of limits: the smallest budget that completes each, and the best budgets for all."""
-    from inspector.config.settings import SHORT_NAMES, parse_assignments, settings_of
+    from inspector.config.settings import parse_assignments, settings_of
     from inspector.whatif.grid import GridRequest, parse_axes
     from inspector.whatif.grid_report import as_csv, check, document, page, save, text
     from inspector.whatif.grid_run import tune as run_grid
+    from loop_core.turn.limits import SHORT_NAMES
 
     alone = [name for name, value in (("--csv -", csv_path == "-"), ("--html -", page_path == "-"),
                                       ("--json", as_json)) if value]

@@ -9,15 +9,13 @@ from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
 from loop_core.turn.continuation import Method, SeamRule
-from loop_core.turn.limits import CONTINUATION_LIMITS, MOST, Limits, whole_number
+from loop_core.turn.limits import MOST, SHORT_NAMES, Limits, whole_number
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.presets import preset
 from loop_core.wire.profiles import PROFILES
 
 INITIAL = "max_tokens"
 """The name of the setting for the initial output cap."""
-SHORT_NAMES = dict(zip(CONTINUATION_LIMITS, ("attempts", "cont_tokens", "cont_chars", "repairs"), strict=True))
-"""Name of a continuation limit -> its short name, which the names of runs, the grid of limits and the form use."""
 FULL_NAMES = {short: name for name, short in SHORT_NAMES.items()}
 """Short name -> name of the continuation limit; an operator may type either."""
 EDIT = "edit."

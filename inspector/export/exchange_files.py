@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import json
 import platform
 import shlex
@@ -27,6 +26,7 @@ from inspector.report.verdict import identifier
 from inspector.sessions import open_paths, redact
 from inspector.sessions.credential_values import REDACTED
 from inspector.sessions.native import session_bytes
+from inspector.sessions.native_fields import packed
 from inspector.sessions.recording import Exchange
 from inspector.sessions.thread import response_number
 from loop_core.errors import CallerError
@@ -154,12 +154,9 @@ def _of_provider(exchange: Exchange) -> None:
 
 
 def _bytes(key: str, data: bytes, ms: float | None) -> dict[str, Any]:
-    try:
-        piece = {"text": data.decode("utf-8")}
-    except UnicodeDecodeError:
-        piece = {"base64": binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")}
+    kind, piece = packed(data)
     has_time = ms is not None and 0 <= ms < inf  # recorders also write -1 for an unknown time (HAR)
-    return {"type": "bytes", "request": key, **piece, **({"ms": ms} if has_time else {})}
+    return {"type": "bytes", "request": key, kind: piece, **({"ms": ms} if has_time else {})}
 
 
 # -- A bug report ----------------------------------------------------------------------------------------------------
@@ -324,7 +321,7 @@ def _origin(view: View, turn: TurnFacts) -> str:
     used, every = used_responses(view, turn), [view.responses[index] for index in turn.responses]
     live = [facts.exchange for facts in used if facts.live]
     file = next((Path(facts.exchange.path).name for facts in every if not facts.live), "")
-    where = f"turn {view.number(turn)} of {len(view.turns)}"
+    where = view.place(turn)
     if live:
         place = f"{file}, {where}" if file not in ("", "-") else where
         return (f"Found in {count_of(len(live), 'LIVE answer')} of {redact.url(live[0].url)} "

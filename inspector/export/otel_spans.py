@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,10 +32,12 @@ from inspector.replay.case import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import late_answers
 from inspector.report.run_answers import fidelity_of
+from inspector.report.verdict import identifier
 from inspector.sessions import redact
 from inspector.sessions.recording import Exchange, ToolAnswer, TurnPlace
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.history import results_for
 from loop_core.values import (
     MessagePart,
     OpaquePart,
@@ -160,7 +161,7 @@ def failure(turn: TurnFacts) -> str | None:
     """Why a turn failed: its verdict in one word, or its terminal reason; None if it succeeded. A cut call that ran is
     a failure although the agent completed its turn; a recording that ends early is none."""
     if turn.verdict.severity is Severity.ERROR:
-        return "_".join(re.findall(r"[a-z]+", turn.verdict.word.lower()))
+        return identifier(turn.verdict.word)
     return None if turn.terminal in NO_ERROR else turn.terminal
 
 
@@ -288,19 +289,12 @@ def _tool_results(
     answers = notes.get((exchange.path, exchange.entry), ())
     sent = results_in(following.exchange) if following and following.link.place is TurnPlace.TOOL_RESULT else ()
     times = {(answer.result.call_id, answer.result.name): answer.at for answer in answers}
-    verdicts = list(facts.verdicts)
-    for part in sent or [answer.result for answer in answers]:
-        own = next((verdict for verdict in verdicts if _answers(part, verdict)), None)
-        if own is not None:
-            verdicts.remove(own)
+    parts = sent or [answer.result for answer in answers]
+    matched = results_for([verdict.call for verdict in facts.verdicts], parts)
+    verdicts = {id(part): verdict for part, verdict in zip(matched, facts.verdicts, strict=True)}
+    for part in parts:
         at = next((at for (key, name), at in times.items() if key == part.call_id and (key or name == part.name)), None)
-        yield part, own, at
-
-
-def _answers(part: ToolResultPart, verdict: Verdict) -> bool:
-    if part.call_id is not None and verdict.call.id is not None:
-        return part.call_id == verdict.call.id
-    return part.name == verdict.call.name
+        yield part, verdicts.get(id(part)), at
 
 
 def _tool(part: ToolResultPart, verdict: Verdict | None, when: When, parent: int, with_content: bool) -> OtelSpan:

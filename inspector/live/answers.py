@@ -55,7 +55,7 @@ class TurnResults:
         """A result for every released call; ends the turn if a call has none."""
         # The history shows how often each call was answered already, so the source itself has no state to lose.
         used = Counter(key for key, _ in _answers(turn.history[self.first_messages :]))
-        before = turn.spend.result_chars
+        before = effect.chars_before(turn.spend)
         found: list[ToolResultPart] = []
         for verdict in effect.released:
             part = self._answer_call(verdict, used)
@@ -231,8 +231,7 @@ class Answers:
         """Answers the batch in order; every call gets a result."""
         parts: list[ToolResultPart] = []
         self.last_batch = []
-        # Results that the machine answered itself count under the same bound.
-        used = turn.spend.result_chars + sum(len(answer.result.text) for answer in effect.answers)
+        used = effect.chars_before(turn.spend)
         for place, verdict in enumerate(effect.batch):
             whence = "not run"
             if verdict.admission is Admission.READY:

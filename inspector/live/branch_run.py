@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inspector.config.files import private_folder
 from inspector.config.settings import STAND_IN, live_run
 from inspector.live.branch_request import BranchRequest
-from inspector.live.recorder import Recorder, RunMemory, exchange_of
+from inspector.live.recorder import FOLDER, Recorder, RunMemory, exchange_of, file_of, time_name
 from inspector.live.target import base_of
 from inspector.replay.case import BranchAnswers
 from inspector.sessions import redact
@@ -38,19 +37,9 @@ from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 if TYPE_CHECKING:
     from loop_core.client.exchange import Connection
 
-FOLDER = "live"
-"""The folder of the recordings within the data folder."""
-
-
 def new_name(by_stand_in: bool) -> str:
     """A name for a live run that starts now; with `by_stand_in` a stand-in answers it."""
-    # Microseconds, because two runs may start within a second; the name is part of a branch's settings.
-    return f"{datetime.now():%Y%m%d-%H%M%S-%f}{STAND_IN if by_stand_in else ''}"
-
-
-def file_of(folder: Path, name: str) -> Path:
-    """The path of a live run's recording in the data folder."""
-    return folder / FOLDER / f"{name}.jsonl"
+    return time_name() + (STAND_IN if by_stand_in else "")  # it is part of a branch's settings
 
 
 class BranchRecorder(RunMemory, Recorder):

@@ -7,14 +7,12 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-from inspector.config.files import data_folder
 from inspector.config.settings import EDIT, Settings, live_limits, parse_assignments, settings_of
 from inspector.live.answers import Answers, results_of
 from inspector.live.inputs import json_file, key_for, request_of, secrets_of, tools_of
-from inspector.live.recorder import LiveTurn, Recorder, RunMemory, replay_of_turns
+from inspector.live.recorder import LiveTurn, Recorder, RunMemory, new_recording, refuse_existing, replay_of_turns
 from inspector.replay import Replay
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
@@ -178,8 +176,7 @@ def start(options: LiveOptions, settings: Settings) -> LiveStart:
         request = with_reduced_tools(request)
     request, _ = plan_turn(request, server, settings)
     path = options.record or new_recording(options.api)
-    if os.path.exists(path) and os.path.getsize(path):
-        raise CallerError(f"--record {path}: the file exists; expected a path for a new file")
+    refuse_existing(path)
     return LiveStart(request, server, settings, answers, path)
 
 
@@ -220,9 +217,3 @@ def _aws(region: str | None) -> AwsSigner:
         raise CallerError("no key for Bedrock: set AWS_BEARER_TOKEN_BEDROCK, or for AWS credentials install the extra "
                           "bedrock: pip install '.[bedrock]'") from None
     return AwsSigner(region)
-
-
-def new_recording(api: str) -> str:
-    """The path for a new recording."""
-    name = f"{datetime.now():%Y%m%d-%H%M%S-%f}-{api}.jsonl"
-    return str(data_folder(os.environ) / "live" / name)

@@ -60,12 +60,10 @@ def json_file(path: str, option: str) -> Any:
     try:
         files.check_bounds(path)
         return json.loads(intake.file_bytes(path).decode("utf-8"))
-    except intake.BoundError as why:
-        raise CallerError(f"{option} {path}: {why}") from None
+    except (OSError, intake.BoundError) as why:
+        raise CallerError(f"{option} {path}: {getattr(why, 'strerror', None) or why}") from None
     except RecursionError:
         raise CallerError(f"{option} {path}: nested too deeply") from None
-    except OSError as why:
-        raise CallerError(f"{option} {path}: {why.strerror or why}") from None
     except UnicodeDecodeError as why:
         raise CallerError(f"{option} {path}: byte {why.start}: expected UTF-8") from None
     except json.JSONDecodeError as why:

@@ -10,16 +10,18 @@ from inspector.config.settings import Settings
 from inspector.live.answers import Answers, Source
 from inspector.live.driver import Driver
 from inspector.live.inputs import missing_key
-from inspector.live.recorder import NAME, LiveTurn, replay_of_turns
+from inspector.live.recorder import LiveTurn, replay_of_turns, run_of
 from inspector.live.stepper import Flow, Phase
-from inspector.replay import Replay, TurnRun
+from inspector.replay import Replay
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, field, join_groups, paragraphs, quote, safe
+from inspector.report.sentences import REQUEST_WORDS
+from inspector.report.times_and_costs import duration_text
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import open_paths, redact
-from inspector.sessions.recording import TurnRecord
+from inspector.sessions.native import failed_attempt
 from inspector.sessions.thread import response_number
 from loop_core.client.address import Server
 from loop_core.client.exchange import LiveResponse
@@ -27,7 +29,7 @@ from loop_core.client.mask import Mask
 from loop_core.client.outgoing import LiveRequest
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.continuation import Method
-from loop_core.turn.state import Finish, RequestPlace, RunTools, Send
+from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.turn.trace import Trace
 from loop_core.values import Severity
 from loop_core.wire.body import dump
@@ -67,11 +69,9 @@ def recorded_case(path: str, server: Server) -> Case:
 
 def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
     """The view with a turn that has no response yet."""
-    old, steps = view.replay, tuple(live_turn.steps)
-    turn, first = steps[-1].turn, len(old.trace.steps)
-    record = TurnRecord(turn.id, NAME, (), turn.request.messages[-1].text if turn.request.messages else "")
-    run = TurnRun(record, first, first + len(steps), 1, len(steps) - 1, steps)
-    replay = Replay(old.case, settings, Trace((*old.trace.steps, *steps)), (*old.turns, run))
+    old, turn = view.replay, live_turn.steps[-1].turn
+    run = run_of(live_turn, (), len(old.trace.steps))
+    replay = Replay(old.case, settings, Trace((*old.trace.steps, *live_turn.steps)), (*old.turns, run))
     none = TurnVerdict(0, "NOT SENT", "∅", "-", Severity.WARNING, "nothing was sent", None, sure=False)
     facts = TurnFacts(
         run, turn.state, turn.terminal or "", turn.notice, turn.spend, *turn.joined_answer(), none)
@@ -176,13 +176,9 @@ def _doing_line(driver: Driver, key: Keys) -> Line:
 def _request_name(send: Send, driver: Driver) -> str:
     if not send.ordinal:
         return "the first request of the turn"
-    return f"{WORD_OF[send.place]} {send.ordinal}{HOW_SENT.get(send.method, f' ({send.method.value})')}"
+    return f"{REQUEST_WORDS[send.place]} {send.ordinal}{HOW_SENT.get(send.method, f' ({send.method.value})')}"
 
 
-WORD_OF: Mapping[RequestPlace, str] = {
-    RequestPlace.REQUEST: "request with results", RequestPlace.CONTINUATION: "continuation",
-    RequestPlace.REPAIR: "repair", RequestPlace.RESUME: "resumption", RequestPlace.NUDGE: "retry of an empty answer",
-}
 HOW_SENT: Mapping[Method, str] = {Method.REPAIR: ", which asks for the held call again", Method.NUDGE: ""}
 """Method of a request -> the words after its name, where the method in brackets would only repeat the name."""
 
@@ -195,10 +191,8 @@ def _edit_note(driver: Driver) -> Line:
 def why_no_answer(answer: LiveResponse) -> str:
     """Why a request got no answer, in a few words."""
     error = answer.response.error
-    message = error.message if error is not None and error.message else ""
-    if answer.status is None:
-        return answer.problem or "nobody answered"
-    return f"HTTP {answer.status}" + (f", {message}" if message else "")
+    message = error.message if error is not None and answer.status is not None else ""
+    return failed_attempt(answer.status, message or answer.problem) or "nobody answered"
 
 
 def waiting_lines(driver: Driver) -> list[Line]:
@@ -306,7 +300,7 @@ def arrival_text(flow: Flow) -> str:
         parts.append(f"{len(flow.thinking):,} thinking")
     if flow.call:
         parts.append(f"{len(flow.call):,} of calls")
-    return " ".join([*parts, f"{flow.ms / 1000:.1f} s"])
+    return " ".join([*parts, duration_text(flow.ms)])
 
 
 def arrival_lines(flow: Flow) -> list[Line]:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from inspector.config.files import new_folder
+from inspector.config.files import data_folder, new_folder
 from inspector.config.settings import REPLAYED, Settings
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import TURN_PLACES, Case
@@ -26,6 +26,31 @@ from loop_core.errors import CallerError
 from loop_core.judge.gate import admit_response
 from loop_core.turn.trace import Step, Trace
 from loop_core.values import Role, ToolResultPart
+
+FOLDER = "live"
+"""The folder of the recordings of live runs within the data folder."""
+
+
+def time_name() -> str:
+    """A name for a run that starts now. It has microseconds, because two runs may start within a second."""
+    return f"{datetime.now():%Y%m%d-%H%M%S-%f}"
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """The path of a live run's recording in the data folder."""
+    return folder / FOLDER / f"{name}.jsonl"
+
+
+def new_recording(api: str) -> str:
+    """The path for a new recording."""
+    return str(file_of(data_folder(os.environ), f"{time_name()}-{api}"))
+
+
+def refuse_existing(path: str | Path) -> None:
+    """Raises `CallerError` if there is a file that a recording would continue. An empty one, as `mktemp` makes it, is
+    used."""
+    if os.path.exists(path) and os.path.getsize(path):
+        raise CallerError(f"--record {path}: the file exists; expected a path for a new file")
 
 
 class RequestClock(Observer):
@@ -59,8 +84,7 @@ class Recorder(RequestClock):
         """Why the recording stopped; None while it continues."""
         self.closed = False
         try:
-            if os.path.exists(path) and os.path.getsize(path):  # an empty file may have been made for it, by `mktemp`
-                raise CallerError(f"--record {path}: the file exists; expected a path for a new file")
+            refuse_existing(path)
             new_folder(Path(path).parent)
             self._writer = SessionWriter(path, producer=PRODUCER, **about)
         except OSError as why:
@@ -218,23 +242,26 @@ def replay_of_turns(
     turns = [turn for turn in turns if turn.responses]
     responses = [each for turn in turns for each in turn.responses]
     exchanges = tuple(exchange_of(each, path, started.get(each.ask.number)) for each in responses)
-    records: list[TurnRecord] = []
     runs: list[TurnRun] = []
     steps: list[Step] = []
     for turn in turns:
-        links = tuple(_links(turn.responses, sum(len(record.links) for record in records)))
-        opening = turn.steps[0].turn
-        prompt = next((each.text for each in reversed(opening.request.messages) if each.role is Role.USER), "")
-        records.append(TurnRecord(opening.id, NAME, links, prompt))
-        first, end = len(steps), len(steps) + len(turn.steps)
-        runs.append(TurnRun(records[-1], first, end, 1, len(turn.steps) - 1, tuple(turn.steps)))
+        links = _links(turn.responses, sum(len(run.record.links) for run in runs))
+        runs.append(run_of(turn, links, len(steps)))
         steps += turn.steps
     source = Input(path, "live", len(exchanges), notices=tuple(f"{path}: {notice}" for notice in notices),
                    answers=answers)
-    loaded = Recording((source,), exchanges, tuple(records))
+    loaded = Recording((source,), exchanges, tuple(run.record for run in runs))
     verdicts = tuple(admit_response(each.response, each.judgement, each.ask.request) for each in responses)
     case = Case(loaded, tuple(each.judgement for each in responses), verdicts)
     return Replay(case, settings, Trace(tuple(steps)), tuple(runs))
+
+
+def run_of(turn: LiveTurn, links: Sequence[Link], first: int) -> TurnRun:
+    """A live turn as the run of a replay; `first` is the index of its first step there."""
+    opening, count = turn.steps[0].turn, len(turn.steps)
+    prompt = next((each.text for each in reversed(opening.request.messages) if each.role is Role.USER), "")
+    record = TurnRecord(opening.id, NAME, tuple(links), prompt)
+    return TurnRun(record, first, first + count, 1, count - 1, tuple(turn.steps))
 
 
 def exchange_of(answer: LiveResponse, path: str, start: str | None = None) -> Exchange:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from inspector.config.settings import Settings, live_limits, parse_assignments
 from inspector.live.answers import Answers
 from inspector.live.branch_request import BranchRequest, branch_request
-from inspector.live.headless import LiveOptions, LiveStart, new_recording, plan_turn, start
+from inspector.live.headless import LiveOptions, LiveStart, plan_turn, start
+from inspector.live.recorder import new_recording
 from inspector.provider.dialects import has_dialect
 from inspector.provider.scenarios import Intent, Story
 from inspector.replay import Replay, TurnRun

@@ -19,6 +19,7 @@ from inspector.provider.hosts import UNKNOWN_HOST, is_own_host
 from inspector.provider.place import locate, read_mark
 from inspector.provider.reply import Reply, refusal, reply_at, request_tokens, stored_reply, with_request_id
 from inspector.provider.scenarios import Story
+from inspector.sessions import redact
 from loop_core.errors import CallerError
 from loop_core.values import Request
 from loop_core.wire import wire
@@ -149,7 +150,7 @@ class _Handlers:
     async def refuse_path(self, http: web.Request) -> web.StreamResponse:
         """Answers requests to unknown paths, with any method."""
         path, api = http.raw_path, connection.format_of(http.raw_path, http.headers)
-        masked_path, doubled = connection.public_path(path), connection.DOUBLE_VERSION.search(path)
+        masked_path, doubled = redact.url(path), connection.DOUBLE_VERSION.search(path)
         why = f"nothing is served under {masked_path}"
         if doubled:
             why += f": /{doubled[1]} stands twice, so the base URL has one too many"
@@ -219,7 +220,7 @@ class _Handlers:
     async def _send(self, http: web.Request, api: str, reply: Reply, body: bytes = b"") -> web.StreamResponse:
         if reply.status >= 400 and connection.is_array_path(api, http.raw_path):
             reply = replace(reply, frames=(b"[" + b"".join(reply.frames) + b"]",))  # as where streams are arrays
-        named = with_request_id(api, reply, *self._seeds, http.method, connection.public_path(http.raw_path), body)
+        named = with_request_id(api, reply, *self._seeds, http.method, redact.url(http.raw_path), body)
         return await connection.send(http, named, self.pace)
 
     def _reply(self, story: Story, request: Request, array: bool) -> Reply:
@@ -254,9 +255,10 @@ class _Handlers:
     def _note(
         self, http: web.Request, api: str, body: Any, request: Request, story: str, reply: Reply, error: str = ""
     ) -> None:
+        headers = {name.lower(): value for name, value in http.headers.items() if not redact.secret_name(name)}
         self._observer(connection.AnsweredRequest(
-            api, connection.public_path(http.raw_path), connection.public_headers(http.headers), body, request, story,
-            reply.status, reply.place, reply.segment, reply.tokens, reply.end, reply.faults, error))
+            api, redact.url(http.raw_path), headers, body, request, story, reply.status, reply.place, reply.segment,
+            reply.tokens, reply.end, reply.faults, error))
 
 
 def _error(api: str, why: CallerError) -> Reply:

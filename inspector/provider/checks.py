@@ -189,7 +189,7 @@ def _short_repr(value: Any) -> str:
 
 
 def bracket_path(where: Where) -> str:
-    """A path in a request with its indices in brackets: `messages[0].role`."""
+    """A path in a document with its indices in brackets: `messages[0].role`."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where).lstrip(".")
 
 

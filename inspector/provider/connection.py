@@ -29,9 +29,6 @@ from loop_core.wire import wire
 from loop_core.wire.demands import RequestError
 from loop_core.wire.serving import Moment
 
-SECRET = re.compile(r"auth|key|token|secret|cookie|credential|signature", re.IGNORECASE)
-"""Matches the names of headers and of query values that are not stored, because they may hold credentials."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnsweredRequest:
@@ -118,20 +115,6 @@ def story_for(stories: Sequence[Story], request: Request) -> Story:
         raise RequestError(f"no scenario is called {names[0][:80]!r}; the model is expected to be one of "
                            f"{', '.join(story.name for story in stories)}", 404, code="model_not_found")
     return found
-
-
-def public_path(path: str) -> str:
-    """The path and the query, without secret values."""
-    own, mark, query = path.partition("?")
-    pairs = [pair for pair in query.split("&") if pair]
-    masked_pairs = [pair if not SECRET.search(pair.partition("=")[0]) else f"{pair.partition('=')[0]}=…"
-                    for pair in pairs]
-    return own + mark + "&".join(masked_pairs)
-
-
-def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers by lower-case name, without those that hold credentials."""
-    return {name.lower(): value for name, value in headers.items() if not SECRET.search(name)}
 
 
 # -- paths that are not served ---------------------------------------------------------------------------------------

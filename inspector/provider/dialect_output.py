@@ -6,7 +6,6 @@ parameters of a table.
 
 from __future__ import annotations
 
-import base64
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from inspector.provider.dialects import DIALECTS, PEER_VERSIONS
 from inspector.provider.scenarios import CHARACTERS, SCENARIOS, Scenario
 from inspector.report.explain_document import place_of
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, field, more, plain, quote, safe, wrap_line
+from inspector.sessions.native_fields import packed
 from loop_core.errors import CallerError
 from loop_core.judge.gate import Admission
 from loop_core.turn.policy import Policy
@@ -212,16 +212,9 @@ def records(row: DialectRow) -> Iterator[dict[str, Any]]:
     yield {"type": "response", "request": "r1", "status": exchange.response.http_status, "simulated": True,
            "headers": [list(pair) for pair in exchange.headers]}
     for number, piece in enumerate(row.pieces, 1):
-        yield {"type": "bytes", "request": "r1", **_pack(piece), "ms": MS * number}
+        kind, value = packed(piece)  # binary event streams, or a piece that splits a character, are no text
+        yield {"type": "bytes", "request": "r1", kind: value, "ms": MS * number}
     yield {"type": "end", "request": "r1", "end": "eof"}
-
-
-def _pack(piece: bytes) -> dict[str, str]:
-    try:
-        return {"text": piece.decode("utf-8")}
-    except UnicodeDecodeError:
-        # binary event streams, or a piece that splits a character
-        return {"base64": base64.b64encode(piece).decode("ascii")}
 
 
 # -- The parameters of a table of dialects ---------------------------------------------------------------------------

@@ -157,14 +157,14 @@ def apply_quirks(frames: list[bytes], quirks: tuple[Quirk, ...], play: PlayedSce
     """The answer with the server's quirks; end marks that are not JSON (`[DONE]`) stay."""
     if not quirks:
         return frames
-    read = [(read_object(piece.decode().removeprefix("data:").strip()), piece) for piece in frames]
-    events = [event for event, _ in read if event is not None]
+    decoded = [(read_object(piece.decode().removeprefix("data:").strip()), piece) for piece in frames]
+    events = [event for event, _ in decoded if event is not None]
     for quirk in quirks:
         events = quirk(events, play)
     streamed = frames[0].startswith(b"data:")
     end = b"\r\n\r\n" if frames[0].endswith(b"\r\n\r\n") else b"\n\n"
     written = [b"data: " + compact(event).encode() + end if streamed else compact(event).encode() for event in events]
-    return written + [piece for event, piece in read if event is None]
+    return written + [piece for event, piece in decoded if event is None]
 
 
 # -- chat completions ------------------------------------------------------------------------------------------------

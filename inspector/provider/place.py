@@ -18,6 +18,7 @@ from typing import Any
 from inspector.provider.dialect_writing import Manner
 from inspector.provider.dialects import Dialect
 from inspector.provider.scenarios import CHARACTERS, Intent, Kind, PlayedScenario, Story
+from inspector.report.lines.spans import count_of
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.turn.history import anchor_of_hint, is_hint, is_nudge, is_repair
@@ -77,8 +78,8 @@ def locate(story: Story, request: Request) -> StoryPlace:
             place = replace(place, segments=place.segments + 1)
         place = _place_after(story, place, message, failed)
     if place.answer >= len(story.answers):
-        count = f"{len(story.answers)} answer{'s' * (len(story.answers) > 1)}"
-        raise CallerError(f"the scenario {story.name} has {count}, and this asks for one more")
+        raise CallerError(f"the scenario {story.name} has {count_of(len(story.answers), 'answer')}, and this asks for "
+                          "one more")
     return _place_of_request(story, place, request)
 
 

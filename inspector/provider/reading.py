@@ -24,6 +24,7 @@ from pydantic import (
     create_model,
 )
 
+from inspector.provider.checks import bracket_path
 from inspector.provider.dialects import dialects_named
 from inspector.provider.faults import FAULTS, Argument
 from inspector.provider.scenarios import FOLDER, DeclaredTool, Intent, Kind, PlacedFault, Story
@@ -189,7 +190,7 @@ class _Lines:
             nearest = nearest[:-1]
         line = self.of.get(nearest)
         where = f"{self.name}:{line}" if line is not None else self.name
-        return CallerError(f"{where}: {_write_place(place)}: {why}" if place else f"{where}: {why}")
+        return CallerError(f"{where}: {bracket_path(place)}: {why}" if place else f"{where}: {why}")
 
 
 @cache
@@ -230,10 +231,7 @@ def read(path: Path) -> Story:
     Raises:
         CallerError: it cannot be read, or is not a valid scenario; file, line and place are named.
     """
-    try:
-        data = intake.file_bytes(str(path))
-    except (OSError, intake.BoundError) as why:
-        raise CallerError(f"{path}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
+    data = intake.named_file(str(path))
     if len(data) > MOST_BYTES:
         raise CallerError(f"{path}: more than {MOST_BYTES:,} bytes")
     return parse_story(data, str(path))
@@ -356,8 +354,3 @@ def _document_place(loc: Sequence[str | int], value: Any) -> Place:
         place.append(key)
         value = value[key]
     return tuple(place)
-
-
-def _write_place(place: Place) -> str:
-    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in place)
-    return text.lstrip(".")

@@ -187,8 +187,8 @@ class Replay(NamedTuple):
         policy = settings.belief
         if settings.limits is step.turn.limits and policy is step.turn.policy:
             return step
-        path = self.case.recording.exchanges[self.turns[self.turn_at(index)].record.links[0].index].path
-        limits = limits_for(self.case, path, settings)
+        opening = self.case.opening(self.turns[self.turn_at(index)].record)
+        limits = limits_for(self.case, opening.path, settings)
         return step._replace(turn=step.turn._replace(limits=limits, policy=policy))
 
     def turn_at(self, step: int) -> int:
@@ -383,7 +383,7 @@ def resume_step(step: Step, request: Request, plan: Plan) -> Step:
 
 def first_cap(case: Case, record: TurnRecord) -> int | None:
     """The recorded output cap of a turn's first request."""
-    return case.recording.exchanges[record.links[0].index].cap
+    return case.opening(record).cap
 
 
 def _simulate(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings) -> SimulatedTurn:

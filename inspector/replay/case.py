@@ -83,6 +83,10 @@ class Case:
     may_follow: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Exchange -> later exchanges that may continue from its answer, but as well from that of another exchange."""
 
+    def opening(self, turn: TurnRecord) -> Exchange:
+        """The first exchange of a turn."""
+        return self.recording.exchanges[turn.links[0].index]
+
 
 LONG_RECORDING = 20_000
 """The number of exchanges from which a recording is long."""

@@ -144,12 +144,12 @@ def _turn_lines(
         where = f" at {place(note.finding.at)}" if note.finding.at else ""
         line = f"{_WORDS[note.finding.severity]}: {one_line(note.finding.message)} [{note.finding.rule}]{where}"
         findings.setdefault(note.response, []).append(line)
-    for number, (turn, file) in enumerate(zip(view.turns, files, strict=True), start=1):
+    for turn, file in zip(view.turns, files, strict=True):
         indices = [index for index in turn.responses if only is None or index in only]
         # A filter may leave a turn without any of its responses; then the turn is not part of the report.
         if indices and (everything or not turn.verdict.clean):
             yield ""
-            yield from _turn(view, number, turn, file, indices, findings, read)
+            yield from _turn(view, turn, file, indices, findings, read)
             yield from _deciding_bytes(view, turn) if with_bytes else ()
 
 
@@ -197,13 +197,13 @@ def _source_lines(source: Input, headline: str) -> Iterator[str]:
 
 
 def _turn(
-    view: View, number: int, turn: TurnFacts, file: str, indices: Sequence[int],
-    findings: dict[int | None, list[str]], read: ReadOptions | None,
+    view: View, turn: TurnFacts, file: str, indices: Sequence[int], findings: dict[int | None, list[str]],
+    read: ReadOptions | None,
 ) -> Iterator[str]:
     from inspector.report.lines.header import output
 
     verdict = turn.verdict
-    yield f"turn {number:,} of {len(view.turns):,} ({turn.id}): {verdict.word} · {one_line(verdict.sentence)}"
+    yield f"{view.place(turn)} ({turn.id}): {verdict.word} · {one_line(verdict.sentence)}"
     if file:
         yield f"  file: {one_line(file)}"
     exchange = view.responses[turn.responses[0]].exchange if turn.responses else None

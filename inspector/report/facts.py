@@ -190,9 +190,8 @@ class View:
         worst = self.worst
         if worst is None:
             return f"NOTHING READ  {self.error or 'no LLM traffic was found'}"
-        place = f"turn {self.number(worst):,} of {len(self.turns):,}"
         sentences = [worst.verdict.sentence, *([worst.verdict.advice.text] if worst.verdict.advice else [])]
-        return f"{worst.verdict.word}  {place} · {' · '.join(sentences)}"
+        return f"{worst.verdict.word}  {self.place(worst)} · {' · '.join(sentences)}"
 
     def counts(self) -> tuple[tuple[str, int], ...]:
         """How many turns have each verdict, worst first; simulated turns after the recorded ones."""
@@ -207,6 +206,10 @@ class View:
     def number(self, turn: TurnFacts) -> int:
         """The number of a turn among all turns, from 1."""
         return self.replay.turn_at(turn.run.first) + 1
+
+    def place(self, turn: TurnFacts) -> str:
+        """The place of a turn among all turns, in words: `turn 3 of 12`."""
+        return f"turn {self.number(turn):,} of {len(self.turns):,}"
 
     def numbered(self, number: int) -> TurnFacts:
         """The turn with a number from 1. Raises `CallerError` if there is none."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from inspector.report.advice import is_cut_below_cap, limit_words
 from inspector.report.error_advice import is_redirect
 from inspector.report.findings import CUT_WORDS, is_suspicion
@@ -14,6 +16,7 @@ from loop_core.judge.endings import REPEATED_MEMBER_RULES
 from loop_core.judge.gate import Verdict
 from loop_core.turn.moves import with_status
 from loop_core.turn.policy import dispatched_calls, is_runnable
+from loop_core.turn.state import RequestPlace
 from loop_core.values import ArgsForm, ChatResponse, Stop, Usage
 
 
@@ -31,6 +34,13 @@ LONGEST = 80
 def short(text: str) -> str:
     """A word from outside as a sentence shows it: a model may call a tool by a whole page."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+REQUEST_WORDS: Mapping[RequestPlace, str] = {
+    RequestPlace.REQUEST: "request with results", RequestPlace.CONTINUATION: "continuation",
+    RequestPlace.REPAIR: "repair", RequestPlace.RESUME: "resumption", RequestPlace.NUDGE: "retry of an empty answer",
+}
+"""Place of a further request in a turn -> its name before its number."""
 
 
 OTHER_WORDS = (".earlier_reason", ".output.status:incomplete")

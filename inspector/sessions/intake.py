@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from typing import IO
 
 from inspector.sessions.traffic import header
+from loop_core.errors import CallerError
 
 STDIN = "-"
 MOST = 256 << 20
@@ -125,6 +126,14 @@ def file_bytes(path: str, start: bytes = b"") -> bytes:
     with open(path, "rb") as file:
         file.seek(len(start))
         return _drain(file, start)
+
+
+def named_file(path: str) -> bytes:
+    """The bytes of a file that an operator named. Raises `CallerError` if it cannot be read."""
+    try:
+        return file_bytes(path)
+    except (OSError, BoundError) as why:
+        raise CallerError(f"{path}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
 
 
 def standard_input() -> bytes:

@@ -6,7 +6,6 @@ schema, and to explain a bad record. A file cut at any byte keeps all records be
 
 from __future__ import annotations
 
-import binascii
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.config.files import private_file, replace_all
 from inspector.sessions import detection, redact, traffic
-from inspector.sessions.native_fields import bytes_of, lost_piece, optional_text, time_of
+from inspector.sessions.native_fields import bytes_of, lost_piece, optional_text, packed, time_of
 from inspector.sessions.recording import (
     Act,
     Chunk,
@@ -96,10 +95,7 @@ class SessionWriter:
 
     def append_bytes(self, request: str, data: bytes, ms: float | None) -> None:
         """Writes a piece of a response body: as text if it is UTF-8, else as base64."""
-        try:
-            kind, piece = "text", redact.text(data.decode("utf-8"))
-        except UnicodeDecodeError:
-            kind, piece = "base64", binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")
+        kind, piece = packed(data)
         when = "" if ms is None else f', "ms": {float(ms)!r}'
         # Written without the models: only these fields occur, and during a stream this is most of the work.
         record = f'{{"type": "bytes", "request": {spelled(request)}, "{kind}": {spelled(piece)}{when}}}\n'
@@ -225,7 +221,7 @@ class _Reader:
             try:
                 getattr(self, f"_{kind}")(record)  # `kind` is a key of `FIELDS`
                 return
-            except (KeyError, TypeError, ValueError, OverflowError, binascii.Error):
+            except (KeyError, TypeError, ValueError, OverflowError):
                 pass
         from inspector.sessions.native_models import explain
 
@@ -367,6 +363,10 @@ def _recorded_place(record: Mapping[str, Any]) -> TurnPlace | None:
 
 def sent_again(entry: int, status: int | None, problem: str, text: str) -> str:
     """The notice about a repeated request: the result of its first attempt, and the wait."""
-    why = f"HTTP {status}" if status is not None else problem
-    which = f"response {response_number(entry)}"
+    why, which = failed_attempt(status, problem), f"response {response_number(entry)}"
     return f"{which}: {why}; {text}" if why else f"{which}: {text}"
+
+
+def failed_attempt(status: int | None, problem: str) -> str:
+    """What came of a request that got no whole answer: its HTTP status and its problem; empty if neither is known."""
+    return ", ".join(each for each in (f"HTTP {status}" if status is not None else "", problem) if each)

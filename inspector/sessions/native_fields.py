@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from inspector.sessions import traffic
+from inspector.sessions import redact, traffic
 
 _KIND = re.compile(rb'"type"\s*:\s*"(\w+)"')
 _OF = re.compile(rb'"request"\s*:\s*("(?:[^"\\]|\\.)*")')
@@ -44,6 +44,15 @@ def time_of(record: Mapping[str, Any]) -> float | None:
     if ms is not None and (found is None or found < 0):
         raise ValueError("ms")
     return found
+
+
+def packed(data: bytes) -> tuple[str, str]:
+    """The member of a record that holds these bytes, without credentials: its name, `text` if they are UTF-8 and else
+    `base64`, and its value."""
+    try:
+        return "text", redact.text(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return "base64", binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")
 
 
 def bytes_of(record: Mapping[str, Any]) -> bytes:

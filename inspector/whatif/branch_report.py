@@ -52,7 +52,7 @@ def _lines(branch: Branch) -> Iterator[str]:
             alike.append(now)
             continue
         yield ""
-        which = f"turn {branch.view.number(now)} of {len(branch.view.turns)} ({now.id})"
+        which = f"{branch.view.place(now)} ({now.id})"
         was, ends = end_words(then.final_turn), end_words(now.final_turn)
         yield f"{which}: {_change_text(was, ends) or f'{ends}, as before'}"
         yield f"  segments: {_change_text(then.segments, now.segments) or now.segments}"

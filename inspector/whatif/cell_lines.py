@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.config.settings import INITIAL, SHORT_NAMES
+from inspector.config.settings import INITIAL
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, safe, words
 from inspector.report.lines.steps import reason_of_end
-from inspector.whatif.grid import End, TurnGrid
+from inspector.whatif.grid import Axis, End, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.heat import end_word, mark_of
+from loop_core.turn.limits import SHORT_NAMES
 from loop_core.turn.trace import Fidelity
 
 GUESS = "a guess"
@@ -20,9 +21,8 @@ GUESS = "a guess"
 
 def cell_name(tuning: TunedGrid, cell: int, budget: int | None = None) -> str:
     """A cell in an operator's words: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
-    overrides = {INITIAL: budget} if budget is not None else {}
-    values = zip(tuning.grid.axes, tuning.grid.values(cell), strict=True)
-    return ", ".join(f"{axis.short}={axis.value_text(overrides.get(axis.name, value))}" for axis, value in values)
+    values = tuning.grid.by_limit(tuning.grid.values(cell)) | ({} if budget is None else {INITIAL: budget})
+    return ", ".join(map(Axis.assignment, tuning.grid.axes, values.values()))
 
 
 def completes(turn: TurnGrid) -> bool:
@@ -42,8 +42,7 @@ def turn_counts(steady: int, undone: int, remaining: int) -> Iterator[Line]:
 def turn_name(tuning: TunedGrid, number: int) -> str:
     """The name of a turn beside its number: its id, and its file if there are several."""
     turn = tuning.turns[number]
-    several = tuning.turns[0].path != tuning.turns[-1].path  # turns stand in the order of their files
-    return f"{turn.path.rpartition('/')[2]}, {turn.id}" if several else turn.id
+    return f"{tuning.files[turn.path]}, {turn.id}" if len(tuning.files) > 1 else turn.id
 
 
 def spent_line(end: End) -> Line:

@@ -69,9 +69,9 @@ def _text(value: str) -> str:
     if value.startswith("@@"):
         return value[1:]
     try:
-        return intake.file_bytes(value[1:]).decode("utf-8")
-    except (OSError, UnicodeDecodeError, intake.BoundError) as why:
-        raise CallerError(f"{value[1:]}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
+        return intake.named_file(value[1:]).decode("utf-8")
+    except UnicodeDecodeError as why:
+        raise CallerError(f"{value[1:]}: byte {why.start}: expected UTF-8") from None
 
 
 def edit_stretches(replay: Replay, texts: Sequence[str], from_step: int | None) -> list[tuple[int, dict[str, str]]]:

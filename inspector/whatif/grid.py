@@ -19,13 +19,13 @@ from functools import cached_property
 from itertools import pairwise, product
 from math import prod
 
-from inspector.config.settings import INITIAL, SHORT_NAMES, Settings, command, settings_of
+from inspector.config.settings import FULL_NAMES, INITIAL, Settings, command, settings_of
 from inspector.replay.case import Case
 from inspector.replay.tokens import plausible_usage
 from inspector.sessions.recording import Exchange, TurnPlace
 from inspector.whatif.recorded_rounds import raised_limits, with_recorded_rounds
 from loop_core.errors import CallerError
-from loop_core.turn.limits import GUARDS, MOST, Limits, Spend
+from loop_core.turn.limits import GUARDS, MOST, SHORT_NAMES, Limits, Spend
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
@@ -60,6 +60,10 @@ class Axis:
             return "recorded" if self.name == INITIAL else "default"
         return f"{value:,}"
 
+    def assignment(self, value: Value) -> str:
+        """A value with the name of the axis: `attempts=5`."""
+        return f"{self.short}={self.value_text(value)}"
+
 
 def size_of(value: Value) -> float:
     """A bound as a number for comparison; None (no bound) is larger than any."""
@@ -70,7 +74,7 @@ def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
     """Parses `NAME=SPEC` words of a command line, one axis each. Raises `CallerError` for an unknown name, a name
     twice, a value that is not a number or out of range, or too many cells."""
     axes: list[Axis] = []
-    full = {**{short: name for name, short in SHORT_NAMES.items()}, **OLDER_NAMES}
+    full = {**FULL_NAMES, **OLDER_NAMES}
     for text in texts:
         name, equals, spec = text.partition("=")
         name = full.get(name.strip(), name.strip())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from inspector.config.settings import INITIAL, REPLAYED, SHORT_NAMES
+from inspector.config.settings import INITIAL, REPLAYED
 from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe, words
@@ -39,6 +39,7 @@ from inspector.whatif.smallest_cap import (
     smallest_cap_of_all,
     whole_cap,
 )
+from loop_core.turn.limits import SHORT_NAMES
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
@@ -153,7 +154,7 @@ def cap_name(tuning: TunedGrid, values: Sequence[Value]) -> Line:
     """A max_tokens, then the other limits: `28 with attempts=4`."""
     pairs = list(zip(tuning.grid.axes, values, strict=True))
     own = next(axis.value_text(value) for axis, value in pairs if axis.name == INITIAL)
-    others = ", ".join(f"{axis.short}={axis.value_text(value)}" for axis, value in pairs if axis.name != INITIAL)
+    others = ", ".join(axis.assignment(value) for axis, value in pairs if axis.name != INITIAL)
     return (Span(own, Tone.STRONG), *((Span(f" with {others}"),) if others else ()))
 
 
@@ -309,7 +310,7 @@ def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
         tuning.grid.axes, limits.by_axis, tuning.grid.values(best.cell), strict=True)
         if value != own and (axis.name != INITIAL or not tuning.grid.base.simulate)]
     if lower:
-        least = " or ".join(f"{axis.short}={axis.value_text(value)}" for axis, value in lower)
+        least = " or ".join(axis.assignment(value) for axis, value in lower)
         yield (Span("completes also, for no fewer output tokens, with: ", Tone.DIM), Span(least))
     exact = [f"{SHORT_NAMES.get(name, name)} {least:,}" for name, least in limits_of(None, limits.at_edge).items()]
     if exact:

@@ -15,7 +15,8 @@ from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import count_of, one_line, plain, wrap_line
 from inspector.report.table import PAGE_STYLE, Column, Table, attributes, html_page, wide
 from inspector.report.verdict import identifier
-from inspector.whatif.grid import End, TurnGrid, Value
+from inspector.whatif.cell_lines import cell_name
+from inspector.whatif.grid import Axis, End, TurnGrid, Value
 from inspector.whatif.grid_lines import FEWEST, LEAST_CAP, sheet
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
 from inspector.whatif.heat import WIDTH, end_word
@@ -276,38 +277,31 @@ def page(tuning: TunedGrid) -> str:
     parts = [f"<h1>Limits and what they complete</h1><p>{turns}, policy {escape(grid.base.policy.name)}"
              f"{', cancelled before all was run' if tuning.cancelled else ''}.</p>"]
     if best is not None:
-        done = f"{tuning.completed[best]:,} of {turns} complete for {tuning.tokens[best]:,} output tokens"
+        every = count_of(tuning.most_run, "turn")
+        done = f"{tuning.completed[best]:,} of {every} complete for {tuning.tokens[best]:,} output tokens"
         parts.append(f"<p>The cell that completes as many as any, for the fewest output tokens: "
-                     f"<strong>{escape(_assigned_values(grid.names, grid.values(best)))}</strong>; {done}.</p>")
-    rows, columns = grid.axes[0], grid.axes[-1] if len(grid.axes) > 1 else None
+                     f"<strong>{escape(cell_name(tuning, best))}</strong>; {done}.</p>")
     for others in product(*(axis.values for axis in grid.axes[1:-1])):
-        heat = _page_table(tuning, rows.values, columns.values if columns else (), others, best)
-        parts.append(wide(heat))
+        parts.append(wide(_page_table(tuning, others, best)))
     parts.append("<p>~ is simulated: what the recording does not hold was cut again. A number is the turns that are "
                  "complete; the greener, the more.</p>")
     return html_page("Limits and what they complete", _STYLE, "".join(parts))
 
 
-def _assigned_values(names: Sequence[str], values: Sequence[Value]) -> str:
-    return ", ".join(f"{name}={_value_text(value)}" for name, value in zip(names, values, strict=True))
-
-
-def _value_text(value: Value) -> str:
-    return "none" if value is None else f"{value:,}"
-
-
-def _page_table(
-    tuning: TunedGrid, rows: Sequence[Value], columns: Sequence[Value], others: Sequence[Value], best: int | None
-) -> str:
-    names = tuning.grid.names
-    caption = f"<caption>{escape(_assigned_values(names[1:-1], others))}</caption>" if others else ""
-    corner = f"{names[0]} \\ {names[-1]}" if columns else names[0]
-    head = "".join(f"<th>{escape(_value_text(value))}</th>" for value in columns) or "<th>turns</th>"
+def _page_table(tuning: TunedGrid, others: Sequence[Value], best: int | None) -> str:
+    """The table of the first axis by the last; `others` are the values of the axes between them."""
+    grid = tuning.grid
+    rows, between, columns = grid.axes[0], grid.axes[1:-1], grid.axes[-1] if len(grid.axes) > 1 else None
+    caption = f"<caption>{escape(', '.join(map(Axis.assignment, between, others)))}</caption>" if others else ""
+    corner = f"{rows.short} \\ {columns.short}" if columns else rows.short
+    heads = [columns.value_text(value) for value in columns.values] if columns else ["turns"]
     body = []
-    for row in rows:
-        cells = [tuning.grid.cell((row, *others, column)) for column in columns] or [tuning.grid.cell((row,))]
+    for row in rows.values:
+        values = [(row, *others, column) for column in columns.values] if columns else [(row,)]
+        cells = map(grid.cell, values)
         marks = "".join(_page_cell(tuning, cell, cell == best) for cell in cells)
-        body.append(f"<tr><th>{escape(_value_text(row))}</th>{marks}</tr>")
+        body.append(f"<tr><th>{escape(rows.value_text(row))}</th>{marks}</tr>")
+    head = "".join(f"<th>{escape(value)}</th>" for value in heads)
     return f"<table>{caption}<tr><th>{escape(corner)}</th>{head}</tr>{''.join(body)}</table>"
 
 

@@ -8,7 +8,7 @@ import signal
 import time
 import warnings
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from itertools import chain
@@ -18,6 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from inspector.replay.case import Case, case_as_profile
 from inspector.report.findings import ReportedFinding, recorded_findings
+from inspector.report.lines.blocks import file_names
 from inspector.sessions.workers import cores, end_with_caller
 from inspector.whatif.grid import UNDONE_CODE, End, Grid, TurnGrid, Value
 from inspector.whatif.sweep import Sweep, SweptEnds
@@ -218,6 +219,11 @@ class TunedGrid:
         """The largest number of turns run in any cell: all of them, unless the run was cancelled."""
         return max(self.run_counts)
 
+    @cached_property
+    def files(self) -> Mapping[str, str]:
+        """The path of each file -> its name."""
+        return file_names({turn.path for turn in self.turns})
+
     def single_turn(self, turn: int | None) -> int | None:
         """The turn that is shown alone: the given one, or the only one; None if all are shown together."""
         return 0 if turn is None and len(self.turns) == 1 else turn
@@ -290,7 +296,8 @@ def tune(
         key = turn_codes.tobytes()
         if key not in alike:
             alike[key] = _reorder(turn_codes)
-        path, ends, (first, cells_ends) = case.recording.exchanges[record.links[0].index].path, tuple(ended), alike[key]
+        ends, (first, cells_ends) = tuple(ended), alike[key]
+        path = case.opening(record).path
         found.append(TurnGrid(record.id, path, tuple([ends[code] for code in first]), cells_ends))
     return TunedGrid(grid, tuple(found), done, parts, case, findings)
 
@@ -298,8 +305,7 @@ def tune(
 def blank(case: Case, grid: Grid) -> TunedGrid:
     """The grid before any turn was run. It reads nothing of the turns, which takes seconds if they are many."""
     codes = array("I", [UNDONE_CODE]) * grid.size
-    exchanges, records = case.recording.exchanges, case.recording.turns
-    turns = [TurnGrid(record.id, exchanges[record.links[0].index].path, (), codes) for record in records]
+    turns = [TurnGrid(record.id, case.opening(record).path, (), codes) for record in case.recording.turns]
     return TunedGrid(grid, tuple(turns), 0, len(turns), case)
 
 

@@ -8,12 +8,12 @@ from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
 
-from inspector.config.settings import SHORT_NAMES
 from inspector.report.lines.glyphs import MARKED, SIMULATED, STATE
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone
 from inspector.report.verdict import ROWS
 from inspector.whatif.grid import UNDONE_CODE, Axis, End, Grid, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
+from loop_core.turn.limits import SHORT_NAMES
 from loop_core.turn.state import State
 
 # -- The position of each cell of a map ------------------------------------------------------------------------------
@@ -182,8 +182,7 @@ class Plane:
 
     def _block_values(self, block: int) -> str:
         others = Grid(self.axes[:-2])
-        return ", ".join(f"{axis.short}={axis.value_text(value)}"
-                         for axis, value in zip(others.axes, others.values(block), strict=True))
+        return ", ".join(map(Axis.assignment, others.axes, others.values(block)))
 
 
 def plane(

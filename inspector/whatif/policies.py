@@ -19,7 +19,7 @@ from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, re
 from inspector.report.judged_turn import judged_turn_of
 from inspector.report.lines.blocks import file_names
 from inspector.report.lines.spans import cells, count_of
-from inspector.report.sentences import short
+from inspector.report.sentences import REQUEST_WORDS, short
 from inspector.report.verdict import is_unanswered, verdict_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict
@@ -106,7 +106,7 @@ class PolicyRun:
         last = effects[-1] if effects else None
         if isinstance(last, RunTools):
             return "the results of its calls"
-        return f"{last.place.value} {last.ordinal}" if last is not None and last.ordinal else "a response"
+        return f"{REQUEST_WORDS[last.place]} {last.ordinal}" if last is not None and last.ordinal else "a response"
 
 
 def _name(verdict: Verdict) -> str:
@@ -251,6 +251,7 @@ class Cell(NamedTuple):
     """The index of the first step of this policy's run that differs from the run under strict; None if none differs."""
     complete: bool
     """Whether the turn is complete by its verdict; the decision is only about the loop."""
+    fidelity: Fidelity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -274,8 +275,8 @@ class Matrix:
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The path of each turn's file."""
-        exchanges = self.replays[0].case.recording.exchanges
-        return tuple(exchanges[turn.record.links[0].index].path for turn in self.turns)
+        case = self.replays[0].case
+        return tuple(case.opening(turn.record).path for turn in self.turns)
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -303,12 +304,11 @@ class Matrix:
         """The number of turns that are complete under a policy, by their verdict."""
         return sum(row[policy].complete for row in self.rows)
 
-    @property
+    @cached_property
     def fidelity(self) -> Fidelity:
         """The lowest fidelity of the matrix's cells."""
-        first = self.replays[0]
-        has_simulated = any(exchange.simulated for exchange in first.case.recording.exchanges)
-        return Fidelity.SIMULATED if has_simulated or first.settings.simulate else Fidelity.RECORDED
+        found = {cell.fidelity for row in self.rows for cell in row}
+        return next((each for each in (Fidelity.SIMULATED, Fidelity.LIVE) if each in found), Fidelity.RECORDED)
 
 
 def matrix(case: Case, settings: Settings, policies: Sequence[Policy] = ()) -> Matrix:
@@ -331,7 +331,8 @@ def _cells(replays: Sequence[Replay], row: int, findings: Sequence[ReportedFindi
         step = None if differs is None else min(turn.first + differs, turn.end - 1)
         # A turn that runs as under strict has the same verdict.
         complete = by_strict if step is None else verdict_word(judged_turn_of(run, turn, findings))[1]
-        yield Cell(decision, decision.why(look), look.turn.spend.continuations, step, complete)
+        yield Cell(decision, decision.why(look), look.turn.spend.continuations, step, complete,
+                   look.steps[-1].fidelity)
 
 
 def _first_run(replay: Replay, turn: TurnRun) -> list[Step]:

@@ -305,9 +305,9 @@ def _lines(matrix: Matrix) -> Iterator[str]:
     for turn in (alike[0] for alike in lines if len(alike) == 1):
         yield ""
         file = f"{one_line(matrix.files[turn])}, " if matrix.files else ""
-        yield f"turn {turn + 1} ({file}{one_line(matrix.turns[turn].record.id)})"
+        yield f"turn {turn + 1:,} ({file}{one_line(matrix.turns[turn].record.id)})"
         for who, cell in cells_by_decision(matrix, matrix.rows[turn], by_step=True):
-            parts = "" if cell.step is None else f" (differs from strict from its step {cell.step + 1} on)"
+            parts = "" if cell.step is None else f" (differs from strict from its step {cell.step + 1:,} on)"
             summary = f"{who}: {cell.decision.word} · {one_line(cell.why)}{parts}"
             yield from wrap(summary, WIDTH, initial_indent="  ", subsequent_indent="    ")
 

@@ -25,7 +25,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from inspector.config.settings import INITIAL, SHORT_NAMES
+from inspector.config.settings import INITIAL
 from inspector.replay import first_run
 from inspector.replay.case import Case
 from inspector.replay.tokens import plausible_usage
@@ -33,6 +33,7 @@ from inspector.sessions.recording import Exchange
 from inspector.whatif.grid import SEPARATE_AXES, TOKENS, UNDONE_CODE, Axis, End, Grid, Group, TurnGrid, Value
 from inspector.whatif.grid_run import Edge, TunedGrid, cost, is_as_good, search_once
 from inspector.whatif.sweep import Sweep
+from loop_core.turn.limits import SHORT_NAMES
 from loop_core.turn.state import State
 
 # -- Between two values of a grid ------------------------------------------------------------------------------------

@@ -270,9 +270,8 @@ class Sweep:
     @cached_property
     def limits(self) -> Limits:
         """The limits in force for everything that no axis sets: the operator's, the file's, the defaults."""
-        opening = self.case.recording.exchanges[self.record.links[0].index]
-        base = self.grid.base
-        return limits_for(self.case, opening.path, replace(base, explicit=base.explicit | set(self.grid.names)))
+        path, base = self.case.opening(self.record).path, self.grid.base
+        return limits_for(self.case, path, replace(base, explicit=base.explicit | set(self.grid.names)))
 
     def _total(self, group: Group) -> Value:
         """The total of a group, where it is varied, or the one in force."""
@@ -280,7 +279,7 @@ class Sweep:
 
     @cached_property
     def _request(self) -> Request:
-        opening = self.case.recording.exchanges[self.record.links[0].index]
+        opening = self.case.opening(self.record)
         return opening.request or Request(opening.api)
 
     def _initial(self, group: Group) -> Value:

@@ -202,8 +202,9 @@ def _cap(side: TurnSide) -> Line:
 
 
 def _calls(side: TurnSide) -> Line:
-    verdicts = contents_of(side.view, side.turn).calls
-    calls = [f"{one_line(each.call.name or 'unnamed')} {each.admission.value}" for each in verdicts]
+    contents = contents_of(side.view, side.turn)
+    calls = [f"{one_line(name)} {verdict.admission.value}"
+             for (name, _), verdict in zip(contents.invocations, contents.calls, strict=True)]
     return (safe(", ".join(calls) or "none"),)
 
 
@@ -287,7 +288,7 @@ class Contents(NamedTuple):
     @property
     def invocations(self) -> list[tuple[str, str]]:
         """The name and the arguments of each call."""
-        return [(verdict.call.name or "a call without a name", verdict.call.arguments or "") for verdict in self.calls]
+        return [(verdict.call.name or "unnamed", verdict.call.arguments or "") for verdict in self.calls]
 
 
 def contents_of(view: View, turn: TurnFacts) -> Contents:

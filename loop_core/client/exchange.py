@@ -7,15 +7,16 @@ report or a recording.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
+from functools import wraps
 from typing import Any
 
 from loop_core.client.address import Server, expected_speaker
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest
-from loop_core.client.waiting import check_seconds, retry_after
-from loop_core.errors import CallerError, DecodeError, check_kinds
+from loop_core.errors import CallerError, DecodeError, check_kinds, check_seconds
 from loop_core.judge.classify import Judgement, judge
 from loop_core.turn.state import ProviderResponse
 from loop_core.values import (
@@ -105,46 +106,30 @@ class Observer:
         event follows. The number is -1 if no request had left."""
 
 
+def _to_each(event: Callable[..., None]) -> Callable[..., None]:
+    """The method of `Observers` for an event of an observer."""
+
+    @wraps(event)
+    def pass_on(observers: Observers, *words: Any, **named: Any) -> None:
+        for each in observers.every:
+            getattr(each, event.__name__)(*words, **named)
+
+    return pass_on
+
+
 class Observers(Observer):
     """An observer that passes every event on to several observers."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
-        self._observers = tuple(observers)
+        self.every = tuple(observers)
 
-    def on_request(self, ask: LiveRequest) -> None:
-        """A request is about to leave."""
-        for each in self._observers:
-            each.on_request(ask)
-
-    def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        """The status and headers of an answer have arrived."""
-        for each in self._observers:
-            each.on_head(number, status, headers)
-
-    def on_data(self, number: int, data: bytes, ms: float) -> None:
-        """A piece of the body has arrived."""
-        for each in self._observers:
-            each.on_data(number, data, ms)
-
-    def on_end(self, answer: LiveResponse) -> None:
-        """The answer has ended, or the client gave it up."""
-        for each in self._observers:
-            each.on_end(answer)
-
-    def on_wait(self, number: int, seconds: float) -> None:
-        """The same request will be sent again after this time."""
-        for each in self._observers:
-            each.on_wait(number, seconds)
-
-    def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
-        """The calls of this answer were run."""
-        for each in self._observers:
-            each.on_tools(number, results)
-
-    def on_interrupt(self, number: int, *, answered: bool) -> None:
-        """The keyboard interrupted the run."""
-        for each in self._observers:
-            each.on_interrupt(number, answered=answered)
+    on_request = _to_each(Observer.on_request)
+    on_head = _to_each(Observer.on_head)
+    on_data = _to_each(Observer.on_data)
+    on_end = _to_each(Observer.on_end)
+    on_wait = _to_each(Observer.on_wait)
+    on_tools = _to_each(Observer.on_tools)
+    on_interrupt = _to_each(Observer.on_interrupt)
 
 
 NOTICEABLE = 2.0
@@ -305,6 +290,25 @@ class Retries:
         server_wait = retry_after(answer.headers)
         wait = min(self.first * 2**attempt, self.longest) if server_wait is None else server_wait
         return wait if wait <= self.longest else None
+
+
+def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
+    """The seconds that a server asks the client to wait, infinite ones too; None if it does not say. A date counts from
+    the answer's own date."""
+    fields = {name.lower(): value.strip() for name, value in headers}
+    # The finer one first, as the openai SDK reads them.
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(fields[name]) / unit
+        except (KeyError, ValueError):
+            continue
+        if seconds >= 0:  # false for `nan`, which float() reads
+            return seconds
+    try:
+        until = parsedate_to_datetime(fields["retry-after"]) - parsedate_to_datetime(fields["date"])
+    except (KeyError, ValueError, TypeError, OverflowError):  # the last of a year or an hour of twenty digits
+        return None
+    return max(0.0, until.total_seconds())
 
 
 def retryable(answer: LiveResponse) -> bool:

@@ -107,13 +107,14 @@ TOTAL = "continuation_max_total_completion_tokens"
 """The name of the limit that is derived from the request if it is not set."""
 OPTIONAL = frozenset({TOTAL})
 SCOPES = ("turn", "response")
-CONTINUATION_LIMITS = (
-    "continuation_max_attempts",
-    "continuation_max_total_completion_tokens",
-    "continuation_max_output_chars",
-    "continuation_tool_repair_attempts",
-)
-"""The four limits of ZeroClaw RFI 2309, in the order in which every screen shows them."""
+SHORT_NAMES: Mapping[str, str] = {
+    "continuation_max_attempts": "attempts",
+    TOTAL: "cont_tokens",
+    "continuation_max_output_chars": "cont_chars",
+    "continuation_tool_repair_attempts": "repairs",
+}
+"""Name -> short name of the four limits of ZeroClaw RFI 2309, in the order in which every screen shows them."""
+CONTINUATION_LIMITS = tuple(SHORT_NAMES)
 
 
 class Spend(NamedTuple):

@@ -102,6 +102,11 @@ class RunTools(NamedTuple):
             verdicts.insert(answer.place, answer.verdict)
         return tuple(verdicts)
 
+    def chars_before(self, spend: Spend) -> int:
+        """The characters of all results of the turn before the first call of the batch runs. The ready-made answers
+        count, since they are sent like any other result."""
+        return spend.result_chars + sum(answer.result.size for answer in self.answers)
+
     def all_results(self, results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
         """The results of the whole batch: the results of the released calls, with the ready-made answers to the others
         between them. If `results` has one for every call, as a recording does, it is returned unchanged."""

@@ -58,8 +58,7 @@ class Toolbox:
         """Runs the released calls in order; every call of the batch gets a result."""
         results: list[ToolResultPart] = []
         steering: tuple[Message, ...] = ()
-        # The ready-made answers count towards the context guard too; they are sent like any other result.
-        used = turn.spend.result_chars + sum(answer.result.size for answer in effect.answers)
+        used = effect.chars_before(turn.spend)
         for verdict in effect.released:
             # Later calls were planned before the user spoke, and may be the very thing that the user objects to. Each
             # still needs a result: a provider refuses a history with a call that has none.

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from loop_core.judge.arguments import parse
-from loop_core.judge.gate import Admission
-from loop_core.turn.limits import Spend
+from loop_core.judge.gate import held_calls
+from loop_core.turn.limits import SHORT_NAMES, Spend
 from loop_core.turn.machine import step
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import (
@@ -96,9 +96,8 @@ def _continuation_attempt(turn: Turn) -> Record:
 
 
 def _repair(turn: Turn, attempted: bool, success: bool) -> Record:
-    held = [v for v in (turn.unrepaired or (turn.evaluation.verdicts if turn.evaluation else ()))
-            if v.admission is Admission.HELD]
-    issue = parse(held[0].call.arguments).shape.value if held else "no_call"
+    held = held_calls(turn.unrepaired or (turn.evaluation.verdicts if turn.evaluation else ()))
+    issue = parse(held[0].arguments).shape.value if held else "no_call"
     return {
         **_labels(turn, "tool_payload_repair"),
         "parse_issue": issue,
@@ -166,15 +165,11 @@ def fold_metrics(records: Iterable[Record], latencies: Mapping[str, float] | Non
 
 def limit_usage(turn: Turn) -> tuple[tuple[str, str, int, int | None], ...]:
     """The usage of each of the four limits: name, short name, spent, limit (None if unbounded)."""
-    spent: Spend = turn.spend
-    limits = turn.limits
-    return (
-        ("continuation_max_attempts", "attempts", spent.attempts, limits.continuation_max_attempts),
-        ("continuation_max_total_completion_tokens", "cont_tokens", spent.continuation_tokens, turn.token_cap),
-        ("continuation_max_output_chars", "cont_chars", spent.continuation_chars,
-         limits.continuation_max_output_chars),
-        ("continuation_tool_repair_attempts", "repairs", spent.repairs, limits.continuation_tool_repair_attempts),
-    )
+    spent, limits = turn.spend, turn.limits
+    counts = (spent.attempts, spent.continuation_tokens, spent.continuation_chars, spent.repairs)
+    bounds = (limits.continuation_max_attempts, turn.token_cap, limits.continuation_max_output_chars,
+              limits.continuation_tool_repair_attempts)
+    return tuple(zip(SHORT_NAMES, SHORT_NAMES.values(), counts, bounds, strict=True))
 
 
 # -- The immutable record of a run: one `Step` for every move of the machine -----------------------------------------

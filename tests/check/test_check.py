@@ -15,6 +15,7 @@ import pytest
 
 from inspector import check, commands
 from inspector.check import check_file, check_paths, merge, report_forms, stats
+from inspector.check.agent_tools import answer_of
 from inspector.check.report_forms import FORMS, place
 from inspector.check.rules import RULES, selected_rules
 from inspector.report.row_counts import count_rows
@@ -218,7 +219,8 @@ def test_simulated_turns_are_counted_apart_as_in_the_table(tmp_path):
     assert "1 turn + 1 SIMULATED (~), " in report_forms.totals_line(report)
     assert "1 turn + 1 SIMULATED (~) in 1 file" in stats.text(report)
     document = stats.document(report)
-    assert (document["turns"], document["simulated"]) == (1, 1)
+    told = answer_of("findings", {"paths": [str(path)]})
+    assert [(each["turns"], each["simulated"]) for each in (document, told)] == [(1, 1)] * 2
     assert [row["turns"] for row in document["by_model"]] == [1]
 
 

@@ -291,9 +291,11 @@ def test_reasoning_that_took_the_budget():
     whole = found(asked(asks, chat(LONG, "length", usage=usage), max_tokens=100),
                   asked([*asks, assistant(LONG), user(HINT)], chat(REST), max_tokens=100))
     assert whole["thinking-ate-budget"].startswith("warning "), "nothing was lost"
-    said = found(asked(ASKS, chat("<think>\nThe user asks", "length"), max_tokens=7))
-    assert said["thinking-ate-budget"] == (
-        "error the answer was cut inside its reasoning, which stands in the text and was never closed")
+    for opening in ("<think>", "[THINK]"):
+        said = found(asked(ASKS, chat(f"{opening}\nThe user asks", "length"), max_tokens=7))
+        assert said["thinking-ate-budget"] == (
+            f"error the answer was cut, and holds reasoning alone: it is reasoning behind {opening}, "
+            "and nothing follows")
     closed = found(asked(ASKS, chat("<think>\nThe user asks</think>\nThe lock", "length"), max_tokens=7))
     assert "thinking-ate-budget" not in closed
     alone = claude([{"type": "thinking", "thinking": "Let me see", "signature": "s"}], "max_tokens", user("go"))

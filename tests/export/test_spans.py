@@ -25,6 +25,7 @@ from tests.scenes.recordings import (
     TOOLS,
     WHOLE,
     asked,
+    assistant,
     call,
     chat,
     continued,
@@ -81,6 +82,15 @@ def test_a_cut_call_that_ran_is_an_error_of_the_turn_and_of_the_tool(ran: View) 
     (called,) = of(ran, "chat")[0].events
     assert called.attributes["loop_inspector.call.admission"] == "held"
     assert called.attributes[conventions.TOOL_NAME] == "write_file"
+
+
+def test_a_result_under_another_id_is_that_of_the_call_as_everywhere() -> None:
+    """Some clients make the ids of calls anew."""
+    asks = [user("go")]
+    seen = shown(asked(asks, chat(None, "tool_calls", call(WHOLE))),
+                 asked([*asks, assistant(None, call(WHOLE, key="call_new")), result(key="call_other")], chat("Done.")))
+    (tool,) = of(seen, "execute_tool")
+    assert tool.name == "execute_tool write_file"
 
 
 def test_a_word_that_was_not_sent_is_absent_and_the_answer_an_error() -> None:

@@ -17,8 +17,9 @@ import pytest
 from inspector import cli
 from inspector.config.settings import Settings
 from inspector.live.answers import TurnResults
-from inspector.live.branch_run import BranchRun, file_of, recall, run_branch
+from inspector.live.branch_run import BranchRun, recall, run_branch
 from inspector.live.headless import run_live
+from inspector.live.recorder import file_of
 from inspector.replay.case import BranchAnswers
 from inspector.report.facts import view
 from inspector.whatif.branch_report import values

@@ -106,6 +106,22 @@ def test_nothing_is_sent_or_written_before_the_operator_says_so(fake: Fake, tmp_
     assert driver.path is None
 
 
+def test_the_turn_is_named_by_what_the_user_wrote_before_its_first_answer_as_after_it(
+    fake: Fake, tmp_path: Path
+) -> None:
+    fake.answers = [END]
+    history = [{"role": "user", "content": "Count."}, {"role": "assistant", "content": "One,"}]
+    (tmp_path / "m.json").write_text(json.dumps(history))
+    named: list[str] = []
+
+    async def play(driver: Driver) -> None:
+        named.append(live_view(driver).turns[0].run.record.user_text)
+        await driver.run()
+
+    driver = played(fake, tmp_path, play, prompt=None, messages=str(tmp_path / "m.json"))
+    assert [*named, live_view(driver).turns[0].run.record.user_text] == ["Count.", "Count."]
+
+
 def test_a_silence_is_shown_for_as_long_as_it_lasts(fake: Fake, tmp_path: Path) -> None:
     async def play(driver: Driver) -> None:
         live = driver.live

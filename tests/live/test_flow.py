@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inspector.live.growing_views import GrowingSheet
+from inspector.live.live_lines import arrival_text
 from inspector.live.stepper import Flow
 from inspector.report.lines.spans import Span, Tone, paragraphs, text_of
 from loop_core.client.streaming import PendingSeam
@@ -39,6 +40,13 @@ def test_what_has_come_is_what_the_decoder_reads(api: str, size: int) -> None:
     assert flow.text == (decode(api, body).text or "") == TEXT
     assert flow.call == ('{"city":"Oslo"}' if calls else "")
     assert (flow.size, flow.read()) == (len(body), False)
+
+
+def test_the_time_of_an_answer_under_way_is_written_as_that_of_one_that_is_over() -> None:
+    flow = Flow("openai_chat", 0, ())
+    for ms, written in ((320.0, "320 ms"), (1_500.0, "1.5 s"), (125_000.0, "2 min 5 s")):
+        flow.take_data(b"", ms)
+        assert arrival_text(flow) == f"+0 chars {written}"
 
 
 def test_bytes_of_no_format_show_no_text_and_break_nothing() -> None:

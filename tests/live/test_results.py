@@ -64,6 +64,15 @@ def test_another_call_ends_the_turn(call: ToolCall) -> None:
         assert f"a call of {call.name}" in found.why
 
 
+def test_an_answer_that_the_machine_gave_fills_the_guard_as_in_every_other_run() -> None:
+    refused = CallAnswer(Verdict(ROME, Admission.REJECTED, "", ""), ToolResultPart("r", "weather", "x" * 100), 1)
+    results = TurnResults({("weather", '{"city": "Oslo"}'): [ToolResultPart("a", "weather", "snow")]}, None, 1)
+    full = turned()._replace(limits=Limits(context_guard_chars=100))
+    found = results.run(ready(OSLO)._replace(answers=(refused,)), full)
+    assert isinstance(found, ToolResults)
+    assert found.results[0].text.startswith("Left out: 4 characters")
+
+
 def test_what_is_given_is_run_and_only_that() -> None:
     ran: list[object] = []
     given = Toolbox({"weather": lambda arguments: ran.append(arguments) or "sun"})

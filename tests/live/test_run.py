@@ -68,6 +68,16 @@ def test_a_cut_answer_is_continued_recorded_and_reported(ran: Ran, fake: Fake, t
     assert [turn.terminal for turn in again.turns] == ["completed"]
 
 
+def test_a_request_whose_answer_broke_off_is_said_to_be_sent_again_for_that(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [lambda peer: peer.head(content_length="99"),
+                    streams("openai_chat", answer("openai_chat", "All of it.", Stop.END_TURN))]
+    path = tmp_path / "s.jsonl"
+    ran = run_live(request("openai_chat"), Server("openai_chat", fake.url), Settings(), Toolbox(), str(path), QUICK)
+    told = "response 1: HTTP 200, 127.0.0.1"
+    for notices in (ran.replay.case.recording.inputs[0].notices, open_paths([str(path)]).inputs[0].notices):
+        assert [told in notice and "broke the connection; sent again after" in notice for notice in notices] == [True]
+
+
 @pytest.mark.parametrize("api", CALLING)
 def test_a_recording_read_again_says_what_was_seen_live(api: str, fake: Fake, tmp_path: Path) -> None:
     call = ToolCall(None if api == "ollama_chat" else "call_1", "weather", '{"city":"Oslo"}', closed=True)

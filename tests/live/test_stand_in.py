@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from inspector.config.settings import settings_of
-from inspector.live.branch_run import file_of, new_name, recall, run_branch
+from inspector.live.branch_run import new_name, recall, run_branch
+from inspector.live.recorder import file_of
 from inspector.live.scripted import MADE_UP_MARK, stand_in, stand_in_request
 from inspector.replay import Replay
 from inspector.report.facts import view

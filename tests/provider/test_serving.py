@@ -243,8 +243,8 @@ def test_a_reply_that_was_made_is_made_once(monkeypatch: pytest.MonkeyPatch) -> 
 def test_secrets_in_addresses_and_headers_are_not_kept() -> None:
     body = {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}
     with serving("text") as provider:
-        got(f"{provider.url}/v1beta/models/m:generateContent?key=AIza-secret&alt=json", body)
-        assert provider.seen[0].path == "/v1beta/models/m:generateContent?key=…&alt=json"
+        got(f"{provider.url}/v1beta/models/m:generateContent?key=AIza-secret&sig=0123abcd&alt=json", body)
+        assert provider.seen[0].path == "/v1beta/models/m:generateContent?key=REDACTED&sig=REDACTED&alt=json"
 
 
 def test_the_fixture_starts_a_provider(scripted_provider: ProviderStarter) -> None:

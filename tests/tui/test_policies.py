@@ -284,7 +284,8 @@ async def test_the_copied_command_prints_the_same_matrix(
 def test_a_simulated_matrix_says_so(tmp_path: Path) -> None:
     path = str(story(tmp_path))
     assert "policies, RECORDED" in CliRunner().invoke(main, ["policies", path]).output
-    assert "policies, SIMULATED" in CliRunner().invoke(main, ["policies", path, "--simulate"]).output
+    assert "policies, RECORDED" in CliRunner().invoke(main, ["policies", path, "--simulate"]).output, "nothing differs"
+    assert "policies, SIMULATED" in CliRunner().invoke(main, ["policies", path, "--set", "max_tokens=32"]).output
 
 
 async def test_search_finds_cells_and_marks_them(app_on: AppOn) -> None:
@@ -433,13 +434,14 @@ async def test_a_run_that_parts_from_a_later_step_is_laid_out_from_the_first(app
 
 async def test_a_simulated_run_opens_its_cells_simulated(tmp_path: Path) -> None:
     path = str(story(tmp_path))
-    app = LoopInspector([path], opened_already=load([path], ReadingOptions(settings=Settings(simulate=True))))
+    smaller = ReadingOptions(settings=Settings(simulate=True, max_tokens=32))
+    app = LoopInspector([path], opened_already=load([path], smaller))
     async with app.run_test(size=SMALL) as pilot:
         cells = await opened(pilot)
         assert seen(app)[0].rstrip().endswith("SIMULATED")
         await pilot.press("y", *["l"] * 3, "enter")
         words = split(app.clipboard)
-        assert "--simulate" in words
+        assert words[-2:] == ["--set", "max_tokens=32"]
         assert "SIMULATED" in CliRunner().invoke(main, words[1:]).output
         screen = app.screen
         assert isinstance(screen, SessionScreen)

@@ -126,6 +126,8 @@ def test_a_repair_that_pauses_is_not_decided_yet() -> None:
     (answer(Stop.TOOL_CALL, call("")), "empty"),
     (answer(Stop.TOOL_CALL, call(None)), "absent"),
     (answer(Stop.TOOL_CALL, call("[1]")), "not_object"),
+    # A server appends such an empty call, or puts it first: it is no payload.
+    (answer(Stop.TOOL_CALL, call(None, name=""), call("[1]")), "not_object"),
     (answer(Stop.MAX_TOKENS, call(), tokens=100), "complete"),
 ])
 def test_what_was_wrong_with_the_payload_is_named(event: Event, issue: str) -> None:

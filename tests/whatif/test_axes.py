@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.config.settings import SHORT_NAMES, Settings, name_of, settings_of
+from inspector.config.settings import Settings, name_of, settings_of
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from inspector.whatif.grid import MOST_CELLS, Axis, Grid, default_axes, parse_axes
 from loop_core.errors import CallerError
-from loop_core.turn.limits import Limits
-from loop_core.turn.state import Turn
-from loop_core.turn.trace import limit_usage
-from loop_core.values import Request
+from loop_core.turn.limits import SHORT_NAMES, Limits
 from tests.scenes.recordings import asked, chat, lines, user
 
 
@@ -131,7 +128,6 @@ def test_default_axes_lie_around_what_was_recorded():
 
 
 def test_a_limit_has_one_short_name_in_the_grid_in_the_names_of_runs_and_in_set() -> None:
-    assert {name: short for name, short, _, _ in limit_usage(Turn("", Request("")))} == SHORT_NAMES
     for name, short in SHORT_NAMES.items():
         by_short, by_full = (settings_of({each: "7"}, Settings()) for each in (short, name))
         assert by_short == by_full

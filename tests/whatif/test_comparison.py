@@ -150,3 +150,11 @@ def test_an_equal_turn_has_no_diff():
     made = changed(shown(asked(ASKS, chat("whole"))), continuation_max_attempts=0)
     assert values(made)["turns"][0]["merged_text_diff"] == []
     assert summary(made) == "nothing changes"
+
+
+def test_a_turn_has_its_place_among_thousands_in_the_same_words_everywhere():
+    sessions = [asked([user(f"{number}?")], chat("So.")) for number in range(1_000)]
+    found = shown(*sessions, *continued(*PARTS))
+    made = changed(found, continuation_max_attempts=5)
+    assert "turn 1,001 of 1,001 (t1001): AbortPartial, retry_limit became Complete" in text(made).splitlines()
+    assert "turn 1,001 of 1,001" in found.headline()

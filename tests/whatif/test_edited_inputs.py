@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,7 @@ def test_what_does_not_change_the_text_changes_nothing():
     ("1.user", "expected TURN.INPUT=TEXT"), ("7.user=x", "a turn from 1 to 2"), ("x", "expected TURN.INPUT=TEXT"),
     ("1.user=@/no/such/file", "/no/such/file: cannot be read"),
     ("1.user=@/dev/zero", "/dev/zero: cannot be read: a device"),
+    (f"1.user=@{sys.executable}", "expected UTF-8"),
 ])
 def test_an_edit_that_names_nothing_says_what_there_is(typed, said):
     with pytest.raises(CallerError, match=None) as why:

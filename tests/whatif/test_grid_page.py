@@ -36,7 +36,13 @@ def test_one_axis_and_three_have_tables_of_their_own():
     assert page(tuned("max_tokens=4,50")).count("<table>") == 1
     three = page(tuned("attempts=0,1", "continuation_max_output_chars=10,100", "max_tokens=4,50"))
     assert three.count("<table>") == 2
-    assert "<caption>continuation_max_output_chars=10</caption>" in three
+    assert "<caption>cont_chars=10</caption>" in three
+
+
+def test_the_page_names_limits_and_values_as_the_sheet_does():
+    made = page(tuned("attempts=0,1", "max_tokens=4,recorded"))
+    assert re.findall("<th>([^<]*)</th>", made) == ["attempts \\ max_tokens", "4", "recorded", "0", "1"]
+    assert "<strong>attempts=0, max_tokens=recorded</strong>" in made
 
 
 def test_a_single_turn_says_how_it_ends():

@@ -30,7 +30,7 @@ from inspector.whatif.tree import branch
 from loop_core.turn.continuation import SeamRule
 from loop_core.turn.limits import Limits
 from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES
-from loop_core.turn.trace import Trace, step_key
+from loop_core.turn.trace import Fidelity, Trace, step_key
 from tests.scenes.recordings import (
     CHAT,
     CUT,
@@ -127,6 +127,20 @@ def test_a_call_that_ran_under_a_filter_is_a_held_call() -> None:
         HELD, HELD, "ran a held call", STUCK, "ran a held call", HELD, HELD), strict=True))
     assert "runs with the 44 characters that came, under safety_blocked" in made.rows[0][4].why
     assert len(WHOLE) == 44
+
+
+def test_a_matrix_is_simulated_only_where_an_answer_is() -> None:
+    whole = case_of(asked([user("x")], chat("All of it.")))
+    assert matrix(whole, Settings(simulate=True)).fidelity is Fidelity.RECORDED
+    cut = case_of(asked([user("x")], chat("Half of", "length", tokens=4), max_tokens=4),
+                  asked([user("x"), assistant("Half of"), user(HINT)], chat(" it.", tokens=4)))
+    assert matrix(cut, Settings(simulate=True, max_tokens=2)).fidelity is Fidelity.SIMULATED
+
+
+def test_what_a_loop_asks_for_next_has_the_name_that_a_live_turn_gives_it() -> None:
+    once = settings_of({"max_empty_retries": "1"}, Settings())
+    made = matrix(case_of(asked([user("x")], chat("", "stop"))), once)
+    assert made.rows[0][0].why == "asks for retry of an empty answer 1, never recorded"
 
 
 def test_a_whole_call_under_stop_is_lost_or_never_ended_where_only_the_word_counts() -> None:

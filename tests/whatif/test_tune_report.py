@@ -23,7 +23,7 @@ from inspector.whatif.heat import MEASURES, WIDTH, cell_marks, end_word, heat, p
 from inspector.whatif.smallest import smallest_limits
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
-from tests.scenes.recordings import lines
+from tests.scenes.recordings import asked, chat, lines, user
 from tests.test_import_hygiene import COMMAND, SLOW, modules_after
 from tests.whatif.test_sweep import story
 
@@ -374,6 +374,15 @@ def test_tuning_loads_nothing_slow(tmp_path):
     loaded = modules_after(COMMAND, "tune", str(path), "--grid", "attempts=0..3", "--jobs", "1")
     assert "inspector.whatif.sweep" in loaded
     assert loaded & SLOW == set()
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(inspector, tmp_path):
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "s.jsonl").write_bytes(lines(asked([user(f"In {folder}?")], chat("Half", "length"))))
+    told = " ".join(inspector("tune", tmp_path / "one" / "s.jsonl", tmp_path / "other" / "s.jsonl").out.split())
+    assert "(one/s.jsonl, t1)" in told
+    assert "(other/s.jsonl, t2)" in told
 
 
 def test_turns_of_several_files_are_named_by_their_file(inspector):

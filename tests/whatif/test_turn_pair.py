@@ -141,6 +141,12 @@ def test_turns_that_differ_only_in_the_arguments_of_a_call_say_so_first():
     assert [line[0] for line in lines[calls + 3 : calls + 6]] == ["{", "−", "+"]
 
 
+def test_a_call_without_a_name_is_called_the_same_in_each_line():
+    lines = told(TurnPair(side(calling(name="")), side(calling(name="", arguments="{}"))))
+    assert "calls unnamed rejected ≠ unnamed rejected, other arguments" in lines
+    assert "call 1 unnamed other arguments" in lines
+
+
 def test_calls_are_compared_by_their_names_and_one_that_only_one_side_has_is_named():
     other = TurnPair(side(calling()), side(calling(name="edit_file")))
     assert other.summary().startswith("different: call 1 (write_file and edit_file); ")

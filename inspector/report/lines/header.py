@@ -54,7 +54,7 @@ def head_of(view: View, turn: TurnFacts) -> Line:
     """The beginning of a verdict line: the word, and the turn's number."""
     turn_verdict = turn.verdict
     return (Span(f"{turn_verdict.glyph} {turn_verdict.word}", role_of(turn_verdict)), Span("  "),
-            Span(f"turn {view.number(turn):,} of {len(view.turns):,}", Tone.STRONG), Span(" · ", Tone.DIM))
+            Span(view.place(turn), Tone.STRONG), Span(" · ", Tone.DIM))
 
 
 def advice_of(turn: TurnFacts) -> Line:
