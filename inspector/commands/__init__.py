@@ -263,10 +263,10 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def output_width(wide: int) -> int:
-    """The width of standard output in columns; `wide` if it is no terminal."""
+    """The width of standard output in columns, or `COLUMNS` if that is set; `wide` if it is no terminal."""
     import shutil
 
-    return shutil.get_terminal_size((wide, 24)).columns if is_terminal(sys.stdout) else wide
+    return shutil.get_terminal_size((wide, 24)).columns
 
 
 def write(text: str) -> None:
