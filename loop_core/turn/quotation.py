@@ -89,7 +89,7 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     elif blank and end == at[1] and not segment.endswith(blank, 0, end) and segment[end : end + 1].isspace():
         doubt = "the white space behind these words is not that of the text, and may be a part of it"
     elif (_may_come_again(text, segment[start : at[1]]) or _goes_on_alike(segment, start, at)
-          or _shares_row(text[: len(text) - len(anchor)].rstrip(), segment[start:begin].rstrip())):
+          or _shares_row(text[: len(text) - len(anchor)].rstrip(), segment[start:begin])):
         doubt = "the text repeats itself, and these words may be the next ones"
     return Quotation(end, _disjoint(sorted(gone)), doubt=doubt)
 
@@ -173,6 +173,9 @@ def _goes_on_alike(segment: str, start: int, at: tuple[int, int]) -> bool:
 def _shares_row(own: str, before: str) -> bool:
     """Whether the segment before the words holds a run of characters of the answer, and quotes no more than was asked
     for: then it may be the next row of the answer, up to the same words."""
+    if find_opening(before) is not None:
+        before = before.split("\n", 1)[-1]  # a line of chatter is no row, and answers begin with the same words
+    before = _around(before)[1]
     if _folded_end(own, before) or (own and before.endswith(own)):
         return False
     near = own[-ROW_CHARS:]
