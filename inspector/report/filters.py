@@ -11,6 +11,7 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from fnmatch import translate
 from typing import NamedTuple
 
@@ -109,14 +110,17 @@ def parse(text: str) -> Filter:
 
 def parse_typed(text: str) -> Filter:
     """Parses what is typed to narrow a list: a word that is near to a term, such as `files`, is searched as text."""
-    while True:
-        try:
-            return parse(text)
-        except UnknownTermError as why:
-            if why.typed != why.word or why.word.lower() in CONNECTIVES:
-                raise
-            at = why.column - 1
-            text = f'{text[:at]}"{why.word}"{text[at + len(why.word):]}'
+    try:
+        return parse(text)
+    except UnknownTermError:
+        with suppress(FilterError):
+            return parse(_TOKEN.sub(_near_in_quotes, text))
+        raise  # it has the column in the line that was typed
+
+
+def _near_in_quotes(match: re.Match[str]) -> str:
+    is_near = match[0] == match["name"] and is_misspelt(match[0]) and match[0].lower() not in CONNECTIVES
+    return f'"{match[0]}"' if is_near else match[0]
 
 
 def _parse(text: str) -> Filter:
@@ -212,8 +216,7 @@ def _searched_word(match: re.Match[str]) -> str:
     name = match["name"]
     if not name or (match["op"] is None and (term_of(name) or is_misspelt(name))):
         return ""
-    typed = match.group()
-    return typed if match["op"] is None or (name not in names() and is_provider_word(typed)) else ""
+    return match[0] if match["op"] is None or (name not in names() and is_provider_word(match[0])) else ""
 
 
 def _term(match: re.Match[str], column: int) -> Test:
@@ -367,8 +370,7 @@ def values_of(view: View) -> Iterator[tuple[str, str]]:
     yield from (("method", method.value) for method in Method)
 
 
-# -- Looks through a session with a filter ---------------------------------------------------------------------------
-# It finds steps, responses, and the places at which a breakpoint stops.
+# -- Steps, responses and stops of breakpoints that match --------------------------------------------------------------
 
 
 def steps(expression: Filter, view: View, marks: frozenset[int] = frozenset()) -> list[int]:
@@ -382,9 +384,7 @@ def responses(expression: Filter, view: View) -> list[int]:
     return sorted({at for index in steps(expression, view) if (at := view.steps[index].response) is not None})
 
 
-def hit_after(
-    expression: Filter, view: View, step: int, direction: int, marks: frozenset[int]
-) -> int | None:
+def hit_after(expression: Filter, view: View, step: int, direction: int, marks: frozenset[int]) -> int | None:
     """The next step, by 1 or -1, at which a breakpoint stops: once for each response or turn of a lasting condition."""
     ahead = range(step + 1, len(view.steps)) if direction > 0 else range(step - 1, -1, -1)
     return next((index for index in ahead if _begins(expression, view, index, marks)), None)
