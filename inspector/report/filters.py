@@ -21,14 +21,13 @@ from inspector.report.filter_words import (
     ALIASES,
     CONNECTIVES,
     closed_values,
-    in_quotes,
     is_misspelt,
     is_provider_word,
     names,
+    part_note,
     term_message,
     term_of,
     term_of_value,
-    term_text,
     text_note,
     value_message,
 )
@@ -44,7 +43,10 @@ class FilterError(CallerError):
 
     def __init__(self, column: int, message: str) -> None:
         self.column = column
-        super().__init__(f"column {column}: {message}")
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        return f"column {self.column}: {self.args[0]}"
 
 
 class UnknownTermError(FilterError):
@@ -110,17 +112,18 @@ def parse(text: str) -> Filter:
 
 def parse_typed(text: str) -> Filter:
     """Parses what is typed to narrow a list: a word that is near to a term, such as `files`, is searched as text."""
-    try:
+    with suppress(UnknownTermError):
         return parse(text)
-    except UnknownTermError:
-        with suppress(FilterError):
-            return parse(_TOKEN.sub(_near_in_quotes, text))
-        raise  # it has the column in the line that was typed
+    ends = [each.end() for each in _TOKEN.finditer(text) if _is_near(each)]
+    try:
+        return parse(_TOKEN.sub(lambda each: f'"{each[0]}"' if _is_near(each) else each[0], text))
+    except FilterError as why:  # its column is that of the text with quotes
+        why.column -= 2 * sum(end + 2 * number < why.column for number, end in enumerate(ends, 1))
+        raise
 
 
-def _near_in_quotes(match: re.Match[str]) -> str:
-    is_near = match[0] == match["name"] and is_misspelt(match[0]) and match[0].lower() not in CONNECTIVES
-    return f'"{match[0]}"' if is_near else match[0]
+def _is_near(token: re.Match[str]) -> bool:
+    return token[0] == token["name"] and is_misspelt(token[0]) and token[0].lower() not in CONNECTIVES
 
 
 def _parse(text: str) -> Filter:
@@ -347,17 +350,7 @@ def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:
         return ""
     pairs = values if isinstance(values, Mapping) else dict.fromkeys(values)
     notes = [text_note(word, term_of_value(word, pairs)) for word in dict.fromkeys(found.searched)]
-    return ", ".join([*notes, *filter(None, (_part_note(name, value, pairs) for name, value in found.values))])
-
-
-def _part_note(name: str, value: str, pairs: Iterable[tuple[str, str]]) -> str:
-    """The note about a value that occurs only as a part of longer values; empty if it occurs itself, or nowhere."""
-    wanted = value.casefold()
-    longer = [each for term, each in pairs if term == name and wanted in each.casefold()]
-    if not longer or wanted in map(str.casefold, longer):
-        return ""
-    wider = f"{value}*" if longer[0].casefold().startswith(wanted) else f"*{value}*"
-    return f"no {name} is {in_quotes(value)}: {term_text(name, wider)} finds {in_quotes(longer[0])}"
+    return ", ".join([*notes, *filter(None, (part_note(name, value, pairs) for name, value in found.values))])
 
 
 def values_of(view: View) -> Iterator[tuple[str, str]]:
@@ -370,7 +363,8 @@ def values_of(view: View) -> Iterator[tuple[str, str]]:
     yield from (("method", method.value) for method in Method)
 
 
-# -- Steps, responses and stops of breakpoints that match --------------------------------------------------------------
+# -- Looks through a session with a filter ---------------------------------------------------------------------------
+# It finds steps, responses, and the places at which a breakpoint stops.
 
 
 def steps(expression: Filter, view: View, marks: frozenset[int] = frozenset()) -> list[int]:
