@@ -105,6 +105,16 @@ def text_note(word: str, term: str) -> str:
     return f"{in_quotes(word)} as text{hint}"
 
 
+def part_note(name: str, value: str, pairs: Iterable[tuple[str, str]]) -> str:
+    """The note about a value that occurs only as a part of longer values; empty if it occurs itself, or nowhere."""
+    wanted = value.casefold()
+    longer = [each for term, each in pairs if term == name and wanted in each.casefold()]
+    if not longer or wanted in map(str.casefold, longer):
+        return ""
+    wider = f"{value}*" if longer[0].casefold().startswith(wanted) else f"*{value}*"
+    return f"no {name} is {in_quotes(value)}: {term_text(name, wider)} finds {in_quotes(longer[0])}"
+
+
 def term_message(name: str, typed: str, offer: str = "") -> str:
     """The message about an unknown term, led by what to type instead: narrow screens cut the end."""
     near = COLUMNS.get(name, offer) or nearest_term(name, 0.6)

@@ -11,6 +11,7 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from fnmatch import translate
 from typing import NamedTuple
 
@@ -20,14 +21,13 @@ from inspector.report.filter_words import (
     ALIASES,
     CONNECTIVES,
     closed_values,
-    in_quotes,
     is_misspelt,
     is_provider_word,
     names,
+    part_note,
     term_message,
     term_of,
     term_of_value,
-    term_text,
     text_note,
     value_message,
 )
@@ -43,7 +43,10 @@ class FilterError(CallerError):
 
     def __init__(self, column: int, message: str) -> None:
         self.column = column
-        super().__init__(f"column {column}: {message}")
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        return f"column {self.column}: {self.args[0]}"
 
 
 class UnknownTermError(FilterError):
@@ -109,14 +112,18 @@ def parse(text: str) -> Filter:
 
 def parse_typed(text: str) -> Filter:
     """Parses what is typed to narrow a list: a word that is near to a term, such as `files`, is searched as text."""
-    while True:
-        try:
-            return parse(text)
-        except UnknownTermError as why:
-            if why.typed != why.word or why.word.lower() in CONNECTIVES:
-                raise
-            at = why.column - 1
-            text = f'{text[:at]}"{why.word}"{text[at + len(why.word):]}'
+    with suppress(UnknownTermError):
+        return parse(text)
+    ends = [each.end() for each in _TOKEN.finditer(text) if _is_near(each)]
+    try:
+        return parse(_TOKEN.sub(lambda each: f'"{each[0]}"' if _is_near(each) else each[0], text))
+    except FilterError as why:  # its column is that of the text with quotes
+        why.column -= 2 * sum(end + 2 * number < why.column for number, end in enumerate(ends, 1))
+        raise
+
+
+def _is_near(token: re.Match[str]) -> bool:
+    return token[0] == token["name"] and is_misspelt(token[0]) and token[0].lower() not in CONNECTIVES
 
 
 def _parse(text: str) -> Filter:
@@ -212,8 +219,7 @@ def _searched_word(match: re.Match[str]) -> str:
     name = match["name"]
     if not name or (match["op"] is None and (term_of(name) or is_misspelt(name))):
         return ""
-    typed = match.group()
-    return typed if match["op"] is None or (name not in names() and is_provider_word(typed)) else ""
+    return match[0] if match["op"] is None or (name not in names() and is_provider_word(match[0])) else ""
 
 
 def _term(match: re.Match[str], column: int) -> Test:
@@ -344,17 +350,7 @@ def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:
         return ""
     pairs = values if isinstance(values, Mapping) else dict.fromkeys(values)
     notes = [text_note(word, term_of_value(word, pairs)) for word in dict.fromkeys(found.searched)]
-    return ", ".join([*notes, *filter(None, (_part_note(name, value, pairs) for name, value in found.values))])
-
-
-def _part_note(name: str, value: str, pairs: Iterable[tuple[str, str]]) -> str:
-    """The note about a value that occurs only as a part of longer values; empty if it occurs itself, or nowhere."""
-    wanted = value.casefold()
-    longer = [each for term, each in pairs if term == name and wanted in each.casefold()]
-    if not longer or wanted in map(str.casefold, longer):
-        return ""
-    wider = f"{value}*" if longer[0].casefold().startswith(wanted) else f"*{value}*"
-    return f"no {name} is {in_quotes(value)}: {term_text(name, wider)} finds {in_quotes(longer[0])}"
+    return ", ".join([*notes, *filter(None, (part_note(name, value, pairs) for name, value in found.values))])
 
 
 def values_of(view: View) -> Iterator[tuple[str, str]]:
@@ -382,9 +378,7 @@ def responses(expression: Filter, view: View) -> list[int]:
     return sorted({at for index in steps(expression, view) if (at := view.steps[index].response) is not None})
 
 
-def hit_after(
-    expression: Filter, view: View, step: int, direction: int, marks: frozenset[int]
-) -> int | None:
+def hit_after(expression: Filter, view: View, step: int, direction: int, marks: frozenset[int]) -> int | None:
     """The next step, by 1 or -1, at which a breakpoint stops: once for each response or turn of a lasting condition."""
     ahead = range(step + 1, len(view.steps)) if direction > 0 else range(step - 1, -1, -1)
     return next((index for index in ahead if _begins(expression, view, index, marks)), None)

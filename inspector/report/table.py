@@ -58,7 +58,7 @@ class Table(Generic[R]):
         columns = [column for column in self.columns if column.in_csv]
         writer.writerow([column.key for column in columns])
         writer.writerows([_field(column.value(row)) for column in columns] for row in rows)
-        return redact.text(out.getvalue())
+        return out.getvalue()
 
 
 def attributes(names: Iterable[str], part: Callable[[R], Any]) -> tuple[Column[R], ...]:
@@ -78,12 +78,12 @@ def side_by_side(row: Sequence[Line], sizes: Sequence[int], measure: Measure = c
 
 
 def _field(value: Any) -> Any:
-    """A value for CSV: text without control characters that a spreadsheet does not read as a formula."""
+    """A value for CSV: text without credentials or control characters, which no spreadsheet reads as a formula."""
     if not isinstance(value, str):
         return value
     # A field that begins with one of these signs is a formula to a spreadsheet, which would run it
     # (https://owasp.org/www-community/attacks/CSV_Injection); the apostrophe makes it text.
-    text = one_line(value)
+    text = one_line(redact.text(value))
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 

@@ -77,7 +77,7 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     end, open_still = _closing_marks(text, segment, end, anchor, wrappers, mark)
     late = [_late_closing(text, segment, end, wrapper) for wrapper in open_still]
     gone = {each for each in late if each is not None and each[0] < each[1]} | set(_marks(text, segment, end, mark))
-    doubt, blank = "", anchor[len(anchor.rstrip()) :]
+    doubt, blank, own = "", anchor[len(anchor.rstrip()) :], text[: len(text) - len(anchor)]
     behind = (at[1], _trailing(segment, at[1], blank))
     if None in late:
         doubt = "what wraps it is not closed"
@@ -86,10 +86,12 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
         doubt = "the text is cut in a code fence, and the mark behind these words may end it or what wraps the words"
     elif segment[at[1] : end].strip() and text[-1:].isalnum() and _ODD_LINE_BREAK.match(segment, end):
         doubt = "a line break follows the mark that closes the quotation, and may not belong to the text"
+    elif any(each.kind == "pair" and each.closer and own.endswith(each.opener) for each in wrappers[:1]):
+        doubt = "the text has the same mark before these words, and the one behind them may be a part of it"
     elif blank and end == at[1] and not segment.endswith(blank, 0, end) and segment[end : end + 1].isspace():
         doubt = "the white space behind these words is not that of the text, and may be a part of it"
     elif (_may_come_again(text, segment[start : at[1]]) or _goes_on_alike(segment, start, at)
-          or _shares_row(text[: len(text) - len(anchor)].rstrip(), segment[start:begin].rstrip())):
+          or _shares_row(own.rstrip(), segment[start:begin])):
         doubt = "the text repeats itself, and these words may be the next ones"
     return Quotation(end, _disjoint(sorted(gone)), doubt=doubt)
 
@@ -173,8 +175,11 @@ def _goes_on_alike(segment: str, start: int, at: tuple[int, int]) -> bool:
 def _shares_row(own: str, before: str) -> bool:
     """Whether the segment before the words holds a run of characters of the answer, and quotes no more than was asked
     for: then it may be the next row of the answer, up to the same words."""
-    if _folded_end(own, before) or (own and before.endswith(own)):
+    if _folded_end(own, before) or (own and before.rstrip().endswith(own)):
         return False
+    if find_opening(before) is not None:
+        before = before.split("\n", 1)[-1]  # a line of chatter is no row, and answers begin with the same words
+    before = _around(before)[1]
     near = own[-ROW_CHARS:]
     return any(before[place : place + ALIKE_CHARS] in near for place in range(len(before) - ALIKE_CHARS + 1))
 

@@ -85,7 +85,7 @@ def test_a_call_of_an_answer_without_a_reason_that_was_run():
     assert said["unproven-call-executed"].startswith("warning the recorded agent ran write_file")
 
 
-def test_a_call_whose_end_its_recorder_does_not_keep_is_no_fault_of_the_agent(tmp_path):
+def test_a_call_whose_end_its_recorder_does_not_keep_is_no_fault_of_the_agent():
     rows = [
         {"step_index": 0, "source": "USER_EXPLICIT", "type": "USER_INPUT", "status": "DONE", "content": "go"},
         {"step_index": 1, "source": "MODEL", "type": "PLANNER_RESPONSE", "status": "DONE",
@@ -96,6 +96,23 @@ def test_a_call_whose_end_its_recorder_does_not_keep_is_no_fault_of_the_agent(tm
     said = found(data="".join(f"{json.dumps({'created_at': time, **row})}\n" for row in rows).encode())
     assert list(said) == ["end-not-recorded"]
     assert said["end-not-recorded"].startswith("info ")
+
+
+def test_such_a_call_in_a_turn_that_ended_is_told_too():
+    """LiteLLM left out the middle of its arguments."""
+    wrote = {"role": "assistant", "content": None, "tool_calls": [
+        {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": "x (litellm_truncated 9) y"}'}}]}
+    asks = [user("go")]
+    rows = [
+        {"call_type": "acompletion", "litellm_call_id": name, "id": name, "startTime": time, "messages": messages,
+         "trace_id": "t", "response": {"choices": [{"message": said, "finish_reason": word}]}}
+        for name, time, messages, said, word in (
+            ("a", 1767225600, asks, wrote, "tool_calls"),
+            ("b", 1767225605, [*asks, wrote, {"role": "tool", "tool_call_id": "c", "content": "done"}],
+             {"role": "assistant", "content": "Fine."}, "stop"))]
+    said = found(data="".join(f"{json.dumps(row)}\n" for row in rows).encode())
+    assert list(said) == ["end-not-recorded"]
+    assert said["end-not-recorded"].startswith("info the recorded agent ran f (request of response 2)")
 
 
 def test_half_an_answer_that_was_taken_for_a_whole_one():

@@ -57,6 +57,13 @@ def test_csv_holds_no_credential_of_a_file_name():
     assert table.csv(["runs/a.har"]) == "path\nruns/a.har\n"
 
 
+def test_a_credential_that_is_masked_in_csv_takes_no_other_field_with_it():
+    table = Table((Column("path", lambda row: row), Column("word", lambda row: f"ghp_{'a1B2' * 9}"),
+                   Column("turn", lambda row: 7)))
+    (_, (path, word, turn)) = csv.reader(table.csv(["Cookie: a=b; c=d"]).splitlines())
+    assert (path, word[:8], turn) == ("Cookie: a=b; c=d", "[masked:", "7")
+
+
 def test_tune_says_the_same_of_an_end_in_csv_and_in_json():
     made = tuned("attempts=4,5", "tokens=100,1000")
     told = json.loads(json.dumps(document(made)))

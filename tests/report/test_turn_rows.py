@@ -240,6 +240,13 @@ def test_what_no_text_can_mean_is_an_error_in_a_list_too(typed: str) -> None:
         filters.parse_typed(typed)
 
 
+def test_an_error_in_what_is_typed_has_its_column_in_the_line() -> None:
+    for typed, column in (('files "', 7), ("files team stop:maxx", 17), ("held files) team", 11), ("(files", 1)):
+        with pytest.raises(filters.FilterError) as caught:
+            filters.parse_typed(typed)
+        assert caught.value.column == column, typed
+
+
 @pytest.mark.parametrize(("typed", "offers"), [
     ("openai_chatt", "api:openai_chat"), ("heldd & lenght", "mean held?"),
 ])

@@ -375,6 +375,24 @@ def test_a_row_before_the_words_that_has_nothing_of_theirs_beside_it_leaves_a_do
     assert seam.why.endswith(REPEATS)
 
 
+@pytest.mark.parametrize("form", ["Here is the rest of it:\n\n{}", "Here is the rest of it:\n```javascript\n{}\n```"])
+def test_chatter_with_words_of_the_answer_is_no_row_of_it(form: str) -> None:
+    first = f"Here is the rest of the code:\n```javascript\nlet a = 1;\n```\nA story: {FOX}"
+    made, seam = quoted(form.format(f"{first[-ANCHOR_CHARS:]} and ran."), first)
+    assert (made, seam.sure) == (f"{first} and ran.", True)
+
+
+@pytest.mark.parametrize("chatter", ["", "Sure, here is the rest:\n\n"])
+def test_a_mark_before_the_words_that_the_answer_has_too_leaves_a_doubt(chatter: str) -> None:
+    """More was quoted than the words, and the mark behind them is no closing one: it is the next of the answer."""
+    words = "The values of all orders of this user..."
+    first = f'<li class="kind"><a href="/orders">user</a></li>\n<li class="gamma"><a title="{words}'
+    assert len(words) == ANCHOR_CHARS
+    for size in range(ANCHOR_CHARS, len(first)):
+        made, seam = quoted(f'{chatter}{first[-size:]}"><b>', first)
+        assert made == f'{first}"><b>' or not seam.sure, size
+
+
 def test_the_last_line_of_the_words_behind_unknown_words_is_new_text() -> None:
     text = "Each of them:\n- item 1: check the value of it"
     more = " and go on\n- item 2: nothing\n- item 1: check the value of it once more\n"

@@ -160,11 +160,13 @@ class Decoder(base.Decoder):
             self.model = word(table.get(event, "modelVersion"))
         candidates = event.get("candidates")
         candidates = candidates if isinstance(candidates, list) else ()
-        # Protocol buffers leave out an index of 0: beside an index it is 0, and where there is none the place counts.
-        numbered = any(isinstance(each, dict) and "index" in each for each in candidates)
+        # Protocol buffers leave out an index of 0. Where several candidates have no number, or one has 0, places count.
+        numbers = [each.get("index") for each in candidates if isinstance(each, dict)]
+        unnumbered = [number for number in numbers if not isinstance(number, int)]
+        left_out = len(unnumbered) == 1 and 0 not in numbers
         for position, candidate in enumerate(candidates):
             if isinstance(candidate, dict):
-                self._candidate(candidate, position, 0 if numbered else position)
+                self._candidate(candidate, position, 0 if left_out else position)
 
     def _read_metadata(self, event: dict[str, Any]) -> None:
         if "error" in event:
