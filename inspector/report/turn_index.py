@@ -15,6 +15,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import combining
@@ -67,7 +68,9 @@ class TurnIndex:
     def __init__(self, api: str | None, profile: str | None, settings: Settings) -> None:
         self.note = ""
         """Why the database is not used; empty if it is used."""
-        self.reading = repr((api, profile, settings))
+        unnamed = replace(settings, explicit=frozenset(), configured=frozenset())
+        # A set's order differs from process to process, so that the names are sorted.
+        self.reading = repr((api, profile, unnamed, sorted(settings.explicit), sorted(settings.configured)))
         """A key made of the reading options, since another policy or API gives other rows."""
         self._base: sqlite3.Connection | None = None
         folder = cache_folder(os.environ)

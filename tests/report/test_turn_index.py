@@ -3,6 +3,8 @@
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -63,6 +65,17 @@ def test_a_file_that_is_read_with_another_is_part_of_its_state(tmp_path, folder)
     beside = tmp_path / folder / "agent-a.jsonl"
     beside.write_text("{}\n")
     assert [row[0] for row in state_of(str(path))] == [*(row[0] for row in alone), str(beside)]
+
+
+@pytest.mark.parametrize("which", ["explicit", "configured"])
+def test_a_row_is_found_by_a_process_in_which_the_names_of_limits_have_another_order(place, which):
+    program = ("import sys; from inspector.config.settings import LIMITS, Settings;"
+               "from inspector.report.turn_index import read_rows;"
+               "settings = Settings(**{sys.argv[2]: frozenset(LIMITS)});"
+               "print(len(list(read_rows([sys.argv[1]], None, None, settings))))")
+    reads = [subprocess.run([sys.executable, "-c", program, str(place), which], check=True, capture_output=True,  # noqa: S603
+                            env={**os.environ, "PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")]
+    assert [int(each) for each in reads] == [2, 1]  # the second process has the row from the index
 
 
 def test_a_file_that_is_gone_is_forgotten(place):
