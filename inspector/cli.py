@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -157,6 +158,8 @@ def run() -> None:
         os.environ["HOME"] = home_of_user()  # what finds folders for us would fail without one
     if sys.stdin is None:  # it was closed, and counts as empty; Textual reads the second name
         sys.stdin = sys.__stdin__ = open(os.devnull, encoding="utf-8")  # type: ignore[misc]  # noqa: SIM115
+    if isinstance(sys.stdout, TextIOWrapper):  # a character that the terminal or pipe lacks is written as an escape
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         main(standalone_mode=True)
     except LoopError as why:

@@ -417,6 +417,8 @@ def test_a_terminal_of_another_encoding_gets_escapes_and_no_traceback(cut, encod
     assert b"\\u2265 80" in ran.stdout  # none of these has a sign for it
     assert spawn("replay", cut, PYTHONIOENCODING=encoding).returncode == 0
     assert spawn("samples", PYTHONIOENCODING=encoding).returncode == 0
+    ran = spawn("check", "--help", PYTHONIOENCODING=encoding)
+    assert (ran.returncode, ran.stderr) == (0, b"")
 
 
 # -- branches ---------------------------------------------------------------------------------------------------------
