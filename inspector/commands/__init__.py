@@ -255,8 +255,13 @@ def complain(recording: Recording) -> int:
 
 
 def has_terminal() -> bool:
-    """Whether the app can be drawn: standard output is a terminal, or Textual uses another driver, as in a browser."""
-    return sys.stdout.isatty() or "TEXTUAL_DRIVER" in os.environ
+    """Whether standard output is a terminal, or Textual uses another driver, as in a browser."""
+    return "TEXTUAL_DRIVER" in os.environ or (sys.stdout is not None and sys.stdout.isatty())
+
+
+def shows_screens() -> bool:
+    """Whether the app can be drawn: in a capable terminal, or by another driver."""
+    return has_terminal() and ("TEXTUAL_DRIVER" in os.environ or os.environ.get("TERM") not in ("dumb", "unknown"))
 
 
 def write(text: str) -> None:

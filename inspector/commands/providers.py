@@ -62,7 +62,7 @@ def run_command(
     if step:
         if as_json or otel:
             raise click.UsageError(f"expected either --step or {'--json' if as_json else '--otel'}")
-        if not commands.has_terminal():
+        if not commands.shows_screens():
             raise click.UsageError("--step needs a terminal; without it the turn is run to its end")
         begun = headless.start(typed, settings)
         os.environ.setdefault("TEXTUAL_FPS", "120")  # Textual reads it when it is imported

@@ -28,12 +28,14 @@ def view_command(
 ) -> None:
     """Opens the app on recorded sessions; without a path, on a table of those found here."""
     os.environ.setdefault("TEXTUAL_FPS", "120")  # Textual reads it on import; keys get smoother for the same CPU
-    paths = commands.located_all(paths)
-    if follow:
-        paths = commands.followed_paths(paths)
+    paths = commands.followed_paths(paths) if follow else commands.located_all(paths)
     config, settings = commands.configure(policy)
     if paths and not commands.has_terminal():
         raise click.UsageError("the app needs a terminal; `inspector explain` gives the same as text")
+    if not commands.shows_screens():
+        commands.say([f"this terminal cannot show screens; {'the report' if paths else 'a list of samples'} follows"])
+        invoke = click.get_current_context().invoke
+        sys.exit(invoke(explain, paths=paths, api=api, profile=profile, policy=policy) if paths else invoke(samples))
     from inspector.tui.launch import check_config, run
 
     check_config(config)
@@ -56,10 +58,8 @@ def explain(
     """Explains recorded sessions as linear text, the verdict first; several files, as a table of their turns first."""
     if turn_number is not None and (wanted is not None or everything or as_json or follow):
         raise click.UsageError("--turn is the text about one turn: it does not go with another choice of what to show")
-    if follow:
-        paths = commands.followed_paths(paths)
-        if as_json:
-            raise click.UsageError("--follow writes lines: it does not go with --json")
+    if follow and as_json:
+        raise click.UsageError("--follow writes lines: it does not go with --json")
     found = None
     if wanted is not None:
         from inspector.report import filters
@@ -70,7 +70,8 @@ def explain(
     if follow:
         from inspector.report.followed_view import FollowedView
 
-        followed = FollowedView(commands.located_all(paths), api, profile, settings)
+        paths = commands.followed_paths(paths)
+        followed = FollowedView(paths, api, profile, settings)
         session_view = followed.read()
         loaded = session_view.replay.case.recording
     else:

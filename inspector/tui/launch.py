@@ -1,4 +1,4 @@
-"""Starts the app: reads inputs, falls back to text in a plain terminal, and sets the exit code."""
+"""Starts the app: reads inputs, and sets the exit code."""
 
 from __future__ import annotations
 
@@ -59,8 +59,6 @@ def run(
 def _run(
     paths: Sequence[str], reading: ReadingOptions, plain: bool, theme: str | None, keys: Mapping[str, str] | None,
 ) -> int:
-    if not _shows_screens():
-        return _print_report(paths, reading)
     begins = place_from(os.environ)
     paths = paths if begins is None else list(begins.paths)
     start: OpenSession | None = None
@@ -103,30 +101,6 @@ def check_config(config: Config) -> None:
                 check_keys({name.removeprefix(f"{KEYS}."): str(each.value)})
         except CallerError as why:
             raise CallerError(f"{each.origin}: {why}") from None
-
-
-def _shows_screens() -> bool:
-    """Whether screens can be shown: in a capable terminal, or in a browser through another driver of Textual."""
-    # Set by the server of the browser version, whose app has no terminal.
-    if "TEXTUAL_DRIVER" in os.environ:
-        return True
-    return os.environ.get("TERM", "") not in ("dumb", "unknown") and sys.stdout.isatty()
-
-
-def _print_report(paths: Sequence[str], reading: ReadingOptions) -> int:
-    """Prints the plain report, for a terminal that cannot show screens; returns the exit code."""
-    from inspector.report.explain import text
-    from inspector.sessions.folders import samples
-
-    if not paths:
-        lines = [f"{one_line(sample.title)}\n  {sample.path}\n" for sample in samples()]
-        sys.stdout.write("".join(lines))
-        sys.stderr.write("inspector: this terminal cannot show screens; name one of these paths for its report\n")
-        return READ_EXIT
-    read = load(paths, reading)
-    sys.stdout.write(text(read.original.view))
-    sys.stderr.write("inspector: this terminal cannot show screens, so the linear report was written\n")
-    return _complain(read.errors)
 
 
 def _complain(errors: Sequence[str]) -> int:

@@ -73,7 +73,7 @@ def test_a_row_is_found_by_a_process_in_which_the_names_of_limits_have_another_o
                "from inspector.report.turn_index import read_rows;"
                "settings = Settings(**{sys.argv[2]: frozenset(LIMITS)});"
                "print(len(list(read_rows([sys.argv[1]], None, None, settings))))")
-    reads = [subprocess.run([sys.executable, "-c", program, str(place), which], check=True, capture_output=True,  # noqa: S603
+    reads = [subprocess.run([sys.executable, "-c", program, str(place), which], check=True, capture_output=True,
                             env={**os.environ, "PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")]
     assert [int(each) for each in reads] == [2, 1]  # the second process has the row from the index
 

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 from textual.widgets import Input
 
+from inspector.commands.sessions import view_command
 from inspector.report import turn_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
@@ -153,23 +155,35 @@ def test_a_thread_that_reads_hands_over_in_time_for_the_keys(monkeypatch: pytest
     assert sys.getswitchinterval() == usual
 
 
-def test_a_dumb_terminal_gets_the_linear_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dumb_terminal_gets_the_linear_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    assert entry.run([str(story(tmp_path))]) == 0
-    out, err = capsys.readouterr()
-    assert out.startswith("CUT CALL RUN")
-    assert "\x1b" not in out
-    assert "cannot show screens" in err
+    monkeypatch.setattr("inspector.commands.has_terminal", lambda: True)
+    ran = CliRunner().invoke(view_command, [str(story(tmp_path))])
+    assert ran.exit_code == 0
+    assert ran.stdout.startswith("CUT CALL RUN")
+    assert "\x1b" not in ran.stdout
+    assert ran.stderr == "inspector: this terminal cannot show screens; the report follows\n"
 
 
-def test_a_dumb_terminal_without_a_path_names_the_samples(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dumb_terminal_without_a_path_names_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    assert entry.run([]) == 0
-    assert "sample_sessions" in capsys.readouterr().out
+    ran = CliRunner().invoke(view_command, [])
+    assert ran.exit_code == 0
+    assert "sample_sessions" in ran.stdout
+
+
+@pytest.mark.parametrize(("words", "output", "code", "error"), [
+    ("", ">&-", 2, "inspector: standard output: it is closed\n"),
+    ("", "2>&-", 0, ""),
+    ("", ">/dev/full", 2, "inspector: standard output: No space left on device\n"),
+    ("sample:08", ">&-", 2, "Error: the app needs a terminal; `inspector explain` gives the same as text\n"),
+])
+def test_an_output_that_takes_nothing_is_no_traceback(words: str, output: str, code: int, error: str) -> None:
+    ran = subprocess.run(["sh", "-c", f"{sys.executable} -m inspector view {words} 2>&1 </dev/null {output}"],
+                         check=False, capture_output=True, text=True)
+    assert ran.returncode == code
+    assert ran.stdout.endswith(error)
+    assert "Traceback" not in ran.stdout
 
 
 BAD = {
