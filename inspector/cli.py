@@ -168,6 +168,9 @@ def run() -> None:
     except commands.UnwrittenError as why:
         commands.say([f"standard output: {why}"])
         sys.exit(UNREADABLE)
+    except MemoryError:  # not 1, with which `check` says that something is wrong with a session
+        click.echo("inspector: out of memory: --max-bytes N bounds what is read of an input", err=True)
+        sys.exit(UNREADABLE)
     except OSError as why:  # click's own texts: the help, or what is wrong with an option
         sys.stdout = None  # what is left in its buffer would be tried once more at the end
         commands.say([f"{why.filename}: {why.strerror}" if why.filename else why.strerror or str(why)])

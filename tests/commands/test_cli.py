@@ -421,6 +421,16 @@ def test_a_terminal_of_another_encoding_gets_escapes_and_no_traceback(cut, encod
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process")
+def test_an_input_for_which_the_memory_is_too_small_is_no_finding_and_no_traceback(tmp_path):
+    path = tmp_path / "large.jsonl"
+    path.write_bytes(lines(asked([user("say w")], chat("w " * 30_000_000))))
+    ran = subprocess.run(["sh", "-c", f"ulimit -v 150000; exec {sys.executable} -m inspector check {path}"],
+                         check=False, capture_output=True, cwd=ROOT)
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    assert ran.stderr == b"inspector: out of memory: --max-bytes N bounds what is read of an input\n"
+
+
 # -- branches ---------------------------------------------------------------------------------------------------------
 
 
