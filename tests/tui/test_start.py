@@ -4,8 +4,11 @@ import gc
 import json
 import os
 import re
+import select
+import signal
 import subprocess
 import sys
+import termios
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -184,6 +187,28 @@ def test_an_output_that_takes_nothing_is_no_traceback(words: str, output: str, c
     assert ran.returncode == code
     assert ran.stdout.endswith(error)
     assert "Traceback" not in ran.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_the_terminal_as_it_was(tmp_path: Path, number: int) -> None:
+    ours, theirs = os.openpty()
+    before = termios.tcgetattr(theirs)
+    environment = {**os.environ, "TERM": "xterm-256color", "XDG_STATE_HOME": str(tmp_path)}
+    process = subprocess.Popen([sys.executable, "-m", "inspector", "view", str(story(tmp_path))], env=environment,
+                               stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    shown = b""
+    while b"CUT CALL RUN" not in shown:
+        shown += os.read(ours, 1 << 16)
+    process.send_signal(number)
+    while b"\x1b[?1049l" not in shown:  # the end of the alternate screen
+        assert process.poll() is None or select.select([ours], [], [], 0)[0]
+        shown += os.read(ours, 1 << 16) if select.select([ours], [], [], 0.1)[0] else b""
+    assert process.wait() == 128 + number
+    shown += os.read(ours, 1 << 16) if select.select([ours], [], [], 0)[0] else b""
+    assert shown.rfind(b"\x1b[?25h") > shown.rfind(b"\x1b[?25l")  # the cursor is shown
+    assert termios.tcgetattr(theirs) == before
+    os.close(theirs)
+    os.close(ours)
 
 
 BAD = {
