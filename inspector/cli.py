@@ -173,5 +173,7 @@ def run() -> None:
         sys.exit(UNREADABLE)
     except OSError as why:  # click's own texts: the help, or what is wrong with an option
         sys.stdout = None  # what is left in its buffer would be tried once more at the end
-        commands.say([f"{why.filename}: {why.strerror}" if why.filename else why.strerror or str(why)])
+        # Only a working folder that was removed is missing without a name.
+        place = why.filename or ("the working folder" if isinstance(why, FileNotFoundError) else "")
+        commands.say([f"{place}: {why.strerror}" if place else why.strerror or str(why)])
         sys.exit(UNREADABLE)

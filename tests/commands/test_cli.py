@@ -431,6 +431,14 @@ def test_an_input_for_which_the_memory_is_too_small_is_no_finding_and_no_traceba
     assert ran.stderr == b"inspector: out of memory: --max-bytes N bounds what is read of an input\n"
 
 
+def test_a_working_folder_that_was_removed_is_named(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    ran = subprocess.run(["sh", "-c", f"cd {gone} && rmdir {gone} && exec {sys.executable} -m inspector explain a.json"],
+                         check=False, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert (ran.returncode, ran.stderr) == (2, b"inspector: the working folder: No such file or directory\n")
+
+
 # -- branches ---------------------------------------------------------------------------------------------------------
 
 
