@@ -434,7 +434,7 @@ def test_an_input_for_which_the_memory_is_too_small_is_no_finding_and_no_traceba
 def test_a_working_folder_that_was_removed_is_named(tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
-    ran = subprocess.run(["sh", "-c", f"cd {gone} && rmdir {gone} && exec {sys.executable} -m inspector explain a.json"],
+    ran = subprocess.run(["sh", "-c", f"cd {gone} && rmdir {gone} && exec {sys.executable} -m inspector explain a"],
                          check=False, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert (ran.returncode, ran.stderr) == (2, b"inspector: the working folder: No such file or directory\n")
 
