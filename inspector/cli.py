@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -157,6 +158,8 @@ def run() -> None:
         os.environ["HOME"] = home_of_user()  # what finds folders for us would fail without one
     if sys.stdin is None:  # it was closed, and counts as empty; Textual reads the second name
         sys.stdin = sys.__stdin__ = open(os.devnull, encoding="utf-8")  # type: ignore[misc]  # noqa: SIM115
+    if isinstance(sys.stdout, TextIOWrapper):  # a character that the terminal or pipe lacks is written as an escape
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         main(standalone_mode=True)
     except LoopError as why:
@@ -165,7 +168,12 @@ def run() -> None:
     except commands.UnwrittenError as why:
         commands.say([f"standard output: {why}"])
         sys.exit(UNREADABLE)
+    except MemoryError:  # not 1, with which `check` says that something is wrong with a session
+        click.echo("inspector: out of memory: --max-bytes N bounds what is read of an input", err=True)
+        sys.exit(UNREADABLE)
     except OSError as why:  # click's own texts: the help, or what is wrong with an option
         sys.stdout = None  # what is left in its buffer would be tried once more at the end
-        commands.say([f"{why.filename}: {why.strerror}" if why.filename else why.strerror or str(why)])
+        # Only a working folder that was removed is missing without a name.
+        place = why.filename or ("the working folder" if isinstance(why, FileNotFoundError) else "")
+        commands.say([f"{place}: {why.strerror}" if place else why.strerror or str(why)])
         sys.exit(UNREADABLE)

@@ -271,9 +271,7 @@ def output_width(wide: int) -> int:
 
 def write(text: str) -> None:
     """Writes text to standard output."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    # A character that the encoding of the terminal or pipe lacks is written as an escape.
-    _put(without_credentials(text).encode(encoding, "backslashreplace").decode(encoding))
+    _put(without_credentials(text))
 
 
 def write_json(value: Any) -> None:

@@ -61,10 +61,8 @@ def explain(
     """Explains recorded sessions as linear text, the verdict first; several files, as a table of their turns first."""
     if turn_number is not None and (wanted is not None or everything or as_json or follow):
         raise click.UsageError("--turn is the text about one turn: it does not go with another choice of what to show")
-    if follow:
-        paths = commands.followed_paths(paths)
-        if as_json:
-            raise click.UsageError("--follow writes lines: it does not go with --json")
+    if follow and as_json:
+        raise click.UsageError("--follow writes lines: it does not go with --json")
     found = None
     if wanted is not None:
         from inspector.report import filters
@@ -75,7 +73,8 @@ def explain(
     if follow:
         from inspector.report.followed_view import FollowedView
 
-        followed = FollowedView(commands.located_all(paths), api, profile, settings)
+        paths = commands.followed_paths(paths)
+        followed = FollowedView(paths, api, profile, settings)
         session_view = followed.read()
         loaded = session_view.replay.case.recording
     else:
@@ -147,9 +146,6 @@ def samples() -> None:
         commands.write(f"{sample.path}  {one_line(sample.title)}\n")
 
 
-SEARCH_SCHEMA = "loop-inspector/search/1"
-
-
 @click.command(context_settings=commands.CONTEXT)
 @click.argument("words", nargs=-1, required=True, metavar="WORDS…")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/search/1).")
@@ -166,21 +162,23 @@ def search(words: Sequence[str], as_json: bool) -> None:
     if files.cache_folder(os.environ) is None:
         raise CallerError(f"{files.CACHE_VARIABLE} is empty, so there is no index in which words could be looked up")
     paths = [each.path for each in transcripts(os.environ)]
-    rows = [row for batch in read_rows(paths, None, None, settings) for _, group in batch.rows for row in group]
+    batches = list(read_rows(paths, None, None, settings))
+    rows = [row for batch in batches for _, group in batch.rows for row in group]
     once = {(row.paths[0], row.number) for row in rows_once(rows)}
     index = TurnIndex(None, None, settings)
     found_turns = index.search(" ".join(words), paths)
     index.close()
+    note = batches[-1].note or index.note
     hits = [each for each in found_turns if (each.file, each.number) in once]
     missed = (f"no turn of {count_of(len(paths), 'transcript')} on this machine holds every word"
               if searched_words(" ".join(words)) else "nothing to look for: the words hold no letter and no digit")
     left_out = copies_left_out(len(found_turns) - len(hits))
     found = [f"{count_of(len(hits), 'turn')}{left_out}"] if left_out else []
-    commands.say([index.note] if index.note else found if hits else [missed])
+    commands.say([note] if note else found if hits else [missed])
     commands.write_result(
-        as_json, lambda: {"schema": SEARCH_SCHEMA, "hits": [each._asdict() for each in hits]},
+        as_json, lambda: {"schema": "loop-inspector/search/1", "hits": [each._asdict() for each in hits]},
         lambda: "".join(f"{each.file}  turn {each.number}: {one_line(each.excerpt)}\n" for each in hits))
-    sys.exit(commands.UNREADABLE if index.note else 0 if hits else 1)
+    sys.exit(commands.UNREADABLE if note else 0 if hits else 1)
 
 
 # -- The configuration, the places of files, and the schemas of documents and files ----------------------------------
@@ -213,8 +211,7 @@ def locate(what: str | None) -> None:
 
     found = {
         "config": files.user_file(os.environ), "project": files.project_file() or f"./{files.PROJECT_FILE}",
-        "data": files.data_folder(os.environ), "state": files.state_folder(),
-        "cache": files.cache_folder(os.environ),
+        "data": files.data_folder(os.environ), "state": files.state_folder(), "cache": files.cache_folder(os.environ),
     }
     for name, place in found.items():
         if what in (None, name):

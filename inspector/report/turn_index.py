@@ -15,6 +15,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import combining
@@ -34,14 +35,14 @@ from inspector.sessions.open import open_each
 from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
-SCHEMA = 12
+SCHEMA = 13
 """The version of the tables; a database of another one, or of another program version, is made again."""
 WAIT = 0.2
 """The number of seconds to wait for another process that writes."""
-_TABLES = """
-CREATE TABLE file (path TEXT, reading TEXT, state TEXT, hash TEXT, rows TEXT, PRIMARY KEY (path, reading));
-CREATE VIRTUAL TABLE words USING fts5 (path UNINDEXED, reading UNINDEXED, number UNINDEXED, text);
-"""
+_TABLES = (
+    "CREATE TABLE file (path BLOB, reading TEXT, state TEXT, hash TEXT, rows TEXT, PRIMARY KEY (path, reading))",
+    "CREATE VIRTUAL TABLE words USING fts5 (path UNINDEXED, reading UNINDEXED, number UNINDEXED, text)",
+)
 _GAP = "\x1f"
 """The character that separates others in the stored texts: FTS5 takes it for a blank, and it is one byte long."""
 # Radicals, kana, Han and Hangul; their compatibility forms; kana of half width; Han in the further planes. Compiled
@@ -67,14 +68,17 @@ class TurnIndex:
     def __init__(self, api: str | None, profile: str | None, settings: Settings) -> None:
         self.note = ""
         """Why the database is not used; empty if it is used."""
-        self.reading = repr((api, profile, settings))
+        unnamed = replace(settings, explicit=frozenset(), configured=frozenset())
+        # A set's order differs from process to process, so that the names are sorted.
+        self.reading = repr((api, profile, unnamed, sorted(settings.explicit), sorted(settings.configured)))
         """A key made of the reading options, since another policy or API gives other rows."""
         self._base: sqlite3.Connection | None = None
         folder = cache_folder(os.environ)
         if folder is None:
             return
+        self._place = folder / "turns.db"
         try:
-            self._base = _open(folder / "turns.db")
+            self._base = _open(self._place)
         except (sqlite3.Error, OSError) as why:
             self.note = f"the index is not used: {why}"
 
@@ -90,12 +94,13 @@ class TurnIndex:
         wanted, rows_by_path = set(paths), dict[str, list[TurnRow]]()
         for path, state, digest, rows in self._answer(
                 "SELECT path, state, hash, rows FROM file WHERE reading = ?", self.reading):
-            if path in wanted and _is_unchanged(path, from_json(state.encode()), digest):
-                with suppress(ValueError, TypeError, IndexError):  # a row that cannot be restored is read from its file
-                    rows_by_path[path] = _restore(rows)
-            elif not os.path.exists(path):
-                self._answer("DELETE FROM words WHERE path = ?", path)  # with any reading options
-                self._answer("DELETE FROM file WHERE path = ?", path)
+            with suppress(ValueError, TypeError, IndexError, AttributeError):  # a damaged row is read from its file
+                name = os.fsdecode(path)
+                if name in wanted and _is_unchanged(name, _parse(state), digest):
+                    rows_by_path[name] = [_row(values) for values in _parse(rows)]
+                elif not os.path.exists(name):
+                    self._answer("DELETE FROM words WHERE path = ?", path)  # with any reading options
+                    self._answer("DELETE FROM file WHERE path = ?", path)
         return rows_by_path
 
     def keep(self, path: str, state: FileState, rows: Sequence[TurnRow]) -> None:
@@ -104,7 +109,7 @@ class TurnIndex:
             return  # the file grew while it was read
         # Rows are masked before they are stored, because the index may outlive the transcript or be copied elsewhere.
         text = redact.text(json.dumps(rows, default=_plain))
-        key = (path, self.reading)
+        key = (os.fsencode(path), self.reading)  # a name on POSIX is bytes, which need not be a text
         self._answer("DELETE FROM words WHERE path = ? AND reading = ?", *key)
         self._answer("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", *key, json.dumps(state), _hash(state), text)
         for row in rows:
@@ -122,9 +127,9 @@ class TurnIndex:
         found = self._answer(
             "SELECT path, number, snippet(words, 3, '', '', '…', 16) FROM words "
             "WHERE words MATCH ? AND reading = ? ORDER BY rank", query, self.reading)
-        within = set(paths)
-        return [IndexHit(path, number, excerpt.replace(_GAP, ""))
-                for path, number, excerpt in found if path in within]
+        names = {os.fsencode(path): path for path in paths}
+        return [IndexHit(names[path], number, excerpt.replace(_GAP, ""))
+                for path, number, excerpt in found if path in names]
 
     def _answer(self, query: str, *values: Any) -> list[Any]:
         """The rows that a query finds; none if the database cannot be used, with the reason in `note`."""
@@ -133,6 +138,9 @@ class TurnIndex:
         except (sqlite3.Error, UnicodeError) as why:
             self.note = f"the index is not used: {why}"
             self.close()
+            if _is_damage(why):
+                with suppress(OSError):
+                    self._place.unlink()  # the next program makes it again
             return []
 
 
@@ -147,15 +155,21 @@ def _set_apart(text: str) -> str:
     return text if text.isascii() else re.sub(_CJK, rf"{_GAP}\g<0>{_GAP}", text)
 
 
+def _is_damage(why: Exception) -> bool:
+    """Whether the database lacks a table or has damaged bytes; a lock or a full disk is no damage."""
+    # The lower byte is the primary code (https://sqlite.org/rescode.html). A text that is no UTF-8 has none.
+    code = getattr(why, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    return code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def _open(path: Path) -> sqlite3.Connection:
     private_folder(path.parent)
     try:
         return _connect(path)
-    except sqlite3.OperationalError:
-        raise  # locked, or the disk is full: not damaged
-    except sqlite3.DatabaseError:
-        # SQLite reports `file is not a database` and damage as DatabaseError. The index can be rebuilt from the
-        # transcripts, so a damaged one is not worth a repair.
+    except sqlite3.DatabaseError as why:
+        # The index can be rebuilt from the transcripts, so a damaged one is not worth a repair.
+        if not _is_damage(why):
+            raise
         path.unlink()
         return _connect(path)
 
@@ -166,13 +180,17 @@ def _connect(path: Path) -> sqlite3.Connection:
     wanted = f"{SCHEMA} {__version__}"
     try:
         base.execute("PRAGMA synchronous = OFF")  # no wait for the disk, since a lost row is read again
+        base.execute("BEGIN IMMEDIATE")  # programs that start together make the tables once
         base.execute("CREATE TABLE IF NOT EXISTS made (version TEXT)")
         if base.execute("SELECT version FROM made").fetchall() != [(wanted,)]:
             for table in ("file", "words"):
                 base.execute(f"DROP TABLE IF EXISTS {table}")
             base.execute("DELETE FROM made")
-            base.executescript(_TABLES)
+            for statement in _TABLES:
+                base.execute(statement)
             base.execute("INSERT INTO made VALUES (?)", (wanted,))
+        base.execute("SELECT * FROM file, words LIMIT 0")  # raises if one of them is lost
+        base.execute("COMMIT")
     except sqlite3.Error:
         base.close()
         raise
@@ -224,12 +242,11 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else sorted(value)
 
 
-def _restore(text: str) -> list[TurnRow]:
+def _parse(text: str) -> Any:
     try:
-        rows = from_json(text.encode())
+        return from_json(text.encode())
     except ValueError:  # half a surrogate pair, which only the standard library accepts
-        rows = json.loads(text)
-    return [_row(values) for values in rows]
+        return json.loads(text)
 
 
 _PATHS, _VERDICT, _ANSWERS, _TURNS, _KEYS = map(
@@ -287,6 +304,8 @@ def read_rows(
             if index is not None and len(group.paths) == 1 and group.paths[0] in states:
                 index.keep(group.paths[0], states[group.paths[0]], found)
             yield ReadRows([(group.paths[0], found)], done + group.done, done + group.total)
+        if index is not None and index.note:  # rows that could not be stored are found by no search
+            yield ReadRows([], total, total, index.note)
     finally:
         if index is not None:
             index.close()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
+import sys
 from time import monotonic
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -120,6 +123,16 @@ class LeavingApp(App[int]):
             if isinstance(screen, TurnScreen):
                 await screen.abandon()
         self._leave_app()
+
+    def on_mount(self) -> None:
+        """Lets SIGTERM and SIGHUP quit the app, which otherwise leaves the terminal without a cursor and an echo."""
+        if sys.platform != "win32":  # asyncio handles no signals there
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                asyncio.get_running_loop().add_signal_handler(number, self.call_later, self._quit_by_signal, number)
+
+    async def _quit_by_signal(self, number: int) -> None:
+        await self.action_quit()
+        self.exit(READ_EXIT, 128 + number)  # as a shell reports it
 
     def _leave_app(self) -> None:
         """Exits with the code for how a turn begun from the command line ended, else with `READ_EXIT`."""

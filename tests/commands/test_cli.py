@@ -417,6 +417,26 @@ def test_a_terminal_of_another_encoding_gets_escapes_and_no_traceback(cut, encod
     assert b"\\u2265 80" in ran.stdout  # none of these has a sign for it
     assert spawn("replay", cut, PYTHONIOENCODING=encoding).returncode == 0
     assert spawn("samples", PYTHONIOENCODING=encoding).returncode == 0
+    ran = spawn("check", "--help", PYTHONIOENCODING=encoding)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process")
+def test_an_input_for_which_the_memory_is_too_small_is_no_finding_and_no_traceback(tmp_path):
+    path = tmp_path / "large.jsonl"
+    path.write_bytes(lines(asked([user("say w")], chat("w " * 30_000_000))))
+    ran = subprocess.run(["sh", "-c", f"ulimit -v 150000; exec {sys.executable} -m inspector check {path}"],
+                         check=False, capture_output=True, cwd=ROOT)
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    assert ran.stderr == b"inspector: out of memory: --max-bytes N bounds what is read of an input\n"
+
+
+def test_a_working_folder_that_was_removed_is_named(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    ran = subprocess.run(["sh", "-c", f"cd {gone} && rmdir {gone} && exec {sys.executable} -m inspector explain a"],
+                         check=False, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert (ran.returncode, ran.stderr) == (2, b"inspector: the working folder: No such file or directory\n")
 
 
 # -- branches ---------------------------------------------------------------------------------------------------------

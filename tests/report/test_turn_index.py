@@ -3,6 +3,8 @@
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from inspector import __version__
 from inspector.config.settings import Settings
+from inspector.report import turn_index
 from inspector.report.turn_index import TurnIndex, read_rows, state_of
 from tests.scenes.transcripts import block, claude, prompt, text
 
@@ -65,6 +68,17 @@ def test_a_file_that_is_read_with_another_is_part_of_its_state(tmp_path, folder)
     assert [row[0] for row in state_of(str(path))] == [*(row[0] for row in alone), str(beside)]
 
 
+@pytest.mark.parametrize("which", ["explicit", "configured"])
+def test_a_row_is_found_by_a_process_in_which_the_names_of_limits_have_another_order(place, which):
+    program = ("import sys; from inspector.config.settings import LIMITS, Settings;"
+               "from inspector.report.turn_index import read_rows;"
+               "settings = Settings(**{sys.argv[2]: frozenset(LIMITS)});"
+               "print(len(list(read_rows([sys.argv[1]], None, None, settings))))")
+    reads = [subprocess.run([sys.executable, "-c", program, str(place), which], check=True, capture_output=True,
+                            env={**os.environ, "PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")]
+    assert [int(each) for each in reads] == [2, 1]  # the second process has the row from the index
+
+
 def test_a_file_that_is_gone_is_forgotten(place):
     look(place)
     place.unlink()
@@ -87,6 +101,67 @@ def test_a_damaged_index_is_made_again(place, tmp_path, content):
     (tmp_path / "cache" / "turns.db").write_bytes(content)
     assert look(place)[1] == 2
     assert look(place)[1] == 1
+
+
+DAMAGE = {
+    "rows": "UPDATE file SET rows = x'ff'",
+    "no rows": "UPDATE file SET rows = NULL",
+    "state": "UPDATE file SET state = 'nonsense'",
+    "no state": "UPDATE file SET state = NULL",
+    "another state": "UPDATE file SET state = '5'",
+    "path": "UPDATE file SET path = NULL",
+    "a table": "DROP TABLE words",
+    "a text": "UPDATE made SET version = CAST(x'ff' AS TEXT)",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_what_is_damaged_in_the_index_is_read_from_its_file(place, inspector, tmp_path, damage):
+    plain, _ = look(place)
+    with closing(sqlite3.connect(tmp_path / "cache" / "turns.db", isolation_level=None)) as base:
+        base.execute(DAMAGE[damage])
+    assert inspector("search", "zebra").code == 0
+    assert look(place) == (plain, 1)
+
+
+def test_an_index_that_turns_out_to_be_damaged_is_made_again_by_the_next_program(place, tmp_path):
+    plain, _ = look(place)
+    file = tmp_path / "cache" / "turns.db"
+    with closing(sqlite3.connect(file)) as base:
+        (root,), = base.execute("SELECT rootpage FROM sqlite_master WHERE name = 'file'")
+        (size,), = base.execute("PRAGMA page_size")
+    with file.open("r+b") as written:
+        written.seek((root - 1) * size)
+        written.write(b"\xff" * size)
+    found = list(read_rows([str(place)], None, None, Settings()))
+    assert found[-1].note == "the index is not used: database disk image is malformed"
+    assert look(place) == (plain, 2)
+    assert look(place) == (plain, 1)
+
+
+def test_a_name_that_is_no_text_is_in_the_index(place, inspector):
+    odd = Path(os.fsdecode(bytes(place.parent) + b"/\xff.jsonl"))
+    place.rename(odd)
+    assert look(odd)[1] == 2
+    rows, reads = look(odd)
+    assert (rows[0].paths, reads) == ((str(odd),), 1)
+    said = inspector("search", "zebra")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(f"{place.parent}/\\udcff.jsonl  turn 1: ")
+
+
+def test_a_search_in_an_index_that_could_not_be_filled_says_so(place, inspector, monkeypatch):
+    def connect_full(path, connect=turn_index._connect):
+        base = connect(path)
+        base.execute("PRAGMA max_page_count = 1")  # it cannot grow any more, as on a full disk
+        return base
+
+    look(place)
+    place.with_name("b.jsonl").write_text(ENDED.replace("zebra", "horse " * 10_000))
+    monkeypatch.setattr(turn_index, "_connect", connect_full)
+    said = inspector("search", "horse")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == "inspector: the index is not used: database or disk is full\n"
 
 
 def test_a_locked_index_is_not_used_and_says_so(place, tmp_path):

@@ -4,8 +4,11 @@ import gc
 import json
 import os
 import re
+import select
+import signal
 import subprocess
 import sys
+import termios
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -185,13 +188,40 @@ def test_a_live_turn_by_hand_is_refused_in_a_dumb_terminal() -> None:
     assert "--step needs a terminal" in written
 
 
-def test_a_closed_standard_output_is_refused_in_one_line(tmp_path: Path) -> None:
-    line = f"{sys.executable} -m inspector {story(tmp_path)} >&-"
-    done = subprocess.run(line, shell=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60,
-                          check=False, cwd=ROOT)
-    assert done.returncode == 2
-    assert "the app needs a terminal" in done.stderr
-    assert "Traceback" not in done.stderr
+@pytest.mark.parametrize(("words", "output", "code", "error"), [
+    ("", ">&-", 2, "inspector: standard output: it is closed\n"),
+    ("", "2>&-", 0, ""),
+    ("", ">/dev/full", 2, "inspector: standard output: No space left on device\n"),
+    ("sample:08", ">&-", 2, "Error: the app needs a terminal; `inspector explain` gives the same as text\n"),
+])
+def test_an_output_that_takes_nothing_is_no_traceback(words: str, output: str, code: int, error: str) -> None:
+    ran = subprocess.run(["sh", "-c", f"{sys.executable} -m inspector view {words} 2>&1 </dev/null {output}"],
+                         check=False, capture_output=True, text=True)
+    assert ran.returncode == code
+    assert ran.stdout.endswith(error)
+    assert "Traceback" not in ran.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_the_terminal_as_it_was(tmp_path: Path, number: int) -> None:
+    ours, theirs = os.openpty()
+    before = termios.tcgetattr(theirs)
+    environment = {**os.environ, "TERM": "xterm-256color", "XDG_STATE_HOME": str(tmp_path)}
+    process = subprocess.Popen([sys.executable, "-m", "inspector", "view", str(story(tmp_path))], env=environment,
+                               stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    shown = b""
+    while b"CUT CALL RUN" not in shown:
+        shown += os.read(ours, 1 << 16)
+    process.send_signal(number)
+    while b"\x1b[?1049l" not in shown:  # the end of the alternate screen
+        assert process.poll() is None or select.select([ours], [], [], 0)[0]
+        shown += os.read(ours, 1 << 16) if select.select([ours], [], [], 0.1)[0] else b""
+    assert process.wait() == 128 + number
+    shown += os.read(ours, 1 << 16) if select.select([ours], [], [], 0)[0] else b""
+    assert shown.rfind(b"\x1b[?25h") > shown.rfind(b"\x1b[?25l")  # the cursor is shown
+    assert termios.tcgetattr(theirs) == before
+    os.close(theirs)
+    os.close(ours)
 
 
 def in_terminal(words: Sequence[str], **environment: str) -> tuple[int, str]:
