@@ -146,6 +146,9 @@ def samples() -> None:
         commands.write(f"{sample.path}  {one_line(sample.title)}\n")
 
 
+SEARCH_SCHEMA = "loop-inspector/search/1"
+
+
 @click.command(context_settings=commands.CONTEXT)
 @click.argument("words", nargs=-1, required=True, metavar="WORDS…")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/search/1).")
@@ -176,7 +179,7 @@ def search(words: Sequence[str], as_json: bool) -> None:
     found = [f"{count_of(len(hits), 'turn')}{left_out}"] if left_out else []
     commands.say([note] if note else found if hits else [missed])
     commands.write_result(
-        as_json, lambda: {"schema": "loop-inspector/search/1", "hits": [each._asdict() for each in hits]},
+        as_json, lambda: {"schema": SEARCH_SCHEMA, "hits": [each._asdict() for each in hits]},
         lambda: "".join(f"{each.file}  turn {each.number}: {one_line(each.excerpt)}\n" for each in hits))
     sys.exit(commands.UNREADABLE if note else 0 if hits else 1)
 

@@ -188,7 +188,7 @@ class SessionScreen(SessionStage):
     VERTICAL_BREAKPOINTS = [(0, "-low"), (HIGH_SCREEN, "-high")]  # noqa: RUF012
     PARTS: ClassVar[tuple[type[SessionPart], ...]] = (
         Stepping, CommandLine, Attention, RemarkBook, LiveAttempt, Branches, EditedInputs, TurnComparison,
-        Comparisons, Tracing, Panes, Exports)
+        Comparisons, Tracing, Panes, Exports, Growth)
     """The parts, in the order in which the help lists their keys."""
     BINDINGS: ClassVar[list[BindingType]] = [binding for part in PARTS for binding in part.BINDINGS]
 
