@@ -148,7 +148,7 @@ async def test_a_session_that_grows_is_read_on_although_nobody_named_it_as_growi
         assert screen.note == "following: additions to the file appear as they are written"
 
 
-async def test_under_a_view_of_the_session_nothing_is_replaced_and_a_map_of_what_it_was_is_not_shown_again(path) -> None:
+async def test_under_a_view_of_the_session_nothing_is_replaced_and_a_map_of_what_it_was_is_gone(path) -> None:
     add(path, LOST)
     async with app_on(path).run_test(size=(120, 35)) as pilot:
         screen = pilot.app.screen
