@@ -19,7 +19,7 @@ from inspector.report.lines.spans import count_of, end_of_line, one_line
 from inspector.report.turn_rows import TurnRow, unread_row
 from inspector.sessions import intake
 from inspector.sessions.copies import stored_keys
-from inspector.tui.session_files import OpenSession, ReadingOptions, load, load_followed, reading_of
+from inspector.tui.session_files import REST, OpenSession, ReadingOptions, load, load_followed, reading_of
 from inspector.tui.turn_list import Listing, Section, TurnList, rows_of_session
 from loop_core.errors import LoopError
 
@@ -254,8 +254,6 @@ PENDING, LARGE = "…", "large: enter opens it"
 """What the row of a file says that is not read yet, and of one that is not read for the table."""
 WATCHED, LOOK = 10, 0.25
 """The number of files, the newest of a table, that are watched, and the time in seconds between two looks."""
-REST = 5.0
-"""Seconds of rest for each second in which files that had grown were read."""
 
 
 def watch(table: ReadingScreen) -> None:

@@ -83,7 +83,11 @@ async def test_what_is_saved_is_loaded_when_the_file_is_still_and_never_brings_b
 
 @pytest.mark.parametrize(("took", "rest"), [(0.0, 0.0), (0.01, 0.02), (0.3, 0.05), (20.0, 0.05)])
 def test_a_row_never_waits_long_for_the_next_reading(took: float, rest: float) -> None:
-    assert rest_seconds(took) == rest
+    assert rest_seconds(took, named=True) == rest
+
+
+def test_a_large_file_that_nobody_named_leaves_time_for_other_work() -> None:
+    assert rest_seconds(2.0, named=False) == 10.0
 
 
 async def test_a_cursor_elsewhere_and_a_filter_stay(path) -> None:
