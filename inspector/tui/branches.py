@@ -67,6 +67,8 @@ class Branches(SessionPart):
         self.live = LiveAttempt(stage, self.show_run)
         self._table: TuningTable | None = None
         """The grid of limits shown last."""
+        self._of = stage.opened
+        """The reading of the session that the grid is over: one that has grown since has other turns."""
 
     # -- going between runs --------------------------------------------------------------------------------------
 
@@ -224,9 +226,9 @@ class Branches(SessionPart):
             return
         from inspector.tui.tuning_table import table_over
 
-        node = self.stage.runs.node
-        if self._table is not None and node.key in (self._table.run, *self._table.opened):
-            self._show_map(self._table)
+        table = self._table if self._of is self.stage.opened else None
+        if table is not None and self.stage.runs.node.key in (table.run, *table.opened):
+            self._show_map(table)
         elif (turns := len(self.stage.run.view.turns)) < MANY:
             self._show_map(table_over(self.stage))
         else:
@@ -236,7 +238,7 @@ class Branches(SessionPart):
     def _show_map(self, table: TuningTable) -> None:
         from inspector.tui.tuning_screen import TuneScreen
 
-        self._table, stage = table, self.stage
+        self._table, self._of, stage = table, self.stage.opened, self.stage
         if stage.runs.node.key == table.run and not stage.for_view:
             table.come_from(stage.run.view.replay.turn_at(stage.step))
         stage.note = ""

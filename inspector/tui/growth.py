@@ -17,16 +17,16 @@ from textual.binding import BindingType
 from inspector.report.lines.spans import one_line
 from inspector.sessions.following import FileState, files_watched, states_of
 from inspector.tui.remarks import RemarkBook
-from inspector.tui.session_files import STDIN, OpenSession, load_followed, reading_of
+from inspector.tui.session_files import REST, STDIN, OpenSession, load_followed, reading_of
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
 PERIOD, NAMED_PERIOD = 0.25, 0.05
 """The time in seconds between two checks of the files, and of files that the operator named as growing. A check takes
 0.25 ms, most of it for waking up."""
-REST, LONGEST_REST = 2.0, 0.05
-"""Seconds of rest for each second of reading, and the longest rest. Rows may arrive faster than a large file is read;
-with a rest, each is shown 0.3 s after it was written, and keys wait 3 ms at the median and 9 ms at the 95th
+NAMED_REST, LONGEST_REST = 2.0, 0.05
+"""`REST` for files that the operator named as growing, and the longest rest. Rows may arrive faster than a large file
+is read; with a rest, each is shown 0.3 s after it was written, and keys wait 3 ms at the median and 9 ms at the 95th
 percentile."""
 FOLLOWING = "following: additions to the file appear as they are written"
 UNREADABLE = "nothing can be read of the file right now: "
@@ -34,9 +34,9 @@ STILL = 1.0
 """Seconds without an addition after which the saved runs and remarks are loaded. A hash of the file names them."""
 
 
-def rest_seconds(took: float) -> float:
+def rest_seconds(took: float, named: bool) -> float:
     """Seconds to rest before the next reading, after one that took `took` seconds."""
-    return min(REST * took, LONGEST_REST)
+    return min(NAMED_REST * took, LONGEST_REST) if named else REST * took
 
 
 class Growth(SessionPart):
@@ -53,6 +53,8 @@ class Growth(SessionPart):
         self._watched = files_watched(stage.opened.paths, stage.opened.original.view.inputs)
         self._states: Mapping[str, FileState] = {}
         self._reading = False
+        self._waits = False
+        """Whether the operator knows that the file has grown, and waits for the other runs to be closed."""
         self._readings = 0
         """The number of readings that were shown."""
         self._rests_until = 0.0
@@ -74,13 +76,16 @@ class Growth(SessionPart):
 
     def _look(self) -> None:
         states = states_of(self._watched)
-        if self._reading or states == self._states or monotonic() < self._rests_until:
+        # A question or a view over the session is about what it shows; what it returns fits no other reading.
+        if self._reading or not self.stage.is_active or states == self._states or monotonic() < self._rests_until:
             return
         # Branches refer to steps of the old reading; replacing it would leave them without an original.
         if len(self.stage.runs.every) > 1:
-            self.stage.note = "the file has grown; it is read again when the other runs are closed"
+            if not self._waits:  # once: any other note would be lost with the next look
+                self.stage.note = "the file has grown; it is read again when the other runs are closed"
+            self._waits = True
             return
-        self._reading = True
+        self._reading, self._waits = True, False
         self.stage.run_worker(partial(self._read_again, states), thread=True, group="growth")
 
     def _read_again(self, states: Mapping[str, FileState]) -> None:
@@ -95,9 +100,10 @@ class Growth(SessionPart):
     def _take(self, read: OpenSession, why: str, states: Mapping[str, FileState], took: float) -> None:
         """Shows what was read; if the files cannot be read right now, the screen stays as it is."""
         stage = self.stage
-        self._reading, self._states, self._rests_until = False, states, monotonic() + rest_seconds(took)
-        if not stage.is_mounted:
+        self._reading, self._rests_until = False, monotonic() + rest_seconds(took, self.named)
+        if not stage.is_active or len(stage.runs.every) > 1:  # since it began to read; the next look reads it again
             return
+        self._states = states
         if why:
             stage.note = one_line(f"{UNREADABLE}{why}")
             return

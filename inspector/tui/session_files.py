@@ -34,6 +34,8 @@ RECENT, RECENT_FILE = 12, "recent.json"
 LONG_IN_APP = 5_000
 """The number of exchanges from which a recording is long in the app, which holds it for hours (`open_case`)."""
 STDIN = "-"
+REST = 5.0
+"""Seconds of rest for each second in which files that had grown were read: they take a sixth of a core at most."""
 
 
 def gone_note(recording: Recording) -> str:

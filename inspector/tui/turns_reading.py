@@ -19,7 +19,7 @@ from inspector.report.lines.spans import count_of, end_of_line, one_line
 from inspector.report.turn_rows import TurnRow, unread_row
 from inspector.sessions import intake
 from inspector.sessions.copies import stored_keys
-from inspector.tui.session_files import OpenSession, ReadingOptions, load, load_followed, reading_of
+from inspector.tui.session_files import REST, OpenSession, ReadingOptions, load, load_followed, reading_of
 from inspector.tui.turn_list import Listing, Section, TurnList, rows_of_session
 from loop_core.errors import LoopError
 
@@ -250,10 +250,10 @@ def _read_whole(table: ReadingScreen, paths: Sequence[str], reading: ReadingOpti
 
 # -- Files that grow -------------------------------------------------------------------------------------------------
 
+PENDING, LARGE = "…", "large: enter opens it"
+"""What the row of a file says that is not read yet, and of one that is not read for the table."""
 WATCHED, LOOK = 10, 0.25
 """The number of files, the newest of a table, that are watched, and the time in seconds between two looks."""
-REST = 5.0
-"""Seconds of rest for each second in which files that had grown were read."""
 
 
 def watch(table: ReadingScreen) -> None:
@@ -267,7 +267,7 @@ def _look(table: ReadingScreen, since: int) -> None:
     if table.reading or not table.is_current or len(table.listed.rows) >= MANY_ROWS:
         return
     if not table.watched:
-        files = {path for rows in table.listed.slots.values() for row in rows for path in row.paths}
+        files = {path for rows in table.listed.slots.values() for row in rows if row.why != LARGE for path in row.paths}
         table.watched = sorted(files, key=lambda path: states_of([path])[path][1])[-WATCHED:]
         # What was written since the table began to read may not have been read.
         table.states = {name: state for name, state in states_of(table.watched).items() if state[1] < since}
@@ -287,8 +287,8 @@ def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions)
             read = load_followed(read.paths, reading, read.following)
             batch = [(read.paths[0], rows_of_session(read))]
         else:
-            paths = [path for rows in table.listed.slots.values() if not grown.isdisjoint(rows[0].paths)
-                     for path in rows[0].paths]
+            paths = [path for rows in table.listed.slots.values() for row in rows[:1]
+                     if not grown.isdisjoint(row.paths) for path in row.paths]
             for found in read_rows(paths, reading.api, reading.profile, reading.settings, not table.named):
                 batch += found.rows
     except LoopError as why:

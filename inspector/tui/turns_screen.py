@@ -31,10 +31,10 @@ from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.tabs import TABS
 from inspector.tui.turn_counts import TurnCounts, count_groups
 from inspector.tui.turn_list import NO_MATCH_NOTE, SORTS, Section, TurnAbout, TurnHeading, TurnList, rows_of_session
+from inspector.tui.turns_reading import LARGE, PENDING
 
 LARGEST_READ = 16_000_000
 """The largest size in bytes of a file that is read to show its verdict although the operator did not name it."""
-PENDING, LARGE = "…", "large: enter opens it"
 TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
 """The height of the screen from which the details are larger, and the rows of the smaller and of the larger details."""
 PROGRESS = 0.5  # seconds between two updates while files are read

@@ -91,7 +91,8 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     elif blank and end == at[1] and not segment.endswith(blank, 0, end) and segment[end : end + 1].isspace():
         doubt = "the white space behind these words is not that of the text, and may be a part of it"
     elif (_may_come_again(text, segment[start : at[1]]) or _goes_on_alike(segment, start, at)
-          or _shares_row(own.rstrip(), segment[start:begin])):
+          or _shares_row(own.rstrip(), segment[start:begin])
+          or (text.find(anchor) < len(own) and _has_more_behind_chatter(segment[start:begin]))):
         doubt = "the text repeats itself, and these words may be the next ones"
     return Quotation(end, _disjoint(sorted(gone)), doubt=doubt)
 
@@ -143,7 +144,7 @@ def _is_next_row(text: str, segment: str, at: tuple[int, int, int], anchor: str,
     """Whether the segment and the end of the text are alike beyond the words. Then a row of the text comes again, and
     nothing was quoted."""
     start, begin, end = at
-    own, before = text[: len(text) - len(anchor)].rstrip(), segment[start:begin].rstrip()
+    own, before = text[: len(text) - len(anchor)].rstrip(), _behind_chatter(segment[start:begin]).rstrip()
     first, after = segment[start:].lstrip()[:COMPARED_CHARS], segment[end:].lstrip()
     if len(after) >= LONG_QUOTATION and after[:LONG_QUOTATION] in before:
         return True  # what follows the words came before them too
@@ -175,13 +176,22 @@ def _goes_on_alike(segment: str, start: int, at: tuple[int, int]) -> bool:
 def _shares_row(own: str, before: str) -> bool:
     """Whether the segment before the words holds a run of characters of the answer, and quotes no more than was asked
     for: then it may be the next row of the answer, up to the same words."""
+    before = _behind_chatter(before)
     if _folded_end(own, before) or (own and before.rstrip().endswith(own)):
         return False
-    if find_opening(before) is not None:
-        before = before.split("\n", 1)[-1]  # a line of chatter is no row, and answers begin with the same words
     before = _around(before)[1]
     near = own[-ROW_CHARS:]
     return any(before[place : place + ALIKE_CHARS] in near for place in range(len(before) - ALIKE_CHARS + 1))
+
+
+def _behind_chatter(before: str) -> str:
+    """The text before the words, without a line of chatter: it is no row, and answers begin with the same words."""
+    return before if find_opening(before) is None else before.split("\n", 1)[-1]
+
+
+def _has_more_behind_chatter(before: str) -> bool:
+    more = _behind_chatter(before)
+    return more != before and _around(more)[1].strip() != ""
 
 
 def shared_length(one: str, other: str) -> int:
@@ -238,7 +248,8 @@ def _folded_end(text: str, words: str) -> bool:
 
 def _wrappers(text: str, before: str, anchor: str) -> list[Wrapper]:
     """The wrappers around the quotation; none if more of the text was quoted than was requested."""
-    if any(map(str.isalnum, before)) and _folded_end(text[: len(text) - len(anchor)], before):
+    more = _behind_chatter(before)
+    if any(map(str.isalnum, more)) and _folded_end(text[: len(text) - len(anchor)], more):
         return []
     return _around(before, anchor[: len(anchor) - len(anchor.lstrip())])[0]
 

@@ -15,7 +15,7 @@ from inspector.report.turn_rows import TurnRow
 from inspector.tui import growth
 from inspector.tui.app import LoopInspector
 from inspector.tui.growth import rest_seconds
-from inspector.tui.session_files import ReadingOptions, load
+from inspector.tui.session_files import ReadingOptions, load, load_followed
 from inspector.whatif import branch_report
 from inspector.whatif.store import Store
 from tests.scenes.app import page, until
@@ -83,7 +83,11 @@ async def test_what_is_saved_is_loaded_when_the_file_is_still_and_never_brings_b
 
 @pytest.mark.parametrize(("took", "rest"), [(0.0, 0.0), (0.01, 0.02), (0.3, 0.05), (20.0, 0.05)])
 def test_a_row_never_waits_long_for_the_next_reading(took: float, rest: float) -> None:
-    assert rest_seconds(took) == rest
+    assert rest_seconds(took, named=True) == rest
+
+
+def test_a_large_file_that_nobody_named_leaves_time_for_other_work() -> None:
+    assert rest_seconds(2.0, named=False) == 10.0
 
 
 async def test_a_cursor_elsewhere_and_a_filter_stay(path) -> None:
@@ -106,6 +110,11 @@ async def test_while_other_runs_are_open_the_session_waits(path) -> None:
         steps = len(screen.run.view.steps)
         add(path, LOST)
         await until(pilot, lambda: "it is read again when the other runs are closed" in page(pilot.app))
+        await pilot.press("n")
+        note = screen.note
+        assert "read again" not in note
+        await pilot.pause(0.3)
+        assert screen.note == note  # it is said once
         assert len(screen.runs.every) == 2
         assert len(screen.run.view.steps) == steps
 
@@ -141,6 +150,44 @@ async def test_a_session_that_grows_is_read_on_although_nobody_named_it_as_growi
         await until(pilot, lambda: len(screen.run.view.steps) > steps)
         assert screen.step == 0
         assert screen.note == "following: additions to the file appear as they are written"
+
+
+async def test_under_a_view_of_the_session_nothing_is_replaced_and_a_map_of_what_it_was_is_gone(path) -> None:
+    add(path, LOST)
+    async with app_on(path).run_test(size=(120, 35)) as pilot:
+        screen = pilot.app.screen
+        await pilot.press("u")
+        await until(pilot, lambda: pilot.app.screen is not screen and pilot.app.screen.table.turn == 1)
+        steps = len(screen.run.view.steps)
+        path.write_bytes(lines(WHOLE))
+        await pilot.pause(0.3)
+        assert len(screen.run.view.steps) == steps
+        await pilot.press("escape")
+        await until(pilot, lambda: len(screen.run.view.steps) < steps)
+        await pilot.press("u")
+        await until(pilot, lambda: pilot.app.screen is not screen)
+        assert len(pilot.app.screen.table.case.recording.turns) == 1
+
+
+async def test_a_run_that_is_made_while_a_file_is_read_on_stays(path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, read = threading.Event(), threading.Event()
+
+    def slowly(*values):
+        reading.set()
+        assert read.wait(20)
+        return load_followed(*values)
+
+    async with app_on(path).run_test(size=(120, 45)) as pilot:
+        screen = pilot.app.screen
+        await until(pilot, lambda: screen.runs.store is not None)
+        monkeypatch.setattr(growth, "load_followed", slowly)
+        add(path, LOST)
+        await until(pilot, reading.is_set)
+        await pilot.press("e", *"5", "enter")
+        await until(pilot, lambda: len(screen.runs.every) == 2)
+        read.set()
+        await until(pilot, lambda: "it is read again when the other runs are closed" in screen.note)
+        assert len(screen.runs.every) == 2
 
 
 def listed(app) -> list[tuple[str, str, int]]:

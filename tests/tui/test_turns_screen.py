@@ -226,6 +226,21 @@ def test_a_large_file_is_listed_and_not_read() -> None:
     assert screen.listed.slots[str(path)][0].why == LARGE
 
 
+async def test_a_large_file_that_grows_is_not_read(monkeypatch) -> None:
+    monkeypatch.setattr(turns_screen, "LARGEST_READ", SOME)
+    large, small = (wrote(f".claude/projects/-work/{name}.jsonl", session, 1)
+                    for name, session in (("large", ZEBRA), ("small", ENDED)))
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        before = listed.slots[small]
+        for path in (large, small):
+            with open(path, "ab") as file:
+                file.write(b"\n")
+        await until(pilot, lambda: listed.slots[small] is not before)
+        assert listed.slots[large][0].why == LARGE
+
+
 async def test_a_search_reads_the_large_files_too_and_the_index_keeps_them(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("LOOP_INSPECTOR_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(turns_screen, "LARGEST_READ", SOME)

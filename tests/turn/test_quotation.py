@@ -367,6 +367,25 @@ def test_rows_of_other_values_are_never_surely_a_quotation(text: str, chatter: s
             assert (made, seam.sure) == (text, True), f"quoted at {place}"
 
 
+LINES = "\n".join(f'    {name}_total = count("{name}")  # the {name}' for name in
+                  ("apples", "boats", "chairs", "doors", "engines", "forks", "gates"))
+
+
+@pytest.mark.parametrize("text", [RECORDS, SECTIONS, CASES, LINES], ids=["records", "sections", "cases", "lines"])
+def test_more_than_the_words_behind_a_line_of_chatter_is_found_or_leaves_a_doubt(text: str) -> None:
+    for place in range(ANCHOR_CHARS * 3, len(text) - 1):
+        first, rest = text[:place], text[place:]
+        made, seam = quoted(f"Sure! Continuing:\n\n{first[-2 * ANCHOR_CHARS:]}{rest}", first)
+        assert made == text or (text is not LINES and not seam.sure), f"quoted at {place}"
+
+
+def test_behind_chatter_equal_rows_may_be_the_next_ones() -> None:
+    text = "| a | b | c |\n" * 12
+    for place in range(ANCHOR_CHARS * 2, ANCHOR_CHARS * 2 + 14):
+        made, seam = quoted(f"Continuing from where I left off:\n\n{text[place:]}", text[:place])
+        assert made == text or not seam.sure, place
+
+
 def test_a_row_before_the_words_that_has_nothing_of_theirs_beside_it_leaves_a_doubt() -> None:
     """Unknown words that share a run with a row of the text may be the next row."""
     first = 'result = {"id": 1, "name": "alpha", "tags": ["x", "y"], "price": 1000.00}, {'

@@ -272,11 +272,11 @@ def test_a_candidate_without_an_index_beside_one_with_an_index_has_index_0() -> 
         assert ([call.name for call in response.tool_calls], response.other_choices) == (["second"], 1)
 
 
-@pytest.mark.parametrize("indices", [(None, None), ("0", "1"), (0, None), (0, "1")])
-def test_candidates_whose_indices_are_no_numbers_are_told_apart_by_their_places(indices: tuple[object, object]) -> None:
+@pytest.mark.parametrize("indices", [(None, None), ("0", "1"), (0, None), (0, "1"), (None, 0), (1, None, None)])
+def test_candidates_whose_indices_are_no_numbers_are_told_apart(indices: tuple[object, ...]) -> None:
     both = [candidate(HELLO, reason="STOP") | {"index": index} for index in indices]
     response = decode({"candidates": both})
-    assert (response.text, response.other_choices) == ("Hello", 1)
+    assert (response.text, response.other_choices) == ("Hello", len(indices) - 1)
 
 
 def test_the_last_usage_counts() -> None:

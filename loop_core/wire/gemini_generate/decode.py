@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from loop_core.values import (
@@ -160,13 +161,13 @@ class Decoder(base.Decoder):
             self.model = word(table.get(event, "modelVersion"))
         candidates = event.get("candidates")
         candidates = candidates if isinstance(candidates, list) else ()
-        # Protocol buffers leave out an index of 0. Where several candidates have no number, or one has 0, places count.
         numbers = [each.get("index") for each in candidates if isinstance(each, dict)]
-        unnumbered = [number for number in numbers if not isinstance(number, int)]
-        left_out = len(unnumbered) == 1 and 0 not in numbers
+        # Protocol buffers leave out an index of 0. A candidate without a number has the first one that no other has.
+        free = (number for number in count() if number not in numbers)
         for position, candidate in enumerate(candidates):
             if isinstance(candidate, dict):
-                self._candidate(candidate, position, 0 if left_out else position)
+                index = candidate.get("index")
+                self._candidate(candidate, position, index if isinstance(index, int) else next(free))
 
     def _read_metadata(self, event: dict[str, Any]) -> None:
         if "error" in event:
@@ -187,9 +188,7 @@ class Decoder(base.Decoder):
             self._note("blockReason", str(reason))
             self._note("blockReasonMessage", table.get(feedback, "blockReasonMessage"))
 
-    def _candidate(self, candidate: dict[str, Any], position: int, default: int) -> None:
-        index = candidate.get("index")
-        index = index if isinstance(index, int) else default
+    def _candidate(self, candidate: dict[str, Any], position: int, index: int) -> None:
         if self._index is None:
             self._index = index
         if index != self._index:
