@@ -125,14 +125,14 @@ class LeavingApp(App[int]):
         self._leave_app()
 
     def on_mount(self) -> None:
-        """Lets SIGTERM and SIGHUP quit the app, which otherwise leaves the terminal without a cursor and an echo."""
+        """Lets SIGTERM quit the app, which otherwise leaves the terminal without a cursor and an echo."""
+        # SIGHUP ends the program at once: the terminal is gone, and the thread that reads keys would wait for it.
         if sys.platform != "win32":  # asyncio handles no signals there
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                asyncio.get_running_loop().add_signal_handler(number, self.call_later, self._quit_by_signal, number)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.call_later, self._quit_by_signal)
 
-    async def _quit_by_signal(self, number: int) -> None:
+    async def _quit_by_signal(self) -> None:
         await self.action_quit()
-        self.exit(READ_EXIT, 128 + number)  # as a shell reports it
+        self.exit(READ_EXIT, 128 + signal.SIGTERM)  # as a shell reports it
 
     def _leave_app(self) -> None:
         """Exits with the code for how a turn begun from the command line ended, else with `READ_EXIT`."""
