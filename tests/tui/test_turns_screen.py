@@ -22,6 +22,7 @@ from inspector.sessions.open import open_each
 from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import MANY_RESPONSES, UNREADABLE, LoopInspector
 from inspector.tui.attention import VerdictSheet
+from inspector.tui.growth import PERIOD
 from inspector.tui.live_run import AskLive
 from inspector.tui.panels import WrappedLines
 from inspector.tui.policies_screen import PoliciesScreen
@@ -806,6 +807,7 @@ async def test_closed_sessions_are_freed(folder: Path, monkeypatch: pytest.Monke
             opened.add(app.screen)
             await pilot.press("escape")
             await until(pilot, lambda: isinstance(app.screen, TurnsScreen))
+            await pilot.pause(2 * PERIOD)  # asyncio keeps a timer that was stopped, and its screen, until its time
             FREEZE()  # as the reading of the next file does
         assert len(opened) < 3
 
