@@ -45,7 +45,7 @@ from inspector.tui.run_tree import RunLines
 from inspector.tui.session_files import Run
 from inspector.whatif.branch_lines import preview_line
 from loop_core.errors import CallerError, LoopError
-from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
+from loop_core.turn.limits import DEFAULT_TOKEN_FACTOR, TOTAL, Limits
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Turn
 
@@ -97,7 +97,7 @@ def default_of(turn: Turn, name: str, cap: str) -> str:
 
 def short_value(turn: Turn, name: str) -> str:
     """The value in force, shortened for a field's row."""
-    value = turn.token_cap if name == CONTINUATION_LIMITS[1] else value_in_force(turn, name)
+    value = turn.token_cap if name == TOTAL else value_in_force(turn, name)
     return "not set" if value is None else f"now {value:,}"
 
 
@@ -226,7 +226,7 @@ class LimitsForm(Dialog[LimitsChoice | None]):
             if event.input.has_focus:
                 self._explain(event.input.id, problem)
             if event.input.id == INITIAL:
-                bound = CONTINUATION_LIMITS[1]
+                bound = TOTAL
                 self.query_one(f"#{bound}", Input).placeholder = default_of(self._turn, bound, event.value)
                 if event.input.has_focus:
                     self._answer_at(event.value)

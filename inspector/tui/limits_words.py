@@ -8,10 +8,10 @@ from dataclasses import fields
 from inspector.config.settings import INITIAL
 from inspector.report.lines.merged import RULE_MEANS
 from loop_core.turn.continuation import SeamRule
-from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
+from loop_core.turn.limits import SHORT_NAMES, Limits
 from loop_core.turn.presets import preset
 
-FIELDS = (*CONTINUATION_LIMITS, INITIAL)
+FIELDS = (*SHORT_NAMES, INITIAL)
 """The fields for a typed number."""
 WORDS = ("policy", "seam", "method", "profile", "source")
 """The fields with a choice of a few words."""
@@ -43,7 +43,7 @@ FIELD_DETAILS: Mapping[str, str] = {
     "method": "how a cut answer is asked to go on: prefill, a quoted anchor, or a hint",
     "profile": "every answer is read as if this server had sent it; a letter goes to the next name",
     "source": "recording: as it is; simulation: the known output cut again, a guess; live: the provider is asked",
-    OTHER_LIMITS: ", ".join(each.name for each in fields(Limits) if each.name not in CONTINUATION_LIMITS),
+    OTHER_LIMITS: ", ".join(each.name for each in fields(Limits) if each.name not in SHORT_NAMES),
 }
 """Field -> the explanation of what it changes."""
 

@@ -44,7 +44,7 @@ from inspector.tui.panels import (
 from inspector.tui.session_files import keep_state, stored_state
 from loop_core.errors import CallerError, EncodeError, LoopError
 from loop_core.formats import FORMATS
-from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
+from loop_core.turn.limits import DEFAULT_TOKEN_FACTOR, SHORT_NAMES, Limits
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import encode_request
 from loop_core.wire.profiles import PROFILES
@@ -291,7 +291,7 @@ class BudgetForm(Dialog[str | None]):
         self._driver = driver
         live_request, limits = driver.stepper.request, driver.stepper.plan.limits
         cap = live_request.request.max_tokens if live_request is not None else None
-        self._fields = (*((INITIAL,) if live_request is not None else ()), *CONTINUATION_LIMITS)
+        self._fields = (*((INITIAL,) if live_request is not None else ()), *SHORT_NAMES)
         self._before = {name: _field_text(cap if name == INITIAL else getattr(limits, name)) for name in self._fields}
 
     def compose(self) -> ComposeResult:

@@ -114,7 +114,6 @@ SHORT_NAMES: Mapping[str, str] = {
     "continuation_tool_repair_attempts": "repairs",
 }
 """Name -> short name of the four limits of ZeroClaw RFI 2309, in the order in which every screen shows them."""
-CONTINUATION_LIMITS = tuple(SHORT_NAMES)
 
 
 class Spend(NamedTuple):

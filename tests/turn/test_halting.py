@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from loop_core.judge.gate import Admission
 from loop_core.turn.costs import REFUSALS
 from loop_core.turn.history import Ability
-from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
+from loop_core.turn.limits import SHORT_NAMES, Limits
 from loop_core.turn.loop import ScriptedSource, steps_from
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, ProviderResponse, State
@@ -243,7 +243,7 @@ def is_longer(short: Trace, long: Trace) -> bool:
     return len(short.steps) == len(long.steps)
 
 
-@pytest.mark.parametrize("name", CONTINUATION_LIMITS)
+@pytest.mark.parametrize("name", SHORT_NAMES)
 @pytest.mark.parametrize("scope", ["turn", "response"])
 @settings(max_examples=60)
 @given(names=scripts, data=st.data())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from loop_core.errors import CallerError
-from loop_core.turn.limits import CONTINUATION_LIMITS, RANGES, Limits
+from loop_core.turn.limits import RANGES, SHORT_NAMES, Limits
 from loop_core.turn.state import Event, State
 from loop_core.values import ReasoningPart, Stop
 from tests.scenes.turns import CUT, GOOD, REQUEST, alphabet, answer, call, capped, drive, last, path, sends
@@ -22,7 +22,7 @@ def test_the_seeds_defaults() -> None:
     assert limits.token_cap(None) is None
     assert limits.continuation_max_output_chars == 120_000
     assert limits.continuation_tool_repair_attempts == 1
-    assert CONTINUATION_LIMITS == (
+    assert tuple(SHORT_NAMES) == (
         "continuation_max_attempts", "continuation_max_total_completion_tokens", "continuation_max_output_chars",
         "continuation_tool_repair_attempts",
     )

@@ -19,7 +19,7 @@ from inspector.sessions.folders import samples
 from inspector.whatif.branch_lines import branch_sheet
 from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
-from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
+from loop_core.turn.limits import SHORT_NAMES, Limits
 from loop_core.turn.policy import Signal as PolicySignal
 from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import State
@@ -140,7 +140,7 @@ def test_a_branch_never_changes_what_it_was_made_from(exchanges, after):
 
 
 @hypothesis_settings(max_examples=200, deadline=None)
-@given(stories, limits, st.sampled_from(CONTINUATION_LIMITS), st.integers(1, 50))
+@given(stories, limits, st.sampled_from([*SHORT_NAMES]), st.integers(1, 50))
 def test_raising_one_continuation_limit_never_shortens_a_recorded_turn(exchanges, before, name, more):
     now = getattr(before, name)
     original = shown(*exchanges, settings=Settings(before))
@@ -152,7 +152,7 @@ def test_raising_one_continuation_limit_never_shortens_a_recorded_turn(exchanges
 
 
 @pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.path.name)
-@pytest.mark.parametrize("name", CONTINUATION_LIMITS)
+@pytest.mark.parametrize("name", SHORT_NAMES)
 def test_the_samples_keep_these_promises(sample, name):
     from inspector.replay import replay
     from inspector.replay.case import open_case
