@@ -39,7 +39,9 @@ SCHEMA = 13
 """The version of the tables; a database of another one, or of another program version, is made again."""
 WAIT = 0.2
 """The number of seconds to wait for another process that writes."""
+_VERSION = f"{SCHEMA} {__version__}"
 _TABLES = (
+    "CREATE TABLE made (version TEXT)",
     "CREATE TABLE file (path BLOB, reading TEXT, state TEXT, hash TEXT, rows TEXT, PRIMARY KEY (path, reading))",
     "CREATE VIRTUAL TABLE words USING fts5 (path UNINDEXED, reading UNINDEXED, number UNINDEXED, text)",
 )
@@ -177,24 +179,27 @@ def _open(path: Path) -> sqlite3.Connection:
 def _connect(path: Path) -> sqlite3.Connection:
     private_file(path)
     base = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
-    wanted = f"{SCHEMA} {__version__}"
     try:
         base.execute("PRAGMA synchronous = OFF")  # no wait for the disk, since a lost row is read again
-        base.execute("BEGIN IMMEDIATE")  # programs that start together make the tables once
-        base.execute("CREATE TABLE IF NOT EXISTS made (version TEXT)")
-        if base.execute("SELECT version FROM made").fetchall() != [(wanted,)]:
-            for table in ("file", "words"):
-                base.execute(f"DROP TABLE IF EXISTS {table}")
-            base.execute("DELETE FROM made")
-            for statement in _TABLES:
-                base.execute(statement)
-            base.execute("INSERT INTO made VALUES (?)", (wanted,))
+        if not _is_made(base):  # else no lock is taken
+            base.execute("BEGIN IMMEDIATE")
+            if not _is_made(base):  # programs that start together make the tables once
+                for table in ("made", "file", "words"):
+                    base.execute(f"DROP TABLE IF EXISTS {table}")
+                for statement in _TABLES:
+                    base.execute(statement)
+                base.execute("INSERT INTO made VALUES (?)", (_VERSION,))
+            base.execute("COMMIT")
         base.execute("SELECT * FROM file, words LIMIT 0")  # raises if one of them is lost
-        base.execute("COMMIT")
     except sqlite3.Error:
         base.close()
         raise
     return base
+
+
+def _is_made(base: sqlite3.Connection) -> bool:
+    made = base.execute("SELECT name FROM sqlite_master WHERE name = 'made'").fetchall()
+    return bool(made) and base.execute("SELECT version FROM made").fetchall() == [(_VERSION,)]
 
 
 def state_of(path: str) -> FileState:
