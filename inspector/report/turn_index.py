@@ -112,12 +112,15 @@ class TurnIndex:
         # Rows are masked before they are stored, because the index may outlive the transcript or be copied elsewhere.
         text = redact.text(json.dumps(rows, default=_plain))
         key = (os.fsencode(path), self.reading)  # a name on POSIX is bytes, which need not be a text
+        words = [(row.number, _set_apart(redact.text(f"{row.text}\n{row.names}").encode("utf-8", "replace").decode()))
+                 for row in rows if row.verdict is not None]
+        # At once: another program that found the rows without their words would say that no turn has a word.
+        self._answer("BEGIN IMMEDIATE")
         self._answer("DELETE FROM words WHERE path = ? AND reading = ?", *key)
         self._answer("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", *key, json.dumps(state), _hash(state), text)
-        for row in rows:
-            if row.verdict is not None:
-                words = _set_apart(redact.text(f"{row.text}\n{row.names}").encode("utf-8", "replace").decode())
-                self._answer("INSERT INTO words VALUES (?, ?, ?, ?)", *key, row.number, words)
+        for numbered_words in words:
+            self._answer("INSERT INTO words VALUES (?, ?, ?, ?)", *key, *numbered_words)
+        self._answer("COMMIT")
 
     def search(self, words: str, paths: Iterable[str]) -> list[IndexHit]:
         """The turns of these files that contain every word, best first; punctuation between words is ignored."""

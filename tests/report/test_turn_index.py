@@ -201,6 +201,32 @@ def test_a_word_inside_a_run_of_characters_is_found(place, typed):
     index.close()
 
 
+def test_another_program_finds_the_rows_of_a_file_only_with_their_words(place, tmp_path, monkeypatch):
+    real, counts = TurnIndex._answer, []
+
+    def watched(self, query, *values):
+        if query.startswith("INSERT INTO words"):
+            with closing(sqlite3.connect(tmp_path / "cache" / "turns.db")) as other:
+                counts.append(other.execute("SELECT count(*) FROM file").fetchone()[0])
+        return real(self, query, *values)
+
+    monkeypatch.setattr(TurnIndex, "_answer", watched)
+    look(place)
+    assert counts == [0]
+    index = TurnIndex(None, None, Settings())
+    assert [hit.number for hit in index.search("zebra", [str(place)])] == [1]
+    index.close()
+
+
+def test_opening_an_index_that_is_made_waits_for_no_writer(place, tmp_path):
+    look(place)
+    with closing(sqlite3.connect(tmp_path / "cache" / "turns.db", isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        index = TurnIndex(None, None, Settings())
+        assert (len(index.rows([str(place)])), index.note) == (1, "")
+        index.close()
+
+
 def test_an_index_of_an_earlier_version_is_made_again(place, tmp_path):
     look(place)
     with closing(sqlite3.connect(tmp_path / "cache" / "turns.db")) as base, base:
