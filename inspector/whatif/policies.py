@@ -22,6 +22,7 @@ from inspector.report.lines.spans import cells, count_of
 from inspector.report.sentences import REQUEST_WORDS, short
 from inspector.report.verdict import is_unanswered, verdict_word
 from inspector.sessions.recording import TurnPlace
+from loop_core.judge.arguments import name_of
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.continuation import SeamRule
 from loop_core.turn.moves import with_status
@@ -110,7 +111,7 @@ class PolicyRun:
 
 
 def _name(verdict: Verdict) -> str:
-    return short(verdict.call.name or "a call without a name")
+    return short(name_of(verdict.call))
 
 
 def _run_text(pair: tuple[Evaluation, Verdict]) -> str:

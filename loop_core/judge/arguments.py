@@ -334,6 +334,11 @@ def is_phantom(call: ToolCall) -> bool:
     return not call.name and not (call.arguments or "").strip()
 
 
+def name_of(call: ToolCall) -> str:
+    """The name of a call in a sentence."""
+    return call.name or "a call without a name"
+
+
 def parse_leniently(raw: str | None) -> Any:
     """What a lenient parser would read from cut arguments, for display only; None if nothing can be read."""
     if not raw or not raw.strip():

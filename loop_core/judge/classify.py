@@ -139,10 +139,6 @@ def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
     return Correction(word, detail, at, f"{claim}, the provider behind it {native.raw!r}", Severity.ERROR)
 
 
-def _named(call: ToolCall) -> str:
-    return call.name or "a call without a name"
-
-
 def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The provider sent the arguments of one call twice, as different JSON, and nothing says which is meant."""
     if stop.normalized not in FINISHED:
@@ -150,7 +146,7 @@ def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
     for call in case.every_call:
         if call.other_arguments is not None:
             return Correction(Stop.MALFORMED_TOOL_CALL, "contradiction", call.at,
-                              f"the provider sent two different texts of the arguments of {_named(call)}")
+                              f"the provider sent two different texts of the arguments of {arguments.name_of(call)}")
     return None
 
 
@@ -173,7 +169,7 @@ def misplaced_event(case: JudgeCase, stop: StopReason) -> Correction | None:
     if finding is None or call is None:
         return None
     return Correction(Stop.MALFORMED_TOOL_CALL, None, finding.at,
-                      f"{finding.message}, and {_named(call)} is not whole", Severity.ERROR)
+                      f"{finding.message}, and {arguments.name_of(call)} is not whole", Severity.ERROR)
 
 
 def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -184,7 +180,7 @@ def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
         if reading.shape is ArgumentShape.CUT:
             though = f"though the reason is {stop.raw!r}" if stop.raw else "and no stop reason was sent"
             return Correction(Stop.MAX_TOKENS, None, call.at,
-                              f"the arguments of {_named(call)} are cut, {though}", Severity.ERROR)
+                              f"the arguments of {arguments.name_of(call)} are cut, {though}", Severity.ERROR)
     return None
 
 
@@ -226,8 +222,8 @@ def invalid_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
         return None
     for call, reading in case.calls:
         if reading.shape in (ArgumentShape.INVALID, ArgumentShape.NOT_OBJECT):
-            return Correction(Stop.MALFORMED_TOOL_CALL, None, call.at,
-                              f"the arguments of {_named(call)} are invalid: {reading.problem}", Severity.ERROR)
+            message = f"the arguments of {arguments.name_of(call)} are invalid: {reading.problem}"
+            return Correction(Stop.MALFORMED_TOOL_CALL, None, call.at, message, Severity.ERROR)
     return None
 
 
@@ -277,7 +273,8 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     for call, reading in case.calls[-1:]:
         lacks = arguments.shortcoming(case.tool(call.name), reading.value)
         if lacks:  # what a server makes of a call that it could not parse (vLLM PR#46303)
-            note = f"{usage_text}, and the arguments of {_named(call)} {lacks}, though the reason is {stop.raw!r}"
+            of_call = f"the arguments of {arguments.name_of(call)} {lacks}"
+            note = f"{usage_text}, and {of_call}, though the reason is {stop.raw!r}"
             return Correction(Stop.MAX_TOKENS, None, call.at, note, Severity.ERROR)
     return Correction(None, None, None, f"{usage_text}; nothing else shows a cut", Severity.INFO)
 

@@ -148,7 +148,7 @@ def admit_all(
     blocking = next((v for v in verdicts if v.admission is Admission.HELD and v.rule != "gate.phantom"), None)
     if blocking is None:
         return tuple(verdicts)
-    why = f"its batch is unfinished: {blocking.call.name or 'a call without a name'} is held"
+    why = f"its batch is unfinished: {arguments.name_of(blocking.call)} is held"
     return tuple(
         verdict if verdict.admission is Admission.HELD else Verdict(verdict.call, Admission.HELD, "gate.batch", why)
         for verdict in verdicts

@@ -116,7 +116,7 @@ def _raw_of_answer(base: RawExchange, answer: SocketAnswer, cut: bool) -> RawExc
         # RFC 7464, so that each message stays a record
         body=text_sequence([data for _, data, _ in answer.frames]),
         recorded=bool(answer.frames) or not cut,
-        started=moment(answer.at) or base.started,
+        started=iso_time(answer.at) or base.started,
         duration_ms=since(answer.at, last[0]) if last else None,
         end=_end(base, answer, cut),
         chunks=_chunks(answer),
@@ -151,7 +151,7 @@ def since(start: float | None, when: float | None) -> float | None:
     return (when - start) * (1 if when > _SECONDS else 1000)
 
 
-def moment(when: float | None) -> str | None:
+def iso_time(when: float | None) -> str | None:
     """A time in seconds since 1970, as ISO text; a smaller number has another origin and gives None."""
     if when is None or not 1e9 < when < 1e14:
         return None

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions import traffic
-from inspector.sessions.importers.har import moment, since, socket_exchanges
+from inspector.sessions.importers.har import iso_time, since, socket_exchanges
 from inspector.sessions.intake import Room, unpack
 from inspector.sessions.recording import FileReading, Headers, Options, RawExchange, Skipped, UnreadableError
 from loop_core.values import TransportEnd
@@ -158,7 +158,7 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
     raw = RawExchange(
         number, _url(request, request_headers), _text(request.get("method", "POST")).upper(), request_headers,
         sent.decode("utf-8", "replace") if isinstance(sent, bytes) and sent else None,
-        started=moment(began),
+        started=iso_time(began),
     )
     failure = flow.get("error")
     if isinstance(failure, dict):

@@ -87,7 +87,7 @@ def cassette(value: Any, path: Path) -> tuple[Any, Path]:
     return value, path
 
 
-def moment(value: dict[str, Any]) -> str | None:
+def start_text(value: dict[str, Any]) -> str | None:
     """The recorded start of an exchange; None if there is none."""
     for name in STARTED:
         found = value.get(name)
@@ -242,7 +242,7 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
     if answered == "response" and _word_of(value.get(RAW)) not in (None, _word_of(value["response"])):
         answered = RAW
     raw = RawExchange(entry)
-    raw.started = moment(value)
+    raw.started = start_text(value)
     raw.duration_ms = duration(value)
     raw.api = value["api"] if value.get("api") in FORMATS else None
     _about(raw, value)
@@ -282,7 +282,7 @@ def _about(raw: RawExchange, value: dict[str, Any]) -> None:
     method = value.get("method")
     if isinstance(method, str) and method.isupper():
         raw.method = method
-    raw.started = raw.started or moment(value)
+    raw.started = raw.started or start_text(value)
 
 
 def _request(raw: RawExchange, value: Any, piece: str, path: Path) -> None:

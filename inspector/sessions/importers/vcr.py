@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from inspector.sessions import traffic
-from inspector.sessions.importers.pairs import moment
+from inspector.sessions.importers.pairs import start_text
 from inspector.sessions.intake import Room, too_large, unpack
 from inspector.sessions.recording import FileReading, Options, RawExchange, Skipped, UnreadableError
 from loop_core.values import TransportEnd
@@ -176,7 +176,7 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
     request, response = value["request"], value["response"]
     raw = RawExchange(entry, str(request.get("uri") or request.get("url") or ""))
     raw.method = str(request.get("method") or "POST").lstrip(":").upper()  # Ruby's symbols: `:post`
-    raw.started = moment(value)
+    raw.started = start_text(value)
     raw.request_headers = traffic.headers(request.get("headers"))
     sent = _stored_body(request, "body", raw.request_headers, room, visited)
     raw.request_text = sent.decode("utf-8", "replace") if isinstance(sent, bytes) else None
