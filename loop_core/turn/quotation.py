@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from loop_core.turn.continuation import FOLDS, OPENING_CHARS, find_opening, has_tags, prompt_end
-from loop_core.turn.wrappers import (
+from loop_core.turn.quotation_marks import (
     ODD_LINE_BREAK,
     Wrapper,
     around,
