@@ -75,10 +75,12 @@ class ReadingScreen(Screen[None]):
     """The numbers of files that are read, and of those that are read or will be; 0 until they are counted."""
     listed: TurnList
     watched: Sequence[str] = ()
-    """The files that are looked at for additions; none until all are read."""
+    """The files that are checked for additions; none until all are read."""
     states: Mapping[str, FileState]
-    """The state of each watched file when it was last read."""
+    """The state of each file when it was last read, or when it was found to hold no turn."""
     rests_until = 0.0
+    searches_at = 0.0
+    """The earliest time of the next search for new files; infinite if there is none."""
 
     def take(self, batch: Sequence[MeasuredRows], count: int, total: int) -> None:
         """Adds rows; lists them as often as possible without delaying keys."""
