@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 WATCHED, LOOK = 10, 0.25
 """The number of files, the newest of a table, that are watched, and the time in seconds between two looks."""
-SEARCH, SEARCH_REST = 2.0, 500.0
+SEARCH, SEARCH_REST = 2.0, 1000.0
 """The least time in seconds between two searches for new files, and the seconds of rest for each second of a search. A
-search among 2,000 transcripts takes 15 ms, and is made every 8 seconds."""
+search among 2,000 transcripts takes 15 ms, and is made every 15 seconds."""
 FOUND = "a new session: "
 
 
