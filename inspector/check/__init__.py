@@ -27,8 +27,7 @@ from inspector.report.run_answers import used_responses
 from inspector.report.times_and_costs import turn_times
 from inspector.sessions import intake, open_paths, redact, without_collector
 from inspector.sessions.copies import equal_files, may_copy, stored_keys
-from inspector.sessions.folders import files_of, is_session
-from inspector.sessions.importers import FOLDERS_BESIDE
+from inspector.sessions.folders import files_of, is_beside, is_session
 from inspector.sessions.intake import STDIN
 from inspector.sessions.recording import ODD, Recording
 from inspector.sessions.traffic import moment
@@ -208,7 +207,7 @@ def check_paths(
     every, shut = files_of([path for path in paths if path != STDIN])
     names = {name for name, _ in every}
     tasks = [FileTask((name,), tuple(ids), api, profile, filter_text, listed, intake.most())
-             for name, listed in every if not _beside(name, names)]
+             for name, listed in every if not is_beside(name, names)]
     jobs = min(jobs or _jobs(tasks), len(tasks) or 1)
     reports = [first, *(Report((FileProblems(why.split(": ", 1)[0], error=why),)) for why in shut)]
     alone: dict[str, list[FileTask]] = {}  # exchanges of a logger, whose conversation may lie over several files
@@ -269,10 +268,3 @@ def _results(tasks: Sequence[FileTask], jobs: int) -> Iterator[tuple[FileTask, R
                     yield task, report
     except BrokenProcessPool:  # a process was killed, perhaps for its memory use: this process does the rest
         yield from ((task, examine(task)) for task in tasks if task not in done)
-
-
-def _beside(path: str, every: set[str]) -> bool:
-    """Whether a file is in the folder of one of these sessions, and is therefore read together with that session."""
-    folder = os.path.dirname(path)
-    stems = [folder.removesuffix(f"{os.sep}{name}") for name in FOLDERS_BESIDE if folder.endswith(f"{os.sep}{name}")]
-    return any(f"{stem}{suffix}" in every for stem in stems for suffix in (".jsonl", ".json"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from heapq import nlargest
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from inspector.config import files
 from inspector.sessions import intake
-from inspector.sessions.importers import HEAD, IMPORTERS, choose
+from inspector.sessions.importers import FOLDERS_BESIDE, HEAD, IMPORTERS, choose
 from inspector.sessions.intake import STDIN
 from inspector.sessions.native import MARK
 from inspector.sessions.recording import SessionAbout, Skipped
@@ -67,6 +67,13 @@ def files_below(path: str, skips: list[Skipped]) -> Iterator[str]:
                             and (name not in own_names or os.path.realpath(os.path.join(folder, name)) not in own))
         for name in sorted(names):
             yield os.path.join(folder, name)
+
+
+def is_beside(path: str, sessions: Container[str]) -> bool:
+    """Whether a file is in the folder of one of these sessions, and is therefore read together with that session."""
+    folder = os.path.dirname(path)
+    stems = [folder.removesuffix(f"{os.sep}{name}") for name in FOLDERS_BESIDE if folder.endswith(f"{os.sep}{name}")]
+    return any(f"{stem}{suffix}" in sessions for stem in stems for suffix in (".jsonl", ".json"))
 
 
 def plain_head(head: bytes) -> bytes:

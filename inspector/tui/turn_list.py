@@ -98,11 +98,10 @@ class TurnList(RowList):
 
     def __init__(self, sections: Sequence[Section], *, by_file: bool, id: str | None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.sections = sections
+        self.set_sections(sections)
         self.columns = turn_table.columns(time.time())
         self.slots: dict[str, list[TurnRow]] = {}
         """First path of a file -> its rows; the files are in the order in which they were found."""
-        self.section_of = {path: number for number, section in enumerate(sections) for path in section.paths}
         self.by_file = by_file
         self.sort: str = ""
         """The column that rows are sorted by; empty for the order of reading."""
@@ -117,6 +116,11 @@ class TurnList(RowList):
         self._values: tuple[Sequence[TurnRow], Mapping[tuple[str, str], None]] = ((), {})
         """Rows, and the terms and values of these, once they were asked for."""
         self._widest: dict[str, int] = {}
+
+    def set_sections(self, sections: Sequence[Section]) -> None:
+        """Takes other headings, and the files below each."""
+        self.sections = sections
+        self.section_of = {path: number for number, section in enumerate(sections) for path in section.paths}
 
     @property
     def rows(self) -> Sequence[TurnRow]:
@@ -180,7 +184,9 @@ class TurnList(RowList):
             self.show_cursor()
 
     def _in_place(self, rows: Sequence[TurnRow]) -> list[TurnRow]:
-        """The rows that are already listed, in their order, followed by the new ones."""
+        """The rows that are already listed, in their order. New rows come last, or first in a table that begins with
+        the newest session."""
+        new = -1 if any(section.title for section in self.sections) else len(self.shown)
         places: dict[object, int] = {}
         for at, row in enumerate(self.shown):
             if isinstance(row, TurnRow):
@@ -188,7 +194,7 @@ class TurnList(RowList):
                 if row.verdict is None:
                     places.setdefault(row.paths, at)  # of a file that is not read yet
         return sorted(rows, key=lambda row: places.get(
-            row.session if self.by_file else (row.paths, row.number), places.get(row.paths, len(self.shown))))
+            row.session if self.by_file else (row.paths, row.number), places.get(row.paths, new)))
 
     def choose(self, index: int) -> None:
         """Moves the cursor to a row that the operator chose, even if the cursor is already there."""

@@ -22,7 +22,7 @@ from inspector.report import turn_rows, turn_table
 from inspector.report.lines.spans import count_of, in_quotes
 from inspector.report.row_counts import count_rows
 from inspector.report.turn_rows import TurnRow
-from inspector.tui import turns_reading
+from inspector.tui import table_growth, turns_reading
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
@@ -138,7 +138,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         elif self.reading:
             self.call_after_refresh(turns_reading.read_files, self, paths, self._large)
         self._clock = self.set_interval(PROGRESS, self._progress, pause=not self.reading)
-        turns_reading.watch(self)
+        table_growth.watch(self)
         self.count()
 
     def on_resize(self) -> None:

@@ -12,18 +12,26 @@ from pathlib import Path
 import pytest
 
 from inspector.report.turn_rows import TurnRow
-from inspector.tui import growth
+from inspector.tui import growth, table_growth
 from inspector.tui.app import LoopInspector
 from inspector.tui.growth import rest_seconds
 from inspector.tui.session_files import ReadingOptions, load, load_followed
+from inspector.tui.turn_list import AGENTS
 from inspector.whatif import branch_report
 from inspector.whatif.store import Store
 from tests.scenes.app import page, until
 from tests.scenes.recordings import ASKS, asked, chat, lines, user
+from tests.scenes.transcripts import block, claude, prompt, text
 
 ROOT = Path(__file__).parents[2]
 WHOLE = asked(ASKS, chat("All of it."), max_tokens=50)
 LOST = asked([user("Two?")], chat("Half of it", "length"), max_tokens=7)
+
+
+@pytest.fixture(autouse=True)
+def searches_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_growth, "SEARCH", 0.1)
+    monkeypatch.setattr(table_growth, "SEARCH_REST", 1.0)
 
 
 @pytest.fixture
@@ -225,6 +233,74 @@ async def test_in_the_table_of_a_folder_the_row_of_a_file_that_grows_changes_in_
         await until(pilot, lambda: len(app.screen.run.view.steps) > steps)
         await pilot.press("q")
         await until(pilot, lambda: len(listed(app)) == 5)
+
+
+async def test_a_new_file_in_a_folder_that_the_table_is_of_is_listed_last_without_losing_the_row(path) -> None:
+    app = LoopInspector([str(path.parent)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: not app.screen.reading and len(listed(app)) == 1)
+        (path.parent / "notes.txt").write_text("nothing of a session")
+        below = path.parent / "later"
+        below.mkdir()
+        (below / "new.jsonl").write_bytes(b"")  # an agent makes its file before it writes to it
+        await pilot.pause(0.5)
+        (below / "new.jsonl").write_bytes(lines(WHOLE, LOST))
+        await until(pilot, lambda: len(listed(app)) == 3)
+        assert listed(app) == [("s.jsonl", "COMPLETE", 1), ("new.jsonl", "TRUNCATED", 2), ("new.jsonl", "COMPLETE", 1)]
+        assert app.screen.listed.current_row.paths == (str(path),)
+        assert app.screen.note == "a new session: new"
+        add(below / "new.jsonl", LOST)  # it is followed from now on
+        await until(pilot, lambda: len(listed(app)) == 4)
+
+
+async def test_a_file_that_belongs_to_a_listed_session_is_no_session_of_its_own(tmp_path) -> None:
+    session = tmp_path / "s.jsonl"
+    session.write_text(claude(prompt("say hello"), block(text("Hello."), stop="end_turn")))
+    app = LoopInspector([str(tmp_path)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: not app.screen.reading and len(listed(app)) == 1)
+        (tmp_path / "s" / "subagents").mkdir(parents=True)
+        (tmp_path / "s" / "subagents" / "agent-1.jsonl").write_text(session.read_text())
+        (tmp_path / "new.jsonl").write_text(claude(prompt("and now?"), block(text("Bye."), stop="end_turn")))
+        await until(pilot, lambda: len(listed(app)) == 2)
+        await pilot.pause(0.3)
+        assert [name for name, _, _ in listed(app)] == ["s.jsonl", "new.jsonl"]
+
+
+async def test_a_session_that_an_agent_begins_is_listed_first_among_the_transcripts() -> None:
+    projects = Path(os.environ["HOME"], ".claude", "projects")
+    app = LoopInspector()
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: not app.screen.reading)
+        assert app.screen.sections[0].title == "Sample sessions"
+        for number, word in enumerate(("one", "two"), start=1):
+            place = projects / f"-work-{word}"
+            place.mkdir(parents=True)
+            (place / f"{word}.jsonl").write_text(
+                claude(prompt(f"say {word}"), block(text(word.title()), stop="end_turn")))
+            await until(pilot, lambda: len(app.screen.sections[0].paths) == number)  # noqa: B023
+            assert app.screen.listed.shown[0] == app.screen.sections[0].title == AGENTS
+            assert app.screen.note == f"a new session: {word}"
+        assert [name for name, _, _ in listed(app)[:2]] == ["two.jsonl", "one.jsonl"]
+        await pilot.press("home", "enter")
+        assert app.screen.opened.paths == (str(projects / "-work-two" / "two.jsonl"),)
+
+
+async def test_a_further_file_of_a_loggers_folder_goes_on_with_its_conversation(tmp_path) -> None:
+    def write(number: int) -> None:
+        talk = [user(f"question {each}") if each % 2 == 0 else {"role": "assistant", "content": f"answer {each - 1}"}
+                for each in range(2 * number + 1)]
+        (tmp_path / f"{number}.json").write_bytes(lines(asked(talk, chat(f"answer {2 * number}"), max_tokens=50)))
+
+    write(0)
+    write(1)
+    app = LoopInspector([str(tmp_path)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: not app.screen.reading and len(listed(app)) == 2)
+        write(2)
+        await until(pilot, lambda: len(listed(app)) == 3)
+        assert [row.number for row in app.screen.listed.rows] == [1, 2, 3]
+        assert len(app.screen.listed.slots) == 1
 
 
 def test_explain_follows_with_a_line_for_each_new_verdict(path) -> None:

@@ -1,0 +1,146 @@
+"""Reads on in the table of turns when its files grow, and finds new files in its folders: new turns appear, and every
+row keeps its place."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from inspector.report.lines.spans import one_line
+from inspector.report.turn_rows import TurnRow
+from inspector.tui.session_files import REST, OpenSession, ReadingOptions, load_followed, reading_of
+from inspector.tui.turn_list import Section, found_sections, rows_of_session
+from inspector.tui.turns_reading import LARGE, MANY_ROWS, ReadingScreen
+from loop_core.errors import LoopError
+
+if TYPE_CHECKING:
+    from inspector.sessions.following import FileState
+
+WATCHED, LOOK = 10, 0.25
+"""The number of files, the newest of a table, that are watched, and the time in seconds between two looks."""
+SEARCH, SEARCH_REST = 2.0, 1000.0
+"""The least time in seconds between two searches for new files, and the seconds of rest for each second of a search. A
+search among 2,000 transcripts takes 15 ms, and is made every 15 seconds."""
+FOUND = "a new session: "
+
+
+def watch(table: ReadingScreen) -> None:
+    """Starts to look for additions to the files of the table, and for new files in its folders."""
+    table.set_interval(LOOK, partial(_look, table, time.time_ns()))
+
+
+def _look(table: ReadingScreen, since: int) -> None:
+    from inspector.sessions.following import states_of  # the first rows do not wait for it
+
+    if table.reading or not table.is_current or len(table.listed.rows) >= MANY_ROWS:
+        return
+    if time.monotonic() >= table.searches_at:
+        table.searches_at = float("inf")
+        files = {path: row for rows in table.listed.slots.values() for row in rows for path in row.paths}
+        table.run_worker(partial(_search, table, files, since, reading_of(table.app)), group="search", thread=True)
+    states = states_of(table.watched)
+    grown = {name.removesuffix("-wal") for name, state in states.items() if state != table.states.get(name)}
+    if grown and time.monotonic() >= table.rests_until:
+        table.states, table.rests_until = {**table.states, **states}, float("inf")
+        table.run_worker(partial(_read_growth, table, grown, reading_of(table.app)), group="growth", thread=True)
+
+
+def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions) -> None:
+    from inspector.report.turn_index import read_rows
+
+    begun, batch, read = time.monotonic(), list[tuple[str, list[TurnRow]]](), table.opened
+    try:
+        if read is not None:
+            read = load_followed(read.paths, reading, read.following)
+            batch = [(read.paths[0], rows_of_session(read))]
+        else:
+            paths = [path for rows in table.listed.slots.values() for row in rows[:1]
+                     if not grown.isdisjoint(row.paths) for path in row.paths]
+            for found in read_rows(paths, reading.api, reading.profile, reading.settings, not table.named):
+                batch += found.rows
+    except LoopError as why:
+        table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
+    table.app.call_from_thread(_take_growth, table, batch, read, time.monotonic() + REST * (time.monotonic() - begun))
+
+
+def _take_growth(
+    table: ReadingScreen, batch: Sequence[tuple[str, list[TurnRow]]], read: OpenSession | None, rests_until: float
+) -> None:
+    table.rests_until = rests_until
+    if table.is_attached and not table.reading and _put(table, batch):
+        table.opened = read
+
+
+def _put(table: ReadingScreen, batch: Sequence[tuple[str, list[TurnRow]]]) -> bool:
+    """Lists the rows of files that hold turns; returns whether there are any."""
+    # a file that is being rewritten may be empty right now
+    whole = [(slot, rows) for slot, rows in batch if any(row.verdict is not None for row in rows)]
+    for slot, rows in whole:
+        table.listed.set_rows(slot, rows)
+    if whole:
+        table.listed.relist(growing=True)
+        table.count()
+    return bool(whole)
+
+
+# -- New files -------------------------------------------------------------------------------------------------------
+
+
+def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, reading: ReadingOptions) -> None:
+    """Finds the files that are new in the folders of the table, reads them, and chooses the files to watch."""
+    from inspector.report.turn_index import read_rows
+    from inspector.sessions.folders import is_beside
+    from inspector.sessions.following import states_of
+
+    begun = time.monotonic()
+    sections = [] if table.opened is not None else _sections_now(table)
+    found = [path for section in sections for path in section.paths if path not in files and not is_beside(path, files)]
+    known = [path for path, row in files.items() if row.why != LARGE]
+    states = states_of([*known, *found])
+    # What was written since the table began to read may not have been read.
+    before = table.states if table.watched else {name: each for name, each in states.items() if each[1] < since}
+    new = [path for path in found if states[path] != before.get(path)]
+    known.sort(key=lambda path: max(states[path][1], states[f"{path}-wal"][1]))
+    rest = max(SEARCH, SEARCH_REST * (time.monotonic() - begun)) if found or len(known) > WATCHED or sections else 0.0
+    # A logger's files of a folder make up one conversation.
+    together = {os.path.dirname(row.paths[0]): row.paths for row in files.values() if len(row.paths) > 1}
+    paths = dict.fromkeys(path for each in new for path in (*together.get(os.path.dirname(each), ()), each))
+    batch = list[tuple[str, list[TurnRow]]]()
+    for each in read_rows([*paths], reading.api, reading.profile, reading.settings, not table.named) if new else ():
+        batch += each.rows
+    table.app.call_from_thread(_take_new, table, sections, batch, before, {path: states[path] for path in found},
+                               known[-WATCHED:], rest)
+
+
+def _sections_now(table: ReadingScreen) -> list[Section]:
+    """The files that the table would be opened with now, under their headings."""
+    from inspector.sessions.folders import files_below
+
+    if not table.named:
+        return found_sections(os.environ)
+    return [section._replace(paths=tuple(name for path in section.paths if os.path.isdir(path)
+                                         for name in files_below(path, []))) for section in table.sections]
+
+
+def _take_new(
+    table: ReadingScreen, sections: Sequence[Section], batch: Sequence[tuple[str, list[TurnRow]]],
+    before: Mapping[str, FileState], found: Mapping[str, FileState], watched: Sequence[str], rest: float,
+) -> None:
+    """Lists the rows of new files; the next search is made after `rest` seconds, or never if that is 0."""
+    table.searches_at = time.monotonic() + rest if rest else float("inf")
+    if not table.is_attached or table.reading:
+        return
+    table.states, table.watched = {**(table.states if table.watched else before), **found}, watched
+    holds = {slot for slot, rows in batch if any(row.verdict is not None for row in rows)}
+    if holds and not table.named:
+        listed = holds | table.listed.slots.keys()
+        table.sections = [section._replace(paths=tuple(filter(listed.__contains__, section.paths)))
+                          for section in sections]
+        table.listed.set_sections(table.sections)
+    new = [rows[0] for slot, rows in batch if slot in holds and slot not in table.listed.slots]
+    _put(table, batch)
+    if new and (not table.note or table.note.startswith(FOUND)):
+        table.note = f"{FOUND}{one_line(new[-1].name)}" + (f" and {len(new) - 1} more" if len(new) > 1 else "")
