@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.report.lines.spans import one_line
 from inspector.report.turn_rows import TurnRow
@@ -29,6 +29,7 @@ FOUND = "a new session: "
 
 def watch(table: ReadingScreen) -> None:
     """Starts to look for additions to the files of the table, and for new files in its folders."""
+    table.states = {}
     table.set_interval(LOOK, partial(_look, table, time.time_ns()))
 
 
@@ -89,6 +90,21 @@ def _put(table: ReadingScreen, batch: Sequence[tuple[str, list[TurnRow]]]) -> bo
 # -- New files -------------------------------------------------------------------------------------------------------
 
 
+class Search(NamedTuple):
+    """What a search for new files found."""
+
+    sections: Sequence[Section]
+    """The files that the table would be opened with now, under their headings."""
+    batch: Sequence[tuple[str, list[TurnRow]]]
+    """The first path of each new file, and its rows."""
+    states: Mapping[str, FileState]
+    """The states of the files that are not listed; of the first search, also those of listed files when read."""
+    watched: Sequence[str]
+    """The listed files that were changed last."""
+    rest: float
+    """Seconds until the next search; infinite if no file can be found by one."""
+
+
 def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, reading: ReadingOptions) -> None:
     """Finds the files that are new in the folders of the table, reads them, and chooses the files to watch."""
     from inspector.report.turn_index import read_rows
@@ -97,26 +113,28 @@ def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, read
 
     begun = time.monotonic()
     sections = [] if table.opened is not None else _sections_now(table)
-    found = [path for section in sections for path in section.paths if path not in files and not is_beside(path, files)]
-    known = [path for path, row in files.items() if row.why != LARGE]
-    states = states_of([*known, *found])
+    others = [path for section in sections for path in section.paths
+              if path not in files and not is_beside(path, files)]
+    listed = [path for path, row in files.items() if row.why != LARGE]
+    states = states_of([*listed, *others])
     # What was written since the table began to read may not have been read.
-    before = table.states if table.watched else {name: each for name, each in states.items() if each[1] < since}
-    new = [path for path in found if states[path] != before.get(path)]
-    known.sort(key=lambda path: max(states[path][1], states[f"{path}-wal"][1]))
-    rest = max(SEARCH, SEARCH_REST * (time.monotonic() - begun)) if found or len(known) > WATCHED or sections else 0.0
+    first = {} if table.watched else {name: each for name, each in states.items() if each[1] < since}
+    before = table.states or first
+    new = [path for path in others if states[path] != before.get(path)]
+    listed.sort(key=lambda path: max(states[path][1], states[f"{path}-wal"][1]))
+    is_repeated = len(listed) > WATCHED or not table.named or any(section.paths for section in sections)
+    rest = max(SEARCH, SEARCH_REST * (time.monotonic() - begun)) if is_repeated else float("inf")
     # A logger's files of a folder make up one conversation.
     together = {os.path.dirname(row.paths[0]): row.paths for row in files.values() if len(row.paths) > 1}
     paths = dict.fromkeys(path for each in new for path in (*together.get(os.path.dirname(each), ()), each))
     batch = list[tuple[str, list[TurnRow]]]()
     for each in read_rows([*paths], reading.api, reading.profile, reading.settings, not table.named) if new else ():
         batch += each.rows
-    table.app.call_from_thread(_take_new, table, sections, batch, before, {path: states[path] for path in found},
-                               known[-WATCHED:], rest)
+    states = {**first, **{path: states[path] for path in others}}
+    table.app.call_from_thread(_take_new, table, Search(sections, batch, states, listed[-WATCHED:], rest))
 
 
 def _sections_now(table: ReadingScreen) -> list[Section]:
-    """The files that the table would be opened with now, under their headings."""
     from inspector.sessions.folders import files_below
 
     if not table.named:
@@ -125,22 +143,19 @@ def _sections_now(table: ReadingScreen) -> list[Section]:
                                          for name in files_below(path, []))) for section in table.sections]
 
 
-def _take_new(
-    table: ReadingScreen, sections: Sequence[Section], batch: Sequence[tuple[str, list[TurnRow]]],
-    before: Mapping[str, FileState], found: Mapping[str, FileState], watched: Sequence[str], rest: float,
-) -> None:
-    """Lists the rows of new files; the next search is made after `rest` seconds, or never if that is 0."""
-    table.searches_at = time.monotonic() + rest if rest else float("inf")
+def _take_new(table: ReadingScreen, search: Search) -> None:
+    """Lists the rows of new files."""
+    table.searches_at = time.monotonic() + search.rest
     if not table.is_attached or table.reading:
         return
-    table.states, table.watched = {**(table.states if table.watched else before), **found}, watched
-    holds = {slot for slot, rows in batch if any(row.verdict is not None for row in rows)}
+    table.states, table.watched = {**table.states, **search.states}, search.watched
+    holds = {slot for slot, rows in search.batch if any(row.verdict is not None for row in rows)}
     if holds and not table.named:
         listed = holds | table.listed.slots.keys()
         table.sections = [section._replace(paths=tuple(filter(listed.__contains__, section.paths)))
-                          for section in sections]
+                          for section in search.sections]
         table.listed.set_sections(table.sections)
-    new = [rows[0] for slot, rows in batch if slot in holds and slot not in table.listed.slots]
-    _put(table, batch)
+    new = [rows[0] for slot, rows in search.batch if slot in holds and slot not in table.listed.slots]
+    _put(table, search.batch)
     if new and (not table.note or table.note.startswith(FOUND)):
         table.note = f"{FOUND}{one_line(new[-1].name)}" + (f" and {len(new) - 1} more" if len(new) > 1 else "")
