@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import ArgsKwargs
 
 from inspector.check import check_paths
@@ -24,7 +24,7 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.lines.spans import one_line
 from inspector.report.run_answers import fidelity_of
 from inspector.sessions import NO_ANSWER, open_paths, redact
-from inspector.sessions.folders import files_of, is_session, transcripts
+from inspector.sessions.folders import files_of, is_session, locate, transcripts
 from inspector.sessions.intake import STDIN
 from inspector.whatif import branch_report
 from inspector.whatif.edited_inputs import check_edits
@@ -63,10 +63,15 @@ def _as_list(value: Any) -> Any:
     return [plain] if isinstance(plain, str) else plain
 
 
+def _located(path: str) -> str:
+    return locate(os.path.expanduser(path))  # the path comes from a model, and no shell has expanded it
+
+
 LimitValue = bool | int | float | str
-Paths = Annotated[Sequence[str], BeforeValidator(_as_list, json_schema_input_type=list[str]), Field(
-    description="Files and folders.")]
-SessionPath = Annotated[str, Field(description="A recorded session: one file.")]
+LocatedPath = Annotated[str, AfterValidator(_located)]
+Paths = Annotated[Sequence[LocatedPath], BeforeValidator(_as_list, json_schema_input_type=list[str]), Field(
+    description="Files and folders, or sample:NAME.")]
+SessionPath = Annotated[LocatedPath, Field(description="A recorded session: one file, or sample:NAME.")]
 RuleIds = Annotated[Sequence[str], BeforeValidator(_as_list, json_schema_input_type=list[str]), Field(
     description="Ids of rules, as `inspector rule` lists them; empty: all.")]
 Limits = Annotated[Mapping[str, LimitValue], BeforeValidator(

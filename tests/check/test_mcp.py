@@ -52,6 +52,17 @@ def test_the_worst_turn_stands_first(path):
     assert ([turn["turn"] for turn in short["turns"]], short["more"]) == ([3], 2)
 
 
+def test_a_path_of_a_model_may_begin_with_the_home_folder_or_name_a_sample(tmp_path, monkeypatch):
+    session_of(tmp_path, LOST)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert answer_of("why_did_it_stop", {"path": "~/other.jsonl"})["headline"].startswith("TRUNCATED")
+    assert answer_of("why_did_it_stop", {"path": "sample:02"})["turns"][0]["verdict"] == "CUT, COMPLETED"
+    assert answer_of("findings", {"paths": ["~/other.jsonl"]})["problems"]
+    with pytest.raises(CallerError, match="sample:nope: no sample session"):
+        answer_of("why_did_it_stop", {"path": "sample:nope"})
+
+
 def test_a_long_turn_has_its_last_stop_reasons(tmp_path):
     asks = [user("write")]
     steps = []
