@@ -120,8 +120,22 @@ class IncomingAnswer:
             why = WholeTimeoutError() if self.ms > self.timeouts.whole * 1000 else AfterStopError()
             found = self._failure(why)
         problem = found.words.format(host=host, times=self.timeouts, silent=self.reader.silence_until(self.ms),
-                                     why=why, foreign=" ".join(words_of(why).split()))
+                                     why=_reason(why), foreign=" ".join(words_of(why).split()))
         self.close(found.end, problem, found.may_have_arrived)
 
     def _failure(self, why: Exception) -> Failure:
         return next(row for row in self.failures if isinstance(why, row.kind) and str(why).startswith(row.begins))
+
+
+def _reason(why: BaseException) -> str:
+    """The system's own words about an error of a connection, which libraries wrap in words of theirs; else the error's.
+    """
+    found, words = why, str(why)
+    while True:
+        if isinstance(found, OSError) and found.strerror:  # asyncio writes the address in place of the first
+            words = "Connection refused" if isinstance(found, ConnectionRefusedError) else found.strerror
+        several = getattr(found, "exceptions", ())  # of an `ExceptionGroup`: one for each address of a host
+        inner = several[0] if several else found.__cause__ or found.__context__
+        if inner is None:
+            return words
+        found = inner

@@ -177,6 +177,8 @@ class _Source:
 FAILURES: Sequence[Failure] = (
     Failure(httpx.ConnectTimeout, TransportEnd.TIMEOUT, "no connection to {host} in time", may_have_arrived=False),
     Failure(httpx.TimeoutException, TransportEnd.TIMEOUT, "{host} was silent for {times.silence:g} s"),
+    Failure(httpx.ProxyError, TransportEnd.ABORTED, "the proxy wants another user or password to lead to {host}",
+            may_have_arrived=False, begins=("407",)),
     Failure(httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}", may_have_arrived=False),
     Failure(httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}", may_have_arrived=False),
     Failure(RefusedCodingError, TransportEnd.ABORTED, "{host} {why}"),

@@ -25,6 +25,7 @@ from loop_core.client.exchange import Connection, Observer, ResponseReader, Retr
 from loop_core.client.mask import Mask
 from loop_core.client.outgoing import LiveRequest
 from loop_core.client.streaming import MaskedText
+from loop_core.client.threads import AfterStopError
 from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
 from loop_core.turn.loop import arun, run
@@ -344,7 +345,7 @@ def test_nobody_there_is_retried_and_then_interrupted(turned: Turned) -> None:
     assert turn.terminal == "interrupted"
     assert [heard.status for heard in told.of("ended")] == [None, None, None]
     assert told.of("ended")[0].response.transport_end is TransportEnd.RESET
-    assert "no connection to 127.0.0.1:9" in told.of("ended")[0].problem
+    assert told.of("ended")[0].problem == "no connection to 127.0.0.1:9: Connection refused"
 
 
 def test_a_response_in_the_background_is_fetched_until_it_is_there(fake: Fake, turned: Turned) -> None:
@@ -377,7 +378,10 @@ def test_a_prefill_is_sent_in_the_servers_own_way(fake: Fake, turned: Turned) ->
     (httpx.ConnectTimeout("x"), TransportEnd.TIMEOUT, "no connection to 127.0.0.1:9 in time"),
     (httpx.ReadTimeout("x"), TransportEnd.TIMEOUT, "127.0.0.1:9 was silent for 0.4 s"),
     (httpx.ProxyError("http://user:pass@proxy"), TransportEnd.RESET, "the proxy does not lead to 127.0.0.1:9"),
+    (httpx.ProxyError("407 Proxy Authentication Required"), TransportEnd.ABORTED,
+     "the proxy wants another user or password to lead to 127.0.0.1:9"),
     (httpx.ConnectError("refused"), TransportEnd.RESET, "no connection to 127.0.0.1:9: refused"),
+    (AfterStopError(), TransportEnd.TIMEOUT, "127.0.0.1:9 was silent for 10 s behind the stop word"),
     (httpx.RemoteProtocolError("peer closed connection x"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
     (httpx.ReadError("x"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
     (httpx.RemoteProtocolError("x"), TransportEnd.RESET, "127.0.0.1:9 sent what cannot be read as HTTP/1.1"),
