@@ -188,7 +188,8 @@ FAILURES: Sequence[Failure] = (
     Failure(httpx.RemoteProtocolError, TransportEnd.RESET, "{host} sent what cannot be read as HTTP/1.1"),
     Failure(httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
     Failure(WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
-    Failure(AfterStopError, TransportEnd.TIMEOUT, "{host} was silent for {times.after_stop:g} s behind the stop word"),
+    Failure(AfterStopError, TransportEnd.TIMEOUT,
+            "{host} sent nothing of the answer for {times.after_stop:g} s behind its stop word or error"),
     Failure(httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect
     Failure(Exception, TransportEnd.ABORTED, "{host}: the HTTP client failed: {foreign}"),  # one that was passed in
 )
