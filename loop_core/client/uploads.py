@@ -88,7 +88,7 @@ class ReadingBackend(httpcore.AsyncNetworkBackend):
         return ReadingStream(await self._inner.connect_tcp(*words, **named))
 
     async def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Waits for this time."""
         await self._inner.sleep(seconds)
 
 
