@@ -25,7 +25,6 @@ from loop_core.client.incoming import Failure, IncomingAnswer
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
 from loop_core.client.threads import AfterStopError, Cutter, WholeTimeoutError, at_most, run_in_thread, unless
-from loop_core.client.uploads import read_while_sending
 from loop_core.errors import CallerError, LoopError, foreign
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
@@ -297,8 +296,6 @@ class AsyncLive(_Source):
         super().__init__(server, observer, toolbox, line, redact, rewrite)
         self._own = client is None
         self._client = _client(self.line, httpx.AsyncClient, httpx.AsyncHTTPTransport, server, client)
-        if self._own:
-            read_while_sending((self._client._transport, *self._client._mounts.values()))
         self._cancelled = asyncio.Event()
 
     def cancel(self) -> None:
