@@ -47,7 +47,7 @@ def application(
     """An application that serves these scenarios. `observer` is called with every request, in order. Waits are
     multiplied by `pace`. Web pages of the origin `cors` may read the answers; without it none may."""
     served = _Handlers(tuple(stories), profile, pace, observer)
-    app = web.Application(client_max_size=MOST_BYTES, middlewares=[_refuse_other_hosts])
+    app = web.Application(client_max_size=MOST_BYTES, middlewares=[_refuse_other_hosts, _refuse_broken_bodies])
     app.router.add_get("/", served.greet)
     app.router.add_get("/{version:v1|v1beta}/models", served.models)
     app.router.add_get("/{version:v1|v1beta}/models/{name}", served.model)
@@ -71,6 +71,15 @@ async def _refuse_other_hosts(request: web.Request, handler: Handler) -> web.Str
         return await handler(request)
     status, why = UNKNOWN_HOST
     return web.Response(status=status, text=f"{status}: {why}\n")
+
+
+@web.middleware
+async def _refuse_broken_bodies(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuses a request whose body is not what its headers say: 500 would ask the client to send it again."""
+    try:
+        return await handler(request)
+    except web.RequestPayloadError:
+        return web.Response(status=400, text="400: the body of the request does not have the named coding or length\n")
 
 
 def _allow_origin(origin: str) -> Callable[[web.Request, web.StreamResponse], Any]:

@@ -66,7 +66,7 @@ class ProblemLog:
         """Logs an exception."""
         if isinstance(why, OSError) and why.errno in NO_ROOM_ERRORS:
             self(CROWDED, f"no room for a further connection or file: {why.strerror}; it goes on when one ends")
-        elif isinstance(why, HttpProcessingError):
+        elif isinstance(why, (HttpProcessingError, web.RequestPayloadError)):
             self(MALFORMED, f"a malformed request was refused: {type(why).__name__}")
         elif why is not None:
             self(FAILED, f"a request could not be answered: {type(why).__name__}: {why}")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 
 STEP = 1 << 20
 """The largest number of bytes that one step unpacks."""
@@ -45,13 +47,24 @@ class Uncoding:
             return
         more = True
         while more:
+            before = self._inflate.copy()
             try:
                 piece = self._inflate.decompress(data, STEP)
-            except zlib.error:
+            except zlib.error as why:
+                if not str(why).endswith("check"):  # the checksum: then none of the content can be relied on
+                    yield from _up_to_fault(before, data)
                 raise CodingError("sent content whose coding is broken") from None
             data = self._inflate.unconsumed_tail
             if self._inflate.eof and self._inflate.unused_data:  # a body may have several members (RFC 1952, 2.2)
                 data, self._inflate = self._inflate.unused_data, zlib.decompressobj(_EITHER)
             more = bool(data) or len(piece) == STEP
             if piece:
+                yield piece
+
+
+def _up_to_fault(inflate: Any, data: bytes) -> Iterator[bytes]:
+    """The content before a fault, byte by byte: of a piece that holds one, zlib gives nothing."""
+    with suppress(zlib.error):
+        for at in range(len(data)):
+            if piece := inflate.decompress(data[at : at + 1]):
                 yield piece

@@ -41,9 +41,9 @@ from loop_core.wire.profiles import ProfileChoice, choose, native_reading
 MOST_BYTES = 256 * 1024 * 1024
 """The largest number of bytes of an answer. If more arrive, the client gives the answer up."""
 LONGEST_MARK = 32
-"""The largest size in bytes of an end mark (`Decoder.closing`)."""
+"""The largest size in bytes of a mark of the end (`Decoder.closing`)."""
 LINE_END = 10
-"""The byte of a line feed. No end mark contains it, so a piece that ends with it, as events do, ends inside no mark."""
+"""The byte of a line feed. No mark of the end contains it, so a piece that ends with it, as events do, ends in none."""
 UNREADABLE = "decode"
 """The type of the error that stands for a body which is not an answer of its format."""
 DECODE_SIZE = 4_096
@@ -154,26 +154,29 @@ class ResponseReader:
         self._status: int | None = None
         self._headers: tuple[tuple[str, str], ...] = ()
         self._problem: DecodeError | None = None
-        self._decoder = self._new_decoder()
+        self.decoder = self._new_decoder()
         self._shown = self._decoded_bytes = b""  # the last bytes that the observer and the decoder got, unmasked
         self._waiting: list[bytes] = []  # pieces that are not decoded yet, and their bytes
         self._unread = 0
         self._last, self._ending, self._last_ms = b"", False, 0.0
+        self.event_ms = 0.0  # when the last event came, up to the last one of the format
         observer.on_request(self.ask)
 
     def begin(self, status: int, headers: Iterable[tuple[str, str]], ms: float = 0.0) -> None:
         """Reads status and headers, which came `ms` after the request was sent."""
         self._status, self._last_ms = status, ms
         self._headers = tuple((name, self._mask.text(value)) for name, value in headers)
-        self._decoder = self._new_decoder()
+        self.decoder = self._new_decoder()
         self._observer.on_head(self.ask.number, status, self._headers)
 
     def feed(self, data: bytes, ms: float) -> bool:
-        """Reads the next bytes, received `ms` after the request was sent; False if no more bytes should be read."""
+        """Reads the next bytes, received `ms` after the request was sent; False if there are too many of them."""
         self._last_ms = ms
+        over, frame = self.decoder.is_over, self.decoder.frame
         self._take(self._mask.feed(data), ms)
-        # Some servers keep the connection open behind the end mark (wire notes).
-        return not self._decoder.saw_done and self._size <= MOST_BYTES
+        if not over and self.decoder.frame is not frame:
+            self.event_ms = ms
+        return self._size <= MOST_BYTES
 
     def silence_until(self, ms: float) -> str:
         """How long the server was silent before the answer ended, in words; empty if the silence was short."""
@@ -216,7 +219,7 @@ class ResponseReader:
             window = self._last + data if self._last else data
             # A mark may come in two pieces, but holds no line break.
             self._last = b"" if data[-1] == LINE_END else window[-LONGEST_MARK:]
-            for mark in self._decoder.closing:
+            for mark in self.decoder.closing:
                 if mark in window:
                     self._ending = True
         if self._ending or self._unread >= DECODE_SIZE:
@@ -232,7 +235,7 @@ class ResponseReader:
         self._waiting, self._unread = [], 0
         if data and self._problem is None:
             try:
-                self._decoder.feed(data)
+                self.decoder.feed(data)
             except DecodeError as why:
                 self._problem = why
 
@@ -248,7 +251,7 @@ class ResponseReader:
                 raise self._problem
             # Another server than expected may have words of its own: then the body is decoded once more.
             if choice.profile.words == self._speaker.profile.words:
-                response: ChatResponse = self._decoder.close(end)
+                response: ChatResponse = self.decoder.close(end)
                 return response
             return decode_response(self._server.api, body, http_status=self._status, headers=self._headers, n=request.n,
                           background=request.background, words=choice.profile.words, end=end)
@@ -295,7 +298,8 @@ class Retries:
 def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
     """The seconds that a server asks the client to wait, infinite ones too; None if it does not say. A date counts from
     the answer's own date."""
-    fields = {name.lower(): value.strip() for name, value in headers}
+    # The first of several counts, as in the quota that is reported.
+    fields = {name.lower(): value.strip() for name, value in reversed(tuple(headers))}
     # The finer one first, as the openai SDK reads them.
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
@@ -366,11 +370,16 @@ class Timeouts:
     whole: float = 1800.0
     """The longest time for one answer. If the caller passed in a client without an event loop, this time is only
     checked after each piece of the body; until the head has arrived, `silence` is the only limit."""
+    after_end: float = 0.25
+    """The time for which a stream is still read behind the last event of its format; whatever comes then is kept, and
+    the answer is whole. If the caller passed in a client without an event loop, the connection is closed at once."""
+    after_stop: float = 10.0
+    """The longest silence behind a stop word or an error that is not the last event of its format."""
     poll: float = 2.0
     """The time between two requests for a response that is made in the background."""
 
     def __post_init__(self) -> None:
-        check_seconds(self, ("connect", "silence", "whole", "poll"))
+        check_seconds(self, ("connect", "silence", "whole", "after_end", "after_stop", "poll"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from loop_core.client.coding import Uncoding
+from loop_core.client.coding import CodingError, Uncoding
 from loop_core.client.exchange import LiveResponse, ResponseReader, Timeouts
-from loop_core.client.threads import WholeTimeoutError
+from loop_core.client.threads import AfterStopError, WholeTimeoutError
 from loop_core.errors import words_of
 from loop_core.values import TransportEnd
 
@@ -23,6 +23,8 @@ class Failure(NamedTuple):
     words: str
     may_have_arrived: bool = True
     """Whether the request may have reached the server."""
+    begins: tuple[str, ...] = ("",)
+    """The possible beginnings of the exception's message."""
 
 
 @dataclass(slots=True)
@@ -49,9 +51,30 @@ class IncomingAnswer:
         return round((self.clock() - self.start) * 1000, 3)
 
     @property
+    def is_over(self) -> bool:
+        """Whether the last event of the format was read. How the connection ends behind it is of no importance."""
+        return bool(self.reader.decoder.is_over)
+
+    @property
+    def may_be_over(self) -> bool:
+        """Whether the last event of the format, a stop word or an error was read."""
+        decoder = self.reader.decoder
+        return self.is_over or decoder.raw is not None or decoder.error is not None
+
+    @property
+    def left(self) -> float:
+        """The seconds for which the answer is still read. Some servers keep the connection open behind the last event
+        (wire notes), and not every format has one."""
+        left = self.timeouts.whole - self.ms / 1000
+        if not self.may_be_over:
+            return left
+        most = self.timeouts.after_end if self.is_over else self.timeouts.after_stop
+        return min(left, most - (self.ms - self.reader.event_ms) / 1000)
+
+    @property
     def late(self) -> bool:
-        """Whether the longest time for one answer is over."""
-        return self.ms > self.timeouts.whole * 1000
+        """Whether that time is over."""
+        return self.left < 0
 
     def begin(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Takes status and headers."""
@@ -87,14 +110,32 @@ class IncomingAnswer:
 
     def fail(self, why: Exception) -> None:
         """Ends the answer because of an error. A message of httpx may hold a proxy's address, so it is replaced."""
+        if self.is_over and not isinstance(why, CodingError):  # a wrong checksum is about the answer itself
+            self.close(TransportEnd.EOF)
+            return
         host = urlsplit(self.reader.ask.url).netloc  # without the name and password that an address may hold
         found = self._failure(why)
         if self.late and found.may_have_arrived:
-            why = WholeTimeoutError()  # a connection that `Cutter` has shut down breaks
+            # A connection that `Cutter` has shut down breaks.
+            why = WholeTimeoutError() if self.ms > self.timeouts.whole * 1000 else AfterStopError()
             found = self._failure(why)
         problem = found.words.format(host=host, times=self.timeouts, silent=self.reader.silence_until(self.ms),
-                                     why=why, foreign=" ".join(words_of(why).split()))
+                                     why=_reason(why), foreign=" ".join(words_of(why).split()))
         self.close(found.end, problem, found.may_have_arrived)
 
     def _failure(self, why: Exception) -> Failure:
-        return next(row for row in self.failures if isinstance(why, row.kind))
+        return next(row for row in self.failures if isinstance(why, row.kind) and str(why).startswith(row.begins))
+
+
+def _reason(why: BaseException) -> str:
+    """The system's own words about an error of a connection, which libraries wrap in words of theirs; else the error's.
+    """
+    found, words = why, str(why)
+    while True:
+        if isinstance(found, OSError) and found.strerror:  # asyncio writes the address in place of the first
+            words = "Connection refused" if isinstance(found, ConnectionRefusedError) else found.strerror
+        several = getattr(found, "exceptions", ())  # of an `ExceptionGroup`: one for each address of a host
+        inner = several[0] if several else found.__cause__ or found.__context__
+        if inner is None:
+            return words
+        found = inner

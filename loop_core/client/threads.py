@@ -90,14 +90,19 @@ class WholeTimeoutError(Exception):
     """The longest time for one answer is over."""
 
 
+class AfterStopError(Exception):
+    """The longest silence behind a stop word is over."""
+
+
 @asynccontextmanager
-async def at_most(seconds: float) -> AsyncIterator[None]:
-    """Ends the block that runs inside after this many seconds. Raises `WholeTimeoutError` if the time is over. A
+async def at_most(seconds: float) -> AsyncIterator[Callable[[float], None]]:
+    """Ends the block that runs inside after this many seconds, or after as many as the yielded function is called
+    with. Raises `WholeTimeoutError` if the time is over. A
     `TimeoutError` of an observer, whose disk is slow, is no such error."""
-    limit = asyncio.timeout(seconds)
+    limit, now = asyncio.timeout(seconds), asyncio.get_running_loop().time
     try:
         async with limit:
-            yield
+            yield lambda left: limit.reschedule(now() + left)
     except TimeoutError:
         if limit.expired():
             raise WholeTimeoutError from None
@@ -121,16 +126,24 @@ class Cutter:
                 self._cut()
 
     @contextmanager
-    def after(self, seconds: float) -> Iterator[None]:
-        """Ends the connection that is used inside the block after this many seconds."""
+    def after(self, seconds: float) -> Iterator[Callable[[float], None]]:
+        """Ends the connection that is used inside the block after this many seconds, or after as many as the yielded
+        function is called with."""
         self._over = False
-        timer = Timer(seconds, self._cut)
-        timer.daemon = True
-        timer.start()
+        timers: list[Timer] = []
+
+        def within(left: float) -> None:
+            for timer in timers:
+                timer.cancel()
+            timers[:] = [Timer(left, self._cut)]
+            timers[0].daemon = True
+            timers[0].start()
+
+        within(seconds)
         try:
-            yield
+            yield within
         finally:
-            timer.cancel()
+            timers[0].cancel()
 
     def _cut(self) -> None:
         self._over = True

@@ -24,7 +24,7 @@ from loop_core.client.exchange import Connection, LiveResponse, Observer, Respon
 from loop_core.client.incoming import Failure, IncomingAnswer
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
-from loop_core.client.threads import Cutter, WholeTimeoutError, at_most, run_in_thread, unless
+from loop_core.client.threads import AfterStopError, Cutter, WholeTimeoutError, at_most, run_in_thread, unless
 from loop_core.errors import CallerError, LoopError, foreign
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
@@ -33,6 +33,8 @@ from loop_core.turn.tools import Toolbox, ToolRunner, until
 from loop_core.values import Message, Request, TransportEnd
 from loop_core.wire import wire
 
+MOMENT = 0.002
+"""A time in seconds that is certainly over when a timer of it has run out, by any clock."""
 _Client = TypeVar("_Client", httpx.Client, httpx.AsyncClient)
 RequestRewrite = Callable[[LiveRequest], LiveRequest]
 """A function that changes how a request is written, for example to repeat a recorded request exactly."""
@@ -174,12 +176,19 @@ class _Source:
 FAILURES: Sequence[Failure] = (
     Failure(httpx.ConnectTimeout, TransportEnd.TIMEOUT, "no connection to {host} in time", may_have_arrived=False),
     Failure(httpx.TimeoutException, TransportEnd.TIMEOUT, "{host} was silent for {times.silence:g} s"),
+    Failure(httpx.ProxyError, TransportEnd.ABORTED, "the proxy wants another user or password to lead to {host}",
+            may_have_arrived=False, begins=("407",)),
     Failure(httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}", may_have_arrived=False),
     Failure(httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}", may_have_arrived=False),
     Failure(RefusedCodingError, TransportEnd.ABORTED, "{host} {why}"),
     Failure(CodingError, TransportEnd.RESET, "{host} {why}"),
+    Failure(httpx.RemoteProtocolError, TransportEnd.RESET, "{host} {silent}broke the connection",
+            begins=("Server disconnected", "peer closed")),
+    Failure(httpx.RemoteProtocolError, TransportEnd.RESET, "{host} sent what cannot be read as HTTP/1.1"),
     Failure(httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
     Failure(WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
+    Failure(AfterStopError, TransportEnd.TIMEOUT,
+            "{host} sent nothing of the answer for {times.after_stop:g} s behind its stop word or error"),
     Failure(httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect
     Failure(Exception, TransportEnd.ABORTED, "{host}: the HTTP client failed: {foreign}"),  # one that was passed in
 )
@@ -240,12 +249,14 @@ class Live(_Source):
     def _exchange(self, request: LiveRequest, http: dict[str, Any]) -> LiveResponse:
         if self._own:  # a client that was handed in may use several connections at a time
             http["extensions"] = {"trace": self._cutter.trace}
-        with (self._incoming(request) as incoming, self._cutter.after(self.line.timeouts.whole),
+        with (self._incoming(request) as incoming, self._cutter.after(self.line.timeouts.whole) as within,
               self._client.stream(**http) as response):
             incoming.begin(response.status_code, response.headers.multi_items())
             for data in response.iter_raw():
-                if not incoming.take(data):
+                if not incoming.take(data) or (incoming.is_over and not self._own):
                     break
+                if incoming.may_be_over:
+                    within(incoming.left + MOMENT)
         return incoming.answer()
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
@@ -341,11 +352,13 @@ class AsyncLive(_Source):
     async def _exchange(self, request: LiveRequest, http: dict[str, Any]) -> LiveResponse:
         with self._incoming(request) as incoming:
             # A head that never ends brings no piece after which anybody would look at the time.
-            async with at_most(self.line.timeouts.whole), self._client.stream(**http) as response:
+            async with at_most(self.line.timeouts.whole) as within, self._client.stream(**http) as response:
                 incoming.begin(response.status_code, response.headers.multi_items())
                 async for data in response.aiter_raw():
                     if not incoming.take(data):
                         break
+                    if incoming.may_be_over:
+                        within(incoming.left + MOMENT)
         return incoming.answer()
 
     async def aclose(self) -> None:

@@ -59,6 +59,7 @@ class Decoder(base.Decoder):
 
     api = API
     stop_reasons = STOP_REASONS
+    closing = (*base.Decoder.closing, b'"stop_reason":"', b'"stop_reason": "')
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

@@ -47,10 +47,6 @@ STRETCH = 32_768
 _FIRST_KEY_BYTES = 64  # in so many bytes the first key of a line is known, blanks included
 _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
 """The exceptions that a frame of the wrong shape raises. They become findings and never end the program."""
-_JSON_MARKS = (b"{", b"}", b'"', b"[[")
-"""A frame with none of these marks is a word, such as `ping` or `[HEARTBEAT]`, and holds no part of an answer."""
-_UNREADABLE = {True: ("frame.cut", "the last frame is cut"), False: ("frame.invalid", "a frame is not valid JSON")}
-_NOISE = ("frame.no_json", "a frame is a word that is not JSON")
 
 
 class Decoder:
@@ -70,8 +66,8 @@ class Decoder:
     """The framing of a body that is not text; None if the format has no binary bodies."""
     line_mark: ClassVar[re.Pattern[bytes] | None] = None
     """The beginning of a body of JSON lines, in a format whose other objects are framed otherwise."""
-    closing: ClassVar[tuple[bytes, ...]] = (b"[DONE]",)
-    """The end marks of a stream. No caller needs to check `saw_done` before one of them has arrived."""
+    closing: ClassVar[tuple[bytes, ...]] = (b"[DONE]", b'"error')
+    """The marks of a stream's end. Before one of them has arrived, the stream is neither over nor may it be."""
     reads_on: ClassVar[bool] = False
     """Whether events after the end mark are still read: a second stop reason or an error there may be stricter."""
 
@@ -118,6 +114,11 @@ class Decoder:
     def build(self) -> ChatResponse:
         """The response as far as it was read; its `stop_reason` is what the format's table makes of the stop word."""
         raise NotImplementedError
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last event of the format was read."""
+        return self.saw_done
 
     # -- what callers and formats use ----------------------------------------------------------------------------
 
@@ -342,8 +343,7 @@ class Decoder:
             event = json.loads(payload.decode("utf-8", "replace"), strict=False)  # raw control characters pass
         except (ValueError, RecursionError):
             self.cut = self.cut or last
-            rule, message = _UNREADABLE[last] if last or any(mark in stripped for mark in _JSON_MARKS) else _NOISE
-            self.find(rule, message, self.at())
+            self.find(*failures.unreadable_frame(stripped, last), self.at())
             return None
         self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", self.at())
         return event

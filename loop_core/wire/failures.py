@@ -56,6 +56,19 @@ def repetitions(where: str, payload: bytes) -> Iterator[str]:
             yield f"a {where} gives {name[:40]!r} twice, with two values"
 
 
+_JSON_MARKS = (b"{", b"}", b'"', b"[[")
+"""A frame with none of these marks is a word, such as `ping` or `[HEARTBEAT]`, and holds no part of an answer."""
+
+
+def unreadable_frame(payload: bytes, last: bool) -> tuple[str, str]:
+    """The rule and the message of the finding about a frame that is not JSON; `last`: nothing follows it."""
+    if last:
+        return "frame.cut", "the last frame is cut"
+    if any(mark in payload for mark in _JSON_MARKS):
+        return "frame.invalid", "a frame is not valid JSON"
+    return "frame.no_json", "a frame is a word that is not JSON"
+
+
 class ErrorMark(NamedTuple):
     """A row: a pattern that is searched in an error's code, type and message, and the stop reason that it means."""
 
@@ -154,12 +167,16 @@ def recording_cut(stop: StopReason, end: At) -> StopReason:
     return StopReason(Stop.UNKNOWN, stop.raw, RECORDING_CUT, (*stop.evidence, evidence))
 
 
+_SECRET_PARTS = re.compile(r"(?<=//)[^/?#]*@|[?#].*", re.DOTALL)
+"""The parts of an address that may hold credentials: the user before the host, and the query."""
+
+
 def redirect(status: int | None, headers: Iterable[tuple[str, str]]) -> tuple[ProviderError, StopReason] | None:
     """The error of a response that only redirects, and its stop reason; None for any other status."""
     if status not in REDIRECTS:
         return None
     location = next((value for name, value in headers if name.lower() == "location"), None)
-    where = f"to {location}" if location else "with no Location header"
+    where = f"to {_SECRET_PARTS.sub('', location)}" if location else "with no Location header"
     error = ProviderError(f"HTTP {status} redirects {where}", None, str(status))
     at = At(ExchangePart.HEADERS, pointer="location" if location else "status")
     return error, StopReason(Stop.ERROR, None, "fatal", (Evidence("error.redirect", at, error.message[:200]),))

@@ -25,6 +25,7 @@ from loop_core.client.exchange import Connection, Observer, ResponseReader, Retr
 from loop_core.client.mask import Mask
 from loop_core.client.outgoing import LiveRequest
 from loop_core.client.streaming import MaskedText
+from loop_core.client.threads import AfterStopError
 from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
 from loop_core.turn.loop import arun, run
@@ -244,16 +245,6 @@ def test_a_slow_disk_is_no_slow_server(fake: Fake) -> None:
         run("t", request("openai_chat"), source, plan("openai_chat"))
 
 
-def test_an_answer_that_is_done_is_not_waited_on(fake: Fake, turned: Turned) -> None:
-    """Some servers keep the socket open after `[DONE]`."""
-    fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN), Peer.hold)]
-    began = time.monotonic()
-    turn, told = turned("openai_chat", fake, line=Connection(Timeouts(silence=20)))
-    assert time.monotonic() - began < 10, "it waited for the silence to end"
-    assert turn.terminal == "completed"
-    assert told.of("ended")[0].response.saw_done
-
-
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
 def test_a_refusal_is_retried_as_the_server_says(status: int, fake: Fake, turned: Turned) -> None:
     fake.answers = [lambda peer: peer.whole(status, ERROR, retry_after="0.05"),
@@ -310,6 +301,26 @@ def test_only_a_coding_that_broke_is_asked_for_again(coding: str, requests: int,
     assert (turn.terminal, len(fake.got)) == ("interrupted", requests)
 
 
+@pytest.mark.parametrize("bytes_", [b"hello\r\n\r\n", b"HTTP/2 200\r\n\r\n", b"\0\1\2\r\n\r\n",
+                                    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"])
+def test_what_is_not_http_is_told_as_that_and_not_as_a_broken_connection(
+    bytes_: bytes, fake: Fake, turned: Turned,
+) -> None:
+    fake.answers = [lambda peer: peer.send(bytes_)]
+    turn, told = turned("openai_chat", fake)
+    assert (turn.terminal, len(fake.got)) == ("interrupted", 3)
+    assert told.of("ended")[0].problem == f"{fake.url[7:]} sent what cannot be read as HTTP/1.1"
+
+
+def test_no_credential_in_the_address_of_a_redirect_is_shown(fake: Fake, turned: Turned) -> None:
+    """Neither the user before the host nor the query: a page to log in may have a token in it."""
+    address = "https://alice:s3cr3t-w0rd@login.example:8443/in;a=1?token=t0k3n-0f-4l1c3#k3y"
+    fake.answers = [lambda peer: peer.head(302, location=address)]
+    turn, _ = turned("openai_chat", fake)
+    assert turn.notice == ("No answer came: the provider reported: HTTP 302 redirects to "
+                           "https://login.example:8443/in;a=1.")
+
+
 def test_an_object_that_is_no_answer_is_told_as_none(fake: Fake, turned: Turned) -> None:
     fake.answers = [lambda peer: peer.whole(200, {"message": "not here"})]
     turn, _ = turned("openai_chat", fake)
@@ -334,7 +345,7 @@ def test_nobody_there_is_retried_and_then_interrupted(turned: Turned) -> None:
     assert turn.terminal == "interrupted"
     assert [heard.status for heard in told.of("ended")] == [None, None, None]
     assert told.of("ended")[0].response.transport_end is TransportEnd.RESET
-    assert "no connection to 127.0.0.1:9" in told.of("ended")[0].problem
+    assert told.of("ended")[0].problem == "no connection to 127.0.0.1:9: Connection refused"
 
 
 def test_a_response_in_the_background_is_fetched_until_it_is_there(fake: Fake, turned: Turned) -> None:
@@ -367,8 +378,14 @@ def test_a_prefill_is_sent_in_the_servers_own_way(fake: Fake, turned: Turned) ->
     (httpx.ConnectTimeout("x"), TransportEnd.TIMEOUT, "no connection to 127.0.0.1:9 in time"),
     (httpx.ReadTimeout("x"), TransportEnd.TIMEOUT, "127.0.0.1:9 was silent for 0.4 s"),
     (httpx.ProxyError("http://user:pass@proxy"), TransportEnd.RESET, "the proxy does not lead to 127.0.0.1:9"),
+    (httpx.ProxyError("407 Proxy Authentication Required"), TransportEnd.ABORTED,
+     "the proxy wants another user or password to lead to 127.0.0.1:9"),
     (httpx.ConnectError("refused"), TransportEnd.RESET, "no connection to 127.0.0.1:9: refused"),
-    (httpx.RemoteProtocolError("x"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
+    (AfterStopError(), TransportEnd.TIMEOUT,
+     "127.0.0.1:9 sent nothing of the answer for 10 s behind its stop word or error"),
+    (httpx.RemoteProtocolError("peer closed connection x"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
+    (httpx.ReadError("x"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
+    (httpx.RemoteProtocolError("x"), TransportEnd.RESET, "127.0.0.1:9 sent what cannot be read as HTTP/1.1"),
     (CodingError("sent what is no gzip"), TransportEnd.RESET, "127.0.0.1:9 sent what is no gzip"),
 ])
 def test_what_httpx_raises_is_told_in_our_words(
@@ -388,7 +405,7 @@ def test_what_httpx_raises_is_told_in_our_words(
 
 def test_what_broke_after_a_silence_is_told_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*words: Any, **more: Any) -> Any:
-        raise httpx.RemoteProtocolError("x")
+        raise httpx.ReadError("x")
 
     told = Told()
     monkeypatch.setattr(exchange, "NOTICEABLE", 0.0)
@@ -865,6 +882,7 @@ def test_certificates_that_cannot_be_read_are_told(monkeypatch: pytest.MonkeyPat
     ([("retry-after", "Wed, 21 Oct 2026 07:27:00 GMT"), ("date", "Wed, 21 Oct 2026 07:28:00 GMT")], 0.0),
     ([("retry-after", "Wed, 21 Oct 2026 07:28:10 GMT")], None),
     ([("retry-after", "soon")], None),
+    ([("retry-after", "1"), ("Retry-After", "4000")], 1.0),  # the one that the notice names
     ([("retry-after", "-1")], None),
     ([("retry-after", "inf")], inf),
     ([("retry-after", "1e400")], inf),

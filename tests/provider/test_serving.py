@@ -125,6 +125,17 @@ def test_what_cannot_be_answered_is_an_error_of_the_format(path: str, body: obje
     assert b"error" in came[2]
 
 
+def test_a_body_that_is_not_in_the_named_coding_is_refused_for_good() -> None:
+    """A client sends a request again that was answered with 500."""
+    with serving("text") as provider:
+        sent = urllib.request.Request(f"{provider.bases['openai_chat']}/chat/completions", b"{}",
+                                      {"content-type": "application/json", "content-encoding": "gzip"})
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(sent, timeout=20)
+        assert (refused.value.code, provider.seen) == (400, [])
+        assert b"does not have the named coding" in refused.value.read()
+
+
 def test_geminis_stream_is_an_array_where_no_events_are_asked_for() -> None:
     body = {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}
     with serving("text") as provider:

@@ -161,6 +161,7 @@ class Decoder(base.Decoder):
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     binary_framing = EventStream
     # A recorder wrote the events as lines of JSON, without Amazon's frames.
+    closing = (*base.Decoder.closing, b"messageStop")
     line_mark = re.compile(rb'\{\s*"(?:' + "|".join(sorted(EVENTS)).encode() + rb'|[A-Za-z]+Exception)"\s*:')
 
     def __init__(self, **options: Any) -> None:
@@ -169,7 +170,12 @@ class Decoder(base.Decoder):
         self._open: dict[Any, GrowingBlock] = {}
         self._parts: list[ResponsePart] = []  # of a whole body
         self._tail: int | None = None  # where messageStop begins: no block reaches beyond it
-        self._stopped = False
+        self._stopped = self._counted = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether `metadata`, the last event, was read behind `messageStop`."""
+        return self._stopped and self._counted
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one frame, named by its `:event-type`, or one JSON line, named by its only key."""
@@ -305,6 +311,7 @@ class Decoder(base.Decoder):
 
     def _metadata(self, event: Any) -> None:
         usage = event.get("usage")
+        self._counted = True
         if isinstance(usage, dict):
             self.usage = Usage(
                 input_tokens=token_count(usage.get("inputTokens")),

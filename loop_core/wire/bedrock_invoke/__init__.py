@@ -163,9 +163,11 @@ class Decoder(ConverseDecoder):
 
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
+    closing = (*base.Decoder.closing, b'"bytes"')  # of every chunk: base64 hides what is in it
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
+        self._measured = False
         self._maker: base.Decoder | None = None
         self._maker_options = {**options, "words": {**STOP_REASONS, **self.words}}
         self._texts: list[str] = []
@@ -174,6 +176,11 @@ class Decoder(ConverseDecoder):
         self._guarded_at: At | None = None
         self._others: set[int] = set()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the chunk with Bedrock's own counts, the last one, or the maker's last event was read."""
+        return self._measured or (self._maker is not None and self._maker.is_over)
+
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one frame: a chunk, or an exception."""
         if name != "chunk":
@@ -181,6 +188,7 @@ class Decoder(ConverseDecoder):
             return
         inner, text = _open_chunk(event)
         metrics = inner.pop(makers.METRICS, None)
+        self._measured = self._measured or metrics is not None
         if inner.pop(GUARDRAIL, None) == INTERVENED:
             self._guarded_at = self.at()
         inner.pop(TRACE, None)

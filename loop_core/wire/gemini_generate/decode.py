@@ -52,6 +52,7 @@ class Decoder(base.Decoder):
     api = API
     stop_reasons = table.STOP_REASONS
     array_framing = JSONArray  # the stream without `alt=sse`
+    closing = (*base.Decoder.closing, b"finishReason", b"finish_reason", b"blockReason", b"block_reason")
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -64,6 +65,11 @@ class Decoder(base.Decoder):
         self._call_chunk: bytes | None = None  # the last chunk that began a call and counts tokens
         self._goes_on = False  # whether content came after the last finish reason
         self._holder: tuple[str, ...] = ()  # the path of the answer in the value that is read: Code Assist wraps it
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the list of chunks was closed. As events they have no last one: text may follow a finish reason."""
+        return isinstance(self._framing, JSONArray) and self._framing.closed
 
     def at(self, *path: str | int) -> At:
         """The place of the value that is being read, or of a value in the answer that it holds."""
@@ -128,8 +134,8 @@ class Decoder(base.Decoder):
         """The response from what was read."""
         if isinstance(self._framing, JSONArray):
             # The closing bracket is this framing's end mark; without it and without a reason the body was cut.
-            self.saw_done = self._framing.closed
-            self.cut = self.cut or not (self._framing.closed or self.raw)
+            self.saw_done = self.is_over
+            self.cut = self.cut or not (self.saw_done or self.raw)
         parts = self._parts.build()
         stop = self._stop(parts)
         del self._parts  # it refers to this decoder: a cycle, never freed where the garbage collector is paused

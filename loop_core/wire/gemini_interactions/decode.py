@@ -180,6 +180,7 @@ class Decoder(base.Decoder):
 
     api = API
     stop_reasons = table.STOP_REASONS
+    closing = (*base.Decoder.closing, *(kind.encode() for kind in sorted(table.LAST_EVENTS)))
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -190,6 +191,11 @@ class Decoder(base.Decoder):
         self._pending: tuple[str, At] | None = None  # the status of an interaction that is still being made
         self._tail: int | None = None  # where the last event begins: no step reaches beyond it
         self._token: str | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last event was read; `[DONE]` follows it at once, if at all."""
+        return self._tail is not None or self.saw_done
 
     # -- events --------------------------------------------------------------------------------------------------
 

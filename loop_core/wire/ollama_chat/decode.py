@@ -102,6 +102,7 @@ class Decoder(base.Decoder):
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     object_framing = NDJSON  # a whole answer is a stream of one line
+    closing = (*base.Decoder.closing, b'"done":true', b'"done": true')
     calls_at: ClassVar[tuple[str, ...]] = ("message", "tool_calls")
     """The path of the calls in a line."""
 
@@ -113,6 +114,11 @@ class Decoder(base.Decoder):
         self._ended = 0  # so many items were there when the last reason arrived
         self._first: Frame | None = None  # the first line
         self._done_at: At | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a line that is done was read."""
+        return self._done_at is not None
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one line. Nearly all lines carry one piece of text or thinking and nothing else that is new."""

@@ -147,6 +147,7 @@ class Decoder(Base):
     stop_reasons: ClassVar[Mapping[str, StopRow]] = table.STOP_REASONS
     foreign_reasons: ClassVar[Mapping[str, ForeignWord]] = table.FOREIGN_REASONS
     fold_case: ClassVar[bool] = True  # MAX_TOKENS (ironclaw PR#5665, agentao PR#125)
+    closing = (*Base.closing, b'finish_reason":"', b'finish_reason": "')
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

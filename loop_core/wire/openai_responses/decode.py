@@ -26,6 +26,8 @@ class Decoder(BaseDecoder):
     api = API
     stop_reasons = table.STOP_REASONS
 
+    closing = (*BaseDecoder.closing, *(kind.encode() for kind in table.TERMINAL_EVENTS))
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._order: list[GrowingItem] = []
@@ -54,6 +56,11 @@ class Decoder(BaseDecoder):
         """Whether the first two numbers follow each other, as they do for a server that counts its events."""
         self._holder: tuple[str, ...] = ()
         """The path of the last `response` object in its event; empty in a whole body."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a terminal event was read; `[DONE]` follows it from imitators only."""
+        return self._ended
 
     # -- events --------------------------------------------------------------------------------------------------
 

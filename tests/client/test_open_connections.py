@@ -1,0 +1,116 @@
+"""Connections that stay open behind the end of an answer: one rule for all formats, and what comes behind is kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from loop_core.client.exchange import Connection, Timeouts
+from loop_core.turn.state import Turn
+from loop_core.values import Stop, TransportEnd, Usage
+from tests.scenes.live import ERROR, WORDS, Told, answer, async_turn, streams, sync_turn
+from tests.scenes.loopback import Answer, Fake, Peer, read
+
+Turned = Callable[..., tuple[Turn, Told]]
+
+
+@pytest.fixture(params=[sync_turn, async_turn], ids=["sync", "async"])
+def turned(request: pytest.FixtureRequest) -> Turned:
+    made: Turned = request.param
+    return made
+
+
+OPEN = Connection(Timeouts(silence=20, after_end=0.3, after_stop=0.6))
+"""For a connection that is kept open behind the end of an answer."""
+LATE = {"openai_responses": b'data: {"type":"response.note"}\n\n', "ollama_chat": b'{"model":"m","note":1}\n'}
+"""Format -> an event that may follow its last one; for the others a comment."""
+
+
+@pytest.mark.parametrize("api", WORDS)
+def test_an_answer_that_is_over_is_not_waited_on(api: str, fake: Fake, turned: Turned) -> None:
+    """Some servers keep the socket open behind the last event. What comes at once is kept, what comes later is not."""
+    late = LATE.get(api, b": behind the end\n\n") if api not in ("bedrock_converse", "bedrock_invoke") else b""
+
+    def then(peer: Peer) -> None:
+        peer.hold(0.05)  # the bytes come in a piece of their own
+        peer.send(late)
+        for _ in range(30):  # a sign of life now and then says nothing about the answer
+            peer.hold(0.1)
+            peer.send(b": alive\n\n" if "bedrock" not in api else b"")
+        peer.hold()
+
+    pieces = answer(api, "One", Stop.END_TURN, usage=Usage(3, 7))
+    fake.answers = [streams(api, pieces, then)]
+    began = time.monotonic()
+    turn, told = turned(api, fake, line=OPEN)
+    assert time.monotonic() - began < 2.5, "it waited for more than the time behind the end"
+    assert (turn.terminal, turn.joined_answer().text, len(fake.got)) == ("completed", "One", 1)
+    (heard,) = told.of("ended")
+    assert heard.body.startswith(b"".join(pieces) + late)
+    # Gemini has no last event: the finish reason may be followed by more.
+    ends_openly = api == "gemini_generate"
+    assert heard.response.transport_end is (TransportEnd.TIMEOUT if ends_openly else TransportEnd.EOF)
+    nothing = f"{fake.url[7:]} sent nothing of the answer for 0.6 s behind its stop word or error"
+    assert heard.problem == (nothing if ends_openly else "")
+
+
+def test_what_follows_a_stop_word_in_time_is_read(fake: Fake, turned: Turned) -> None:
+    """The wait begins again with each event: text may follow a finish reason of Gemini."""
+    first, second = answer("gemini_generate", "One", Stop.END_TURN), answer("gemini_generate", " two", Stop.END_TURN)
+
+    def then(peer: Peer) -> None:
+        for piece in (*second[:-1], *second):
+            peer.hold(0.3)
+            peer.send(piece)
+
+    fake.answers = [streams("gemini_generate", first, then)]
+    turn, told = turned("gemini_generate", fake, line=OPEN)
+    assert turn.joined_answer().text.startswith("One two")
+    assert told.of("ended")[0].response.transport_end is TransportEnd.EOF
+
+
+def test_an_error_right_behind_the_end_of_a_message_is_read_live_too(fake: Fake, turned: Turned) -> None:
+    """It fails the request of Anthropic's client, and a recording of the same bytes says so."""
+    error = b'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"lost"}}\n\n'
+
+    def then(peer: Peer) -> None:
+        peer.hold(0.05)
+        peer.send(error)
+
+    fake.answers = [streams("anthropic_messages", answer("anthropic_messages", "One", Stop.END_TURN), then)]
+    turn, told = turned("anthropic_messages", fake, line=OPEN)
+    (heard,) = told.of("ended")
+    assert heard.body.endswith(error)
+    assert (turn.terminal, heard.response.error.message) == ("error", "lost")
+
+
+@pytest.mark.parametrize("api", ["openai_chat", "anthropic_messages", "gemini_generate", "openai_responses"])
+def test_a_connection_that_breaks_behind_the_last_event_breaks_nothing(api: str, fake: Fake, turned: Turned) -> None:
+    def then(peer: Peer) -> None:
+        peer.hold(0.1)
+        peer.reset()
+
+    fake.answers = [streams(api, answer(api, "One", Stop.END_TURN), then)]
+    turn, told = turned(api, fake, line=OPEN)
+    end = told.of("ended")[0].response.transport_end
+    assert (turn.terminal, end) == ("completed", TransportEnd.RESET if api == "gemini_generate" else TransportEnd.EOF)
+
+
+def test_a_stream_that_ends_leaves_its_connection_for_the_next_request(fake: Fake, turned: Turned) -> None:
+    def chunked(text: str, stop: Stop) -> Answer:
+        def play(peer: Peer) -> None:
+            peer.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+            for piece in answer("openai_chat", text, stop):
+                peer.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+            peer.send(b"0\r\n\r\n")
+            if stop is Stop.MAX_TOKENS and (got := read(peer.connection)) is not None:  # the same connection
+                fake.got.append(got)
+                chunked(" two", Stop.END_TURN)(peer)
+
+        return play
+
+    fake.answers = [chunked("One,", Stop.MAX_TOKENS), lambda peer: peer.whole(500, ERROR)]
+    turn, _ = turned("openai_chat", fake, line=OPEN)
+    assert (turn.terminal, turn.joined_answer().text, len(fake.got)) == ("completed", "One, two", 2)
