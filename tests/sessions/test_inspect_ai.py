@@ -283,7 +283,7 @@ def test_redacted_reasoning_shows_its_summary(opened):
     said = [{"type": "reasoning", "reasoning": "Zm9v", "redacted": True, "summary": "short"},
             {"type": "reasoning", "reasoning": "long"}, {"type": "text", "text": "hi"}]
     (one,) = opened(log(model("stop", said)), "a.json").exchanges
-    assert one.response.reasoning_content == "shortlong"
+    assert (one.response.reasoning_content, one.response.text) == ("shortlong", "hi")
 
 
 @pytest.mark.parametrize(("total", "given"), [(15, 8), (12, 5), (None, 5)])

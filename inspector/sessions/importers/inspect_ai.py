@@ -21,7 +21,7 @@ from inspector.sessions.recording import ODD, FileReading, Options, Skipped, com
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, said_text, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import (
     CAPS,
@@ -230,7 +230,7 @@ def _take_parts(
     for block in objects_of(blocks):
         if block.get("type") == "reasoning":
             answer.parts.append(reasoning_of(block))
-    answer.add_text(text_of(blocks))
+    answer.add_text(said_text(blocks))
     for number, call in numbered_objects(message.get("tool_calls")):
         find = partial(slice_of, line.data, *path, "tool_calls", number)
         function = call.get("function")
