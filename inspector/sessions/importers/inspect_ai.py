@@ -88,7 +88,7 @@ class _Log(DialogueReader):
         super().__init__(path, options)
         self.room = options.room or Room()
         self.given: set[str] = set()
-        """The ids of the calls of the current sample whose results have been read."""
+        """The ids of the calls of the current sample whose results have been read, until a later call has the same id."""
         self.samples = 0
 
     # -- the file as records ---------------------------------------------------------------------------------------
@@ -189,6 +189,7 @@ class _Log(DialogueReader):
         at = answer.take(line)
         path: tuple[str | int, ...] = ("output", "choices", 0, "message")
         _take_parts(answer, object_of(choice.get("message")), response, line, at, path)
+        self.given.difference_update(part.id for part in answer.calls if part.id)  # an id may return in a later answer
         answer.cap = cap_of(object_of(value.get("config")), request)
         self._end(answer, value, choice, response, at)
         answer.usage = usage_of(output.get("usage"), answer.api)
