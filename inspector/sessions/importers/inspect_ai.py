@@ -88,7 +88,7 @@ class _Log(DialogueReader):
         super().__init__(path, options)
         self.room = options.room or Room()
         self.given: set[str] = set()
-        """The ids of the calls of the current sample whose results have been read, until a later call has the same id."""
+        """The ids of calls of the current sample whose results have been read, until a later call has the same id."""
         self.samples = 0
 
     # -- the file as records ---------------------------------------------------------------------------------------
