@@ -677,9 +677,10 @@ def test_an_answer_follows_the_one_that_its_history_ends_with(tmp_path, more):
         look = said({"type": "tool_call", "id": f"call_{agent}", "name": "look", "arguments": {"path": "a"}})
         result = said({"type": "tool_call_response", "id": f"call_{agent}", "response": "a.py"}, role="tool")
         half, rest = said(text(f"The half of {agent}")), said(text("and its rest."))
+        more_of_it = said(text("Continue."), role="user")
         spans += [span(10 + agent, chat([look], [ask], "tool_calls", **more)),
                   span(20 + agent, chat([half], [ask, look, result], "length", **more)),
-                  span(30 + agent, chat([rest], [ask, look, result, half, said(text("Continue."), role="user")], **more))]
+                  span(30 + agent, chat([rest], [ask, look, result, half, more_of_it], **more))]
     seen = shown(traces(*spans), tmp_path)
     assert words(seen) == ["CUT, COMPLETED"] * 2
     assert places(seen) == [["request", "tool_result", "continuation"]] * 2

@@ -156,9 +156,9 @@ class _Traces(ChatReader):
         history = inputs_of(attributes)
         # a span repeats the whole history, like its request
         begun = [number for number, message in enumerate(history) if message.role in ("assistant", "model")]
-        last = self.lasts.get(group, TreePlace(None))
-        place = self.said.get((*group, *_said(history[begun[-1]])), last) if begun else last
-        if history and not begun and (group[0] == span.trace or self._asks(last, history)):
+        latest = self.lasts.get(group, TreePlace(None))
+        place = self.said.get((*group, *_said(history[begun[-1]])), latest) if begun else latest
+        if history and not begun and (group[0] == span.trace or self._asks(latest, history)):
             place = TreePlace(None)  # the first of its own
         place = self._new_messages(line, place, history[begun[-1] + 1 :] if begun else history)
         answer = self.answer(line, place, known_text(fact(attributes, "id")) or span.id, fact(attributes, "model"))
