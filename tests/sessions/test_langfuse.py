@@ -394,3 +394,11 @@ def test_an_answer_follows_the_one_whose_input_its_own_repeats(tmp_path, beside)
     assert words(seen) == ["CUT, COMPLETED"] * 2
     assert places(seen) == [["request", "tool_result", "continuation"]] * 2
     assert "calls that have no result" not in "".join(seen.inputs[0].notices)
+
+
+def test_a_request_that_is_sent_again_for_a_cut_call_stays_in_its_conversation(tmp_path):
+    asks = [user("go")]
+    seen = shown(trace(generation("a", 1, asks, chat(None, "length", CALL)),
+                       generation("b", 2, asks, chat("Done.", "stop"))),
+                 tmp_path)
+    assert len({turn.conversation for turn in seen.turns}) == 1

@@ -270,7 +270,8 @@ class _Trace(ChatReader):
         inputs = self.inputs.setdefault(self.trace, [])
         held = [number for number, (before, _) in enumerate(inputs)
                 if len(listed) > len(before) == common_beginning(before, listed, eq)]
-        if not held and self._begins(listed, place):
+        again = bool(inputs) and common_beginning(inputs[-1][0], listed, eq) == len(listed)  # the same request
+        if not held and not again and self._begins(listed, place):
             inputs.append((listed, place))
             return listed, TreePlace(None)
         at = max(held, key=lambda number: (len(inputs[number][0]), number), default=len(inputs) - 1)
