@@ -685,3 +685,10 @@ def test_an_answer_follows_the_one_that_its_history_ends_with(tmp_path, more):
     assert words(seen) == ["CUT, COMPLETED"] * 2
     assert places(seen) == [["request", "tool_result", "continuation"]] * 2
     assert "calls that have no result" not in notices(seen)
+
+
+def test_a_request_that_is_sent_again_for_a_cut_call_stays_in_its_conversation(tmp_path):
+    more = {"gen_ai.conversation.id": "c1"}
+    seen = shown(traces(span(1, chat([said(CALL)], [GO], "length", **more)),
+                        span(2, chat([said(text("Done."))], [GO], **more))), tmp_path)
+    assert len({turn.conversation for turn in seen.turns}) == 1

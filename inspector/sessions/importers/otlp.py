@@ -80,6 +80,8 @@ class _Traces(ChatReader):
         self.spans: dict[int, TraceSpan] = {}
         self.by_id: dict[str, TraceSpan] = {}
         self.lasts: dict[tuple[str, str], TreePlace] = {}
+        self.asked: dict[tuple[str, str], list[str]] = {}
+        """Conversation and agent -> the texts of the last history."""
         self.said: dict[tuple[object, ...], TreePlace] = {}
         """Conversation, agent and what an answer says (`_said`) -> the place after it."""
         self.tools: dict[str | None, dict[str, ToolResultPart]] = {}
@@ -158,7 +160,9 @@ class _Traces(ChatReader):
         begun = [number for number, message in enumerate(history) if message.role in ("assistant", "model")]
         latest = self.lasts.get(group, TreePlace(None))
         place = self.said.get((*group, *_said(history[begun[-1]])), latest) if begun else latest
-        if history and not begun and (group[0] == span.trace or self._asks(latest, history)):
+        texts = [message.text for message in history]
+        again, self.asked[group] = texts == self.asked.get(group), texts
+        if history and not begun and (group[0] == span.trace or (self._asks(latest, history) and not again)):
             place = TreePlace(None)  # the first of its own
         place = self._new_messages(line, place, history[begun[-1] + 1 :] if begun else history)
         answer = self.answer(line, place, known_text(fact(attributes, "id")) or span.id, fact(attributes, "model"))
