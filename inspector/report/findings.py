@@ -218,7 +218,8 @@ def _answered_calls(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart]
 ) -> list[tuple[Verdict, ToolResultPart, int | None]]:
     """The held calls of a response that were answered, each with its result and the request that carried it."""
-    waiting = list(enumerate(held_calls(case.verdicts[index])))
+    held = held_calls(case.verdicts[index])
+    waiting = list(enumerate(held))
     found: list[tuple[int, Verdict, ToolResultPart, int | None]] = []
     for child in children:
         goes_on = waiting and _continues(case, index, child)
@@ -226,12 +227,12 @@ def _answered_calls(
         if not results:
             continue
         for position, verdict in list(waiting):
-            answer = _result_for(verdict, position, results)
+            answer = _result_for(held, position, results)
             if answer is not None:
                 found.append((position, verdict, answer, child.index))
                 waiting.remove((position, verdict))
     for position, verdict in waiting:
-        answer = _result_for(verdict, position, late)
+        answer = _result_for(held, position, late)
         if answer is not None:
             found.append((position, verdict, answer, None))
     return [(verdict, answer, child) for _, verdict, answer, child in sorted(found, key=lambda each: each[0])]
@@ -260,13 +261,18 @@ def _refuses(answer: ToolResultPart) -> bool:
     return cut_result(beginning) is not None and re.search(_OF_THE_CALL, beginning) is not None
 
 
-def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPart]) -> ToolResultPart | None:
-    own = [part for part in results if verdict.call.id and part.call_id == verdict.call.id]
+def _result_for(held: Sequence[Verdict], position: int, results: Sequence[ToolResultPart]) -> ToolResultPart | None:
+    call = held[position].call
+    own = [part for part in results if call.id and part.call_id == call.id]
     if own:  # of several results, one that is no error shows that the call ran
         return next((part for part in own if not part.is_error and not _refuses(part)), own[0])
-    # Gemini and Ollama may send results without an id; then the n-th result of a name answers its n-th call.
-    named = [part for part in results if part.call_id is None and part.name == verdict.call.name]
-    return named[min(position, len(named) - 1)] if named else None
+    # Gemini and Ollama may send results without an id; then the n-th result of a name answers its n-th call, and
+    # without a name the n-th result answers the n-th call.
+    named = [part for part in results if part.call_id is None and part.name == call.name]
+    if named:
+        return named[min(sum(each.call.name == call.name for each in held[:position]), len(named) - 1)]
+    nameless = [part for part in results if part.call_id is None and not part.name]
+    return nameless[position] if position < len(nameless) else None
 
 
 def is_suspicion(judgement: Judgement) -> bool:

@@ -217,6 +217,45 @@ def test_calls_without_ids_are_answered_by_their_names():
     assert "ran look, which this engine holds" in message_
 
 
+def test_the_nth_result_of_a_tool_answers_its_nth_call():
+    def part(name, path):
+        return {"functionCall": {"name": name, "args": {"path": path}}}
+
+    def answer(name, **given):
+        return {"functionResponse": {"name": name, "response": given}}
+
+    calls = {"role": "model", "parts": [part("look", "a"), part("write_file", "b"), part("write_file", "c")]}
+    opening = {"role": "user", "parts": [{"text": "go"}]}
+    results = {"role": "user", "parts": [answer("look", result="seen"), answer("write_file", result="wrote b"),
+                                         answer("write_file", error="no such folder")]}
+
+    def body(reason, said_):
+        return {"candidates": [{"index": 0, "finishReason": reason, "content": said_}]}
+
+    last = {"role": "model", "parts": [{"text": "done"}]}
+    found = shown(exchange({"contents": [opening]}, body("MAX_TOKENS", calls), url=GEMINI),
+                  exchange({"contents": [opening, calls, results]}, body("STOP", last), url=GEMINI))
+    shows = [message_.rpartition("result ")[2] for message_ in said(found, "agent.ran_held_call")]
+    assert shows == ["'seen'", "'wrote b'"]
+
+
+@pytest.mark.parametrize(("results", "ran"), [(["wrote it"], 1), (["wrote it", "wrote more"], 2), ([], 0)])
+def test_results_without_id_and_name_answer_the_calls_in_order(results, ran):
+    """Older clients of Ollama send such results, and recorders leave both out."""
+    calls = [{"function": {"name": name, "arguments": {"path": "a"}}} for name in ("write_file", "look")]
+    tools = [{"type": "function", "function": {"name": name}} for name in ("write_file", "look")]
+    history = [*ASKS, {"role": "assistant", "content": "", "tool_calls": calls},
+               *({"role": "tool", "content": text} for text in results), *([] if results else [user("And?")])]
+
+    def once(messages, reason, **said_):
+        return exchange({"model": "m-1", "messages": messages, "tools": tools, "stream": False}, {
+            "model": "m-1", "message": {"role": "assistant", "content": "", **said_}, "done": True,
+            "done_reason": reason}, url="http://localhost:11434/api/chat")
+
+    found = shown(once(ASKS, "length", tool_calls=calls), once(history, "stop", content="Done."))
+    assert len(said(found, "agent.ran_held_call")) == ran
+
+
 def test_a_ready_call_that_runs_is_no_finding():
     history = [*ASKS, assistant(None, call(WHOLE)), result()]
     found = shown(

@@ -71,6 +71,17 @@ def test_a_system_message_and_reasoning(tmp_path):
     assert any("records that hold no exchange: system (1)" in notice for notice in seen.inputs[0].notices)
 
 
+@pytest.mark.parametrize(("block", "thought"), [
+    ({"type": "think", "think": "hm"}, "hm"), ({"type": "thinking", "thinking": "hm", "signature": "s"}, "hm"),
+    ({"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, "hm"),
+    ({"type": "reasoning", "text": "hm"}, "hm"), ({"type": "redacted_thinking", "data": "e"}, None),
+])
+def test_reasoning_among_the_blocks_of_a_message_is_no_text(tmp_path, block, thought):
+    row = {"role": "assistant", "content": [block, {"type": "text", "text": "Done."}], "injected": False}
+    response = read(tmp_path, asked("go", injected=False), row).responses[0].exchange.response
+    assert (response.text, response.reasoning_content or None) == ("Done.", thought)
+
+
 def test_a_call_whose_arguments_are_cut_is_held(tmp_path):
     seen = read(tmp_path, asked("go"), said("Look.", ("c1", '{"path": "a')), result("not JSON"), said("Sorry."))
     assert (admissions(seen), stops(seen)[0]) == (["held"], "max_tokens")

@@ -763,11 +763,41 @@ def test_a_line_longer_than_what_is_sniffed_is_read(tmp_path):
     assert len(seen.responses[0].exchange.response.text) == 200_000
 
 
+def test_a_row_whose_parent_is_lost_follows_the_row_before(tmp_path):
+    """A damaged line must not hide that the agent ran a cut call."""
+    rows = claude(prompt("go"), block(use(**WHOLE), stop="max_tokens", tokens=64), {"type": "attachment"},
+                  result("wrote it"), block(text("Done."), "msg_02", stop="end_turn")).splitlines(keepends=True)
+    assert words(shown("".join(rows), tmp_path)) == ["CUT CALL RUN"]
+    rows[2] = rows[2][:40] + "\n"
+    seen = shown("".join(rows), tmp_path)
+    assert (words(seen), places(seen)) == (["CUT CALL RUN"], [["request", "tool_result"]])
+    assert "rows that name a parent that is not in the file before them, so their place is a guess: 1" \
+        in notices(seen)
+
+
+def test_a_row_whose_parent_is_lost_follows_no_row_of_a_subagent(tmp_path):
+    aside = {"isSidechain": True, "agentId": "a1"}
+    seen = shown(claude(prompt("go"), block(use(**WHOLE), stop="tool_use", uuid="call"),
+                        prompt("count", parentUuid=None, **aside), block(text("Two."), "msg_09", "end_turn", **aside),
+                        result("wrote it", parentUuid="lost"), block(text("Done."), "msg_02", "end_turn")), tmp_path)
+    assert sorted(places(seen)) == [["request"], ["request", "tool_result"]]
+
+
+@pytest.mark.parametrize(("content", "stop", "turns"), [
+    (use(**WHOLE), "tool_use", [["request", "tool_result"]]), (text("Done."), "end_turn", [["request"], ["request"]])])
+def test_an_answer_whose_parent_is_lost_follows_a_call_alone(tmp_path, content, stop, turns):
+    """The row between two answers is the result of a call, or else a message of the user."""
+    seen = shown(claude(prompt("go"), block(content, stop=stop),
+                        block(text("More."), "msg_02", stop="end_turn", parentUuid="lost")), tmp_path)
+    assert places(seen) == turns
+
+
 def test_rows_that_name_themselves_or_each_other_end_nowhere(tmp_path):
     seen = shown(claude(prompt("hi", uuid="a", parentUuid="b"), block(text("x"), uuid="b", parentUuid="a"),
                         block(text("y"), "msg_02", uuid="c", parentUuid="c")), tmp_path)
     assert len(seen.responses) == 2
-    assert "rows that name a parent that is not in the file before them: 2" in notices(seen)
+    assert "rows that name a parent that is not in the file before them, so their place is a guess: 2" \
+        in notices(seen)
 
 
 def test_rows_of_another_shape_are_counted(tmp_path):

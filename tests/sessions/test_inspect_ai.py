@@ -13,6 +13,7 @@ import zstandard
 from inspector.sessions.importers import records
 from inspector.sessions.intake import most, set_maximum
 from tests.scenes.shapes import INSPECT
+from tests.scenes.transcripts import shown, words
 
 RUN = {"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t", "model": "openai/m"}}
 
@@ -283,7 +284,7 @@ def test_redacted_reasoning_shows_its_summary(opened):
     said = [{"type": "reasoning", "reasoning": "Zm9v", "redacted": True, "summary": "short"},
             {"type": "reasoning", "reasoning": "long"}, {"type": "text", "text": "hi"}]
     (one,) = opened(log(model("stop", said)), "a.json").exchanges
-    assert one.response.reasoning_content == "shortlong"
+    assert (one.response.reasoning_content, one.response.text) == ("shortlong", "hi")
 
 
 @pytest.mark.parametrize(("total", "given"), [(15, 8), (12, 5), (None, 5)])
@@ -292,3 +293,22 @@ def test_newer_releases_count_cached_tokens_beside_the_input(opened, total, give
     event["output"]["usage"] |= {"input_tokens_cache_read": 1, "input_tokens_cache_write": 2, "total_tokens": total}
     (one,) = opened(log(event), "a.json").exchanges
     assert one.response.usage == (given, 7, 2, 1, 2)
+
+
+@pytest.mark.parametrize("by_event", [True, False])
+def test_a_call_whose_id_an_earlier_one_has_gets_its_own_result(tmp_path, by_event):
+    """For Google's models older releases of Inspect gave each call the name of its tool as its id."""
+    def used(word: str, path: str, *before: dict[str, Any]) -> dict[str, Any]:
+        return {**model(word, "", {"id": "write", "function": "write", "arguments": {"path": path}}),
+                "input": [{"role": "user", "content": "go"}, *before]}
+
+    def ran(text: str) -> dict[str, Any]:
+        return {"event": "tool", "id": "write", "function": "write", "result": text}
+
+    told = [{"role": "tool", "tool_call_id": "write", "function": "write", "content": text} for text in ("one", "two")]
+    events = [used("tool_calls", "a"), ran("one"), used("max_tokens", "b", told[0]), ran("two"),
+              {**model("stop"), "input": [{"role": "user", "content": "go"}, *told]}]
+    seen = shown(log(*(each for each in events if by_event or each["event"] == "model")), tmp_path, name="a.json")
+    assert words(seen) == ["CUT CALL RUN"]
+    assert [[part.text for message in facts.exchange.request.messages for part in message.results]
+            for facts in seen.responses] == [[], ["one"], ["two"]]

@@ -620,3 +620,16 @@ def test_a_skill_that_the_user_called_by_its_name_is_a_message_of_the_user(tmp_p
                          end("s2", finishReason="end_turn"), {"type": "context.undo", "count": 1},
                          *turn("s3", "three", "C")), tmp_path)
     assert follows(seen, 2) == (before and f"chatcmpl-{before}")
+
+
+@pytest.mark.parametrize("end", [(), ({"type": "turn.cancel"},)])
+def test_a_request_after_a_step_without_output_repeats_no_message(tmp_path, end):
+    seen = shown(session(prompt("first"), begin(), *end, *turn("s2", "second", "Done.")), tmp_path)
+    assert [[message.text for message in facts.exchange.request.messages] for facts in seen.responses] == [
+        ["first"], ["second"]]
+
+
+def test_a_step_that_begins_again_leaves_the_turns_as_they_are(tmp_path):
+    seen = shown(session(prompt("first"), begin(), call(), end(finishReason="tool_use"), result(), begin("s2"),
+                         *turn("s2", "", "One.")[1:], *turn("s3", "second", "Two.")), tmp_path)
+    assert places(seen) == [["request", "tool_result"], ["request"]]

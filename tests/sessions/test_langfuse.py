@@ -375,3 +375,30 @@ def test_a_clean_word_does_not_hide_the_word_of_a_cut(tmp_path):
     said = {"role": "assistant", "content": "Hi", "finish_reason": "stop"}
     about = {"attributes": {"gen_ai.response.finish_reasons": '["length"]'}}
     assert stops(shown(trace(generation("a", 1, [user("go")], said, metadata=about)), tmp_path)) == ["max_tokens"]
+
+
+@pytest.mark.parametrize("beside", [[], [{"id": "x", "traceId": "t", "type": "SPAN"}]])
+def test_an_answer_follows_the_one_whose_input_its_own_repeats(tmp_path, beside):
+    """Two agents work at the same time in one trace."""
+    made = []
+    for agent in (0, 1):
+        call = {"id": f"c{agent}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        asks = [{"role": "system", "content": "Be brief."}, user(f"task {agent}")]
+        later = [*asks, {"role": "assistant", "tool_calls": [call]},
+                 {"role": "tool", "tool_call_id": f"c{agent}", "content": "a.py"}]
+        last = [*later, {"role": "assistant", "content": f"The half of {agent}"}, user("Continue.")]
+        made += [generation(f"a{agent}", 1 + agent, asks, chat(None, "tool_calls", call)),
+                 generation(f"b{agent}", 3 + agent, later, chat(f"The half of {agent}", "length")),
+                 generation(f"c{agent}", 5 + agent, last, chat("and its rest.", "stop"))]
+    seen = shown(trace(*made, *beside), tmp_path)
+    assert words(seen) == ["CUT, COMPLETED"] * 2
+    assert places(seen) == [["request", "tool_result", "continuation"]] * 2
+    assert "calls that have no result" not in "".join(seen.inputs[0].notices)
+
+
+def test_a_request_that_is_sent_again_for_a_cut_call_stays_in_its_conversation(tmp_path):
+    asks = [user("go")]
+    seen = shown(trace(generation("a", 1, asks, chat(None, "length", CALL)),
+                       generation("b", 2, asks, chat("Done.", "stop"))),
+                 tmp_path)
+    assert len({turn.conversation for turn in seen.turns}) == 1

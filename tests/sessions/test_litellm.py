@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.scenes.transcripts import shown
+from tests.scenes.transcripts import places, shown, words
 
 ASK = {"role": "user", "content": "go"}
 CALL = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": '{"a": '}}
@@ -286,3 +286,27 @@ def test_a_call_of_which_only_parts_are_stored_is_not_ready(tmp_path, arguments)
 def test_an_answer_may_be_the_object_of_anthropic_or_google(opened, response, text, stop):
     seen = opened(json.dumps(payload(call_type="anthropic_messages", response=response)), "a.json")
     assert (stops(seen), seen.exchanges[0].response.text) == ([stop], text)
+
+
+def test_a_payload_follows_the_one_whose_messages_its_own_repeat(tmp_path):
+    """Two agents work at the same time under one trace."""
+    made = []
+    for agent in (0, 1):
+        call = {"id": f"c{agent}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        asks = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": f"task {agent}"}]
+        later = [*asks, {"role": "assistant", "content": None, "tool_calls": [call]},
+                 {"role": "tool", "tool_call_id": f"c{agent}", "content": "a.py"}]
+        half, more = {"role": "assistant", "content": f"The half of {agent}"}, {"role": "user", "content": "Continue."}
+        for at, (sent, word, said) in enumerate((
+                (asks, "tool_calls", {"content": None, "tool_calls": [call]}),
+                (later, "length", half), ([*later, half, more], "stop", {"content": "and its rest."}))):
+            one = payload(word, id=f"p{at}{agent}", startTime=1700000000.0 + 2 * at + agent, messages=sent,
+                          model_parameters={})
+            one["response"] |= {"id": f"r{at}{agent}", "usage": {"prompt_tokens": 30, "completion_tokens": 9}}
+            one["response"]["choices"][0]["message"] = {"role": "assistant", **said}
+            made.append(one)
+    made.sort(key=lambda one: one["startTime"])
+    seen = shown("".join(json.dumps(one) + "\n" for one in made), tmp_path)
+    assert words(seen) == ["CUT, COMPLETED"] * 2
+    assert places(seen) == [["request", "tool_result", "continuation"]] * 2
+    assert "calls that have no result" not in "".join(seen.inputs[0].notices)

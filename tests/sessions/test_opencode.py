@@ -649,3 +649,25 @@ def test_ids_that_were_masked_are_no_repeats(tmp_path, mask):
     assert [part.call_id for part in results] == calls
     assert [part.text for part in results] == ["wrote it", "no such file"]
     assert "repeat" not in "\n".join(seen.inputs[0].notices)
+
+
+@pytest.mark.parametrize(("parts", "finish"), [
+    ((START, text("Done."), ended()), "stop"),
+    ((START, {"type": "reasoning", "text": "hm"}, text("Done."), ended()), "stop"),
+    ((START, text("I write."), tool(), ended("tool-calls")), "tool-calls"),
+])
+def test_an_export_that_is_cut_within_a_message_shows_no_fault_of_the_model(tmp_path, parts, finish):
+    """opencode writes the message with its end before the parts."""
+    (question, typed), (answer, *rest) = asked(), said(*parts, finish=finish, tokens=TOKENS)
+    whole = json.dumps({"info": {"id": "s"}, "messages": [{"info": question, "parts": [typed]},
+                                                          {"info": answer, "parts": rest}]})
+    for end in range(whole.index('"parts"', whole.index('"finish"')) + 10, len(whole)):
+        seen = shown(whole[:end], tmp_path, name="export.json")
+        assert not {"EMPTY ANSWER", "REASONING ONLY", "NO CALL"} & set(words(seen)), whole[end - 40 : end]
+
+
+def test_a_message_without_tokens_and_parts_is_empty(tmp_path):
+    (question, typed), (answer,) = asked(), said(finish="stop", tokens={**TOKENS, "output": 0})
+    seen = shown(json.dumps({"info": {"id": "s"}, "messages": [{"info": question, "parts": [typed]},
+                                                               {"info": answer, "parts": []}]}), tmp_path, name="e")
+    assert words(seen) == ["EMPTY ANSWER"]

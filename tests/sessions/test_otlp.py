@@ -666,3 +666,29 @@ def test_another_answer_within_the_span_of_an_answer_is_an_answer(tmp_path, betw
     other = "Hm." if between is None else "Hi."
     seen = shown(nested(chat([said(text("Hi."))]), chat([said(text(other))]), between=between), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hi.", other]
+
+
+@pytest.mark.parametrize("more", [{}, {"gen_ai.conversation.id": "c1"}])
+def test_an_answer_follows_the_one_that_its_history_ends_with(tmp_path, more):
+    """Two agents work at the same time in one trace, or in one conversation; nothing names them."""
+    spans = []
+    for agent in (0, 1):
+        ask = said(text(f"task {agent}"), role="user")
+        look = said({"type": "tool_call", "id": f"call_{agent}", "name": "look", "arguments": {"path": "a"}})
+        result = said({"type": "tool_call_response", "id": f"call_{agent}", "response": "a.py"}, role="tool")
+        half, rest = said(text(f"The half of {agent}")), said(text("and its rest."))
+        more_of_it = said(text("Continue."), role="user")
+        spans += [span(10 + agent, chat([look], [ask], "tool_calls", **more)),
+                  span(20 + agent, chat([half], [ask, look, result], "length", **more)),
+                  span(30 + agent, chat([rest], [ask, look, result, half, more_of_it], **more))]
+    seen = shown(traces(*spans), tmp_path)
+    assert words(seen) == ["CUT, COMPLETED"] * 2
+    assert places(seen) == [["request", "tool_result", "continuation"]] * 2
+    assert "calls that have no result" not in notices(seen)
+
+
+def test_a_request_that_is_sent_again_for_a_cut_call_stays_in_its_conversation(tmp_path):
+    more = {"gen_ai.conversation.id": "c1"}
+    seen = shown(traces(span(1, chat([said(CALL)], [GO], "length", **more)),
+                        span(2, chat([said(text("Done."))], [GO], **more))), tmp_path)
+    assert len({turn.conversation for turn in seen.turns}) == 1

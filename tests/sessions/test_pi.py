@@ -282,3 +282,18 @@ def test_a_call_is_pis_to_know_where_the_provider_says_only_that_it_is_done(tmp_
     found = seen.responses[0].exchange.response.stop_reason
     assert (found.normalized, found.raw) == ("tool_call", "STOP")
     assert seen.responses[0].verdicts[0].admission.value == "ready"
+
+
+def test_an_entry_whose_parent_is_lost_follows_the_entry_before(tmp_path):
+    rows = pi(pi_user("go"), pi_said(pi_call(**WHOLE), stop="length"), entry("custom", customType="x"), pi_result(),
+              pi_said(text("Done."))).splitlines(keepends=True)
+    rows[3] = rows[3][:40] + "\n"
+    seen = shown("".join(rows), tmp_path)
+    assert (words(seen), places(seen)) == (["CUT CALL RUN"], [["request", "tool_result"]])
+    assert "entries that name a parent that is not in the file before them, so their place is a guess: 1" \
+        in notices(seen)
+
+
+def test_an_answer_whose_parent_is_lost_continues_no_finished_one(tmp_path):
+    seen = shown(pi(pi_user("go"), pi_said(text("Done.")), pi_said(text("More."), parentId="lost")), tmp_path)
+    assert words(seen) == ["COMPLETE", "COMPLETE"]

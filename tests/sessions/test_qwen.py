@@ -264,3 +264,23 @@ def test_the_events_of_the_managed_engine_are_told(tmp_path):
     assert stops(seen) == ["unknown"]
     assert "rows that are events of the managed engine, whose messages are in other files and were not read: 2" in (
         "\n".join(seen.inputs[0].notices))
+
+
+def test_a_row_whose_parent_is_lost_follows_the_row_before(tmp_path):
+    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", CALL),
+                      row("3", "lost", "tool_result", RESULT), row("4", "3", "assistant", text("Done."))), tmp_path)
+    assert (places(seen), stops(seen)[0]) == ([["request", "tool_result"]], "tool_call")
+
+
+def test_a_part_that_is_no_object_moves_no_call(tmp_path):
+    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", None, CALL),
+                      row("3", "2", "tool_result", RESULT)), tmp_path)
+    (verdict,) = seen.responses[0].verdicts
+    assert (verdict.call.arguments, verdict.admission) == ('{"path": "a.md"}', "ready")
+    assert verdict.call.at.pointer == "/message/parts/1/functionCall"
+
+
+def test_an_answer_whose_parent_is_lost_is_no_part_of_the_one_before(tmp_path):
+    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Look."), CALL),
+                      row("4", "lost", "assistant", text("Done."))), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Look.", "Done."]

@@ -115,7 +115,7 @@ class _Session(TranscriptReader):
         self.caps: set[int] = set()
         self.titles: dict[str, str] = {}
         self.last: dict[Any, TreePlace] = {}
-        """Call that started a subagent (None: main) -> the place after its last row without a parent."""
+        """Agent (`_agent`) -> the place after its last row."""
         self.agents: set[str] = set()
         self.session = ""
         """The name of the session to which the rows of a subagent belong."""
@@ -173,18 +173,20 @@ class _Session(TranscriptReader):
         return place
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the parent row, or of the row before if the row follows that."""
+        """The place of the parent row; else of the row before of the same agent, unless the row begins a tree."""
+        before = self.last.get(_agent(value)) or TreePlace(None)
         if "parentUuid" not in value or _is_of_iflow(value):
-            return self.last.get(_caller(value)) or TreePlace(None)
+            return before
         # After a compaction `parentUuid` is null, and `logicalParentUuid` names the row before.
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
-        return (self.parent(parent) if isinstance(parent, str) else None) or TreePlace(None)
+        if not isinstance(parent, str):
+            return TreePlace(None)
+        return self.parent(parent) or before.across_gap(value.get("type") == "assistant")
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Stores the place after a row, and the place after the last row that follows the one before it."""
+        """Stores the place after a row, also as the last one of its agent."""
         super().keep(line, place)
-        if "parentUuid" not in line.value or _is_of_iflow(line.value):
-            self.last[_caller(line.value)] = place
+        self.last[_agent(line.value)] = place
 
     def _user(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
         value = line.value
@@ -287,8 +289,7 @@ class _Session(TranscriptReader):
         self.ids.add(name)
         answer = self.add(self.begin(name, API, model, where, line))
         # Releases before agents had files of their own wrote subagents between the rows of the session, without an id.
-        aside = line.value.get("isSidechain") is True or _caller(line.value) is not None
-        if aside and not isinstance(line.value.get("agentId"), str):
+        if _agent(line.value)[0] and not isinstance(line.value.get("agentId"), str):
             answer.session = below_file("subagent")
         return answer
 
@@ -363,9 +364,10 @@ class _Session(TranscriptReader):
         reading.about = SessionAbout(title, id=key, parent=self.session if begun else "")
 
 
-def _caller(value: dict[str, Any]) -> str | None:
-    """The call whose subagent wrote a row of the stream."""
-    return text_or_none(value.get("parent_tool_use_id"))
+def _agent(value: dict[str, Any]) -> tuple[bool, str | None, str | None]:
+    """The agent of a row: whether it is a subagent, its call (in a row of the stream) and its id."""
+    caller = text_or_none(value.get("parent_tool_use_id"))
+    return caller is not None or value.get("isSidechain") is True, caller, text_or_none(value.get("agentId"))
 
 
 def _is_of_iflow(value: dict[str, Any]) -> bool:

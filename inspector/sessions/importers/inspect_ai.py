@@ -21,7 +21,7 @@ from inspector.sessions.recording import ODD, FileReading, Options, Skipped, com
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, said_text, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import (
     CAPS,
@@ -88,7 +88,7 @@ class _Log(DialogueReader):
         super().__init__(path, options)
         self.room = options.room or Room()
         self.given: set[str] = set()
-        """The ids of the calls of the current sample whose results have been read."""
+        """The ids of calls of the current sample whose results have been read, until a later call has the same id."""
         self.samples = 0
 
     # -- the file as records ---------------------------------------------------------------------------------------
@@ -189,6 +189,7 @@ class _Log(DialogueReader):
         at = answer.take(line)
         path: tuple[str | int, ...] = ("output", "choices", 0, "message")
         _take_parts(answer, object_of(choice.get("message")), response, line, at, path)
+        self.given.difference_update(part.id for part in answer.calls if part.id)  # an id may return in a later answer
         answer.cap = cap_of(object_of(value.get("config")), request)
         self._end(answer, value, choice, response, at)
         answer.usage = usage_of(output.get("usage"), answer.api)
@@ -230,7 +231,7 @@ def _take_parts(
     for block in objects_of(blocks):
         if block.get("type") == "reasoning":
             answer.parts.append(reasoning_of(block))
-    answer.add_text(text_of(blocks))
+    answer.add_text(said_text(blocks))
     for number, call in numbered_objects(message.get("tool_calls")):
         find = partial(slice_of, line.data, *path, "tool_calls", number)
         function = call.get("function")

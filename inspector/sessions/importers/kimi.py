@@ -276,7 +276,12 @@ class _Session(kimi_cli.KimiReader):
         line, key, before = begun
         answer = self._step(line, key, before)
         answer.take(line)
-        return TreePlace(answer, place.since) if place.answer is before.answer else place
+        if place.answer is not before.answer:
+            return place
+        after = TreePlace(answer)
+        for row in place.rows()[len(before.rows()) :]:
+            after = after.after(row)
+        return after
 
     def settle(self) -> None:
         self._empty_step(self.last)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from inspector.sessions import redact
 from inspector.sessions.importers.otlp import deciding_word, row_of, take_output, take_word
 from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
-from inspector.sessions.importers.span_names import SpanMessage, fact, message_of
+from inspector.sessions.importers.span_names import MessageKey, fact, key_of, message_of, messages_with_words
 from inspector.sessions.importers.span_names import words_of as words_of_span
 from inspector.sessions.recording import FileReading, Options, SessionAbout, common_beginning
 from inspector.sessions.traffic import loads
@@ -172,31 +172,6 @@ def _attributes_of(value: dict[str, Any]) -> dict[str, Any]:
     return object_of(object_of(parse_nested(value.get("metadata"))).get("attributes"))
 
 
-def _messages_with_words(value: Any) -> Iterator[tuple[SpanMessage, str]]:
-    """The messages of LangChain in a value, each with the stop word in its metadata."""
-    waiting = [value]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, dict):
-            metadata = object_of(here.get("response_metadata"))
-            word = known_text(metadata.get("finish_reason")) or known_text(metadata.get("stop_reason"))
-            if word:
-                yield message_of(here), word
-            else:
-                waiting += here.values()
-        elif isinstance(here, list):
-            waiting += here
-
-
-MessageKey = tuple[str, tuple[str | None, ...]]
-
-
-def _key(message: SpanMessage) -> MessageKey | None:
-    """The values that identify a message: its text and the ids of its calls."""
-    key = (message.text, tuple(call[0] for call in message.calls))
-    return key if message.text or any(key[1]) else None
-
-
 class _Trace(ChatReader):
     name, agent, fields = "langfuse", "Langfuse", FIELDS
     unit, key, row_word = "observation", "id", ("an observation", "observations")
@@ -204,8 +179,8 @@ class _Trace(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.inner: frozenset[str] = frozenset()
-        self.inputs: dict[str, list[Any]] = {}
-        """Trace -> the messages of the previous generation's input."""
+        self.inputs: dict[str, list[tuple[list[Any], TreePlace]]] = {}
+        """Trace -> the messages of each input that no later one repeats, with the place after its answer."""
         self.tools: dict[str, list[ToolRun]] = {}
         """Trace -> the tool runs that have not been matched with a call so far."""
         self.traces: dict[TranscriptAnswer, str] = {}
@@ -247,6 +222,9 @@ class _Trace(ChatReader):
             else:
                 message = f"the generation is marked as an error: {why[:200]}"
                 answer.findings.append(Finding("transcript.error_level", Severity.WARNING, message, at))
+        inputs = self.inputs.get(self.trace)
+        if inputs:
+            inputs[-1] = (inputs[-1][0], TreePlace(answer))
         return TreePlace(answer)
 
     def _note_observation(self, line: TranscriptLine) -> None:
@@ -255,8 +233,8 @@ class _Trace(ChatReader):
             run = _run_of(line)
             self.tools.setdefault(self.trace, []).extend([run] if run is not None else [])
         if b"response_metadata" in line.data:
-            for message, word in _messages_with_words(parse_nested(line.value.get("output"))):
-                key = _key(message)
+            for message, word in messages_with_words(parse_nested(line.value.get("output"))):
+                key = key_of(message)
                 if key is not None:
                     self.known_words[key] = (line, word)
 
@@ -265,14 +243,15 @@ class _Trace(ChatReader):
         members = object_of(value)
         listed = value if isinstance(value, list) else next((members[name] for name in LISTS if name in members), None)
         if listed is None and members.get("role") == "user":  # the one new message
-            listed, self.inputs[self.trace] = [members], []
+            listed, self.inputs[self.trace] = [members], [([], place)]
         if not isinstance(listed, list):
             text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dump(value)
             # an object that is no message shows nothing that was said after an answer
             if text and (place.answer is None or isinstance(value, str) or isinstance(listed, str)):
                 place = self.say(line, place, text, own=place.answer is not None)
             return self._add_tool_results(line, place)
-        for message in map(message_of, objects_of(self._new_messages(listed))):
+        new, place = self._new_messages(listed, place)
+        for message in map(message_of, objects_of(new)):
             if message.role == "tool" and message.calls:
                 continue  # some instrumentations write the call itself with this role
             results = message.results
@@ -285,13 +264,34 @@ class _Trace(ChatReader):
                 place = self.say(line, place, message.text, own=bool(message.results))
         return self._add_tool_results(line, place)
 
-    def _new_messages(self, listed: list[Any]) -> list[Any]:
-        """The messages of an input that the input before did not have. Most inputs repeat the history."""
-        before, self.inputs[self.trace] = self.inputs.get(self.trace, []), listed
+    def _new_messages(self, listed: list[Any], place: TreePlace) -> tuple[list[Any], TreePlace]:
+        """The messages of an input that the one before did not have, and the place after the answer to that. An input
+        mostly repeats the history; where several agents work at once, the one before is the longest that it repeats."""
+        inputs = self.inputs.setdefault(self.trace, [])
+        held = [number for number, (before, _) in enumerate(inputs)
+                if len(listed) > len(before) == common_beginning(before, listed, eq)]
+        again = bool(inputs) and common_beginning(inputs[-1][0], listed, eq) == len(listed)  # the same request
+        if not held and not again and self._begins(listed, place):
+            inputs.append((listed, place))
+            return listed, TreePlace(None)
+        at = max(held, key=lambda number: (len(inputs[number][0]), number), default=len(inputs) - 1)
+        before, after = inputs.pop(at) if inputs else ([], place)
+        place = place if at == len(inputs) else after
+        inputs.append((listed, place))
         # parts of a repeated message may be rewritten (times, dropped thoughts), but not who said it
         if len(listed) > len(before) == common_beginning(before, listed, _same_role):
-            return listed[len(before) :]
-        return listed[common_beginning(before, listed, eq) :]
+            return listed[len(before) :], place
+        return listed[common_beginning(before, listed, eq) :], place
+
+    def _begins(self, listed: list[Any], place: TreePlace) -> bool:
+        """Whether an input is the first of an agent, while the answer before waits for results that no tool gave."""
+        above = place.right_above
+        if above is None or not above.calls:
+            return False
+        if any(message.results or message.calls or message.role in ("assistant", "model", "ai")
+               for message in map(message_of, objects_of(listed))):
+            return False
+        return not any(run.fits(call) for run in self.tools.get(self.trace, ()) for call in above.calls)
 
     def _add_tool_results(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Adds the results of an answer's calls from the observations of tools, if no input has them."""
@@ -350,7 +350,7 @@ class _Trace(ChatReader):
         words = [known_text(item.get("finish_reason")) for item in (body, *items)]
         found = [word for word in (*words, dumped, *words_of_span(_attributes_of(value))) if word is not None]
         word = deciding_word(found)
-        key = _key(message_of(body)) if word is None else None
+        key = key_of(message_of(body)) if word is None else None
         if key in self.known_words:
             around, word = self.known_words[key]
             at = answer.word_at = pointer_at(answer.take(around), "output")

@@ -56,7 +56,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the file."""
     reader = _Log(path, options)
     reader.repeated = _repeats(data)
-    return reader.read_records(_pieces(data, reader.repeated))
+    return reader.read_records(_pieces(data, reader.repeated, reader.earlier))
 
 
 def _payloads(data: bytes) -> Iterator[tuple[Piece, dict[str, Any] | None]]:
@@ -118,9 +118,10 @@ def _read_log(number: int, value: dict[str, Any]) -> _Logged:
                    "" if output is None else json.dumps(output), moment(str(value.get("startTime"))))
 
 
-def _pieces(data: bytes, repeated: frozenset[int]) -> Iterator[Piece]:
-    """The payloads without the messages of the call before; a cut, unusual or repeated payload stays as it is."""
-    before: dict[str, list[dict[str, Any]]] = {}
+def _pieces(data: bytes, repeated: frozenset[int], earlier: dict[int, int]) -> Iterator[Piece]:
+    """The payloads without the messages of the call before; a cut, unusual or repeated payload stays as it is. Where
+    several agents share a trace, the call before is the last whose messages this one repeats, noted in `earlier`."""
+    calls: dict[str, list[tuple[int, list[dict[str, Any]]]]] = {}
     for (number, piece, last), value in _payloads(data):
         if value is None or number in repeated:
             yield number, piece, last
@@ -128,11 +129,25 @@ def _pieces(data: bytes, repeated: frozenset[int]) -> Iterator[Piece]:
         if not isinstance(value.get("messages"), list):
             yield number, json.dumps(value).encode(), last
             continue
-        messages = objects_of(value["messages"])
-        history = before.get(str(value.get("trace_id")), [])
-        same = common_beginning(history, messages, lambda one, other: one.get("content") == other.get("content"))
-        before[str(value.get("trace_id"))] = messages
-        yield number, json.dumps({**value, "messages": messages[same:]}).encode(), last
+        messages, before = objects_of(value["messages"]), calls.setdefault(str(value.get("trace_id")), [])
+        same = [common_beginning(history, messages, _equal_content) for _, history in before]
+        whole = [at for at, (_, history) in enumerate(before) if len(messages) > same[at] == len(history)]
+        at = max(whole, key=lambda at: (same[at], at), default=len(before) - 1)
+        shared = same[at] if before else 0
+        if before:
+            earlier[number] = before.pop(at)[0] if whole or not _begins(messages, max(same)) else 0
+        before.append((number, messages))
+        yield number, json.dumps({**value, "messages": messages[shared:]}).encode(), last
+
+
+def _begins(messages: list[dict[str, Any]], same: int) -> bool:
+    """Whether messages are the first of a conversation, of which `same` stand in another one too."""
+    return all(each.get("role") in ("system", "developer") for each in messages[:same]) and all(
+        each.get("role") in ("system", "developer", "user") for each in messages)
+
+
+def _equal_content(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return one.get("content") == other.get("content") and one.get("role") == other.get("role")
 
 
 def _objects(text: bytes) -> Iterator[Piece]:
@@ -155,6 +170,10 @@ class _Log(DialogueReader):
         super().__init__(path, options)
         self.repeated: frozenset[int] = frozenset()
         """The numbers of the records whose exchange another record logs as well."""
+        self.earlier: dict[int, int] = {}
+        """The number of a payload -> that of the call before it; 0 if it begins a conversation (`_pieces`)."""
+        self.after: dict[int, TreePlace] = {}
+        """The number of a payload -> the place after its answer."""
 
     def session_of(self, value: dict[str, Any]) -> str:
         return known_text(value.get("session_id")) or known_text(value.get("trace_id")) or ""
@@ -167,6 +186,10 @@ class _Log(DialogueReader):
         if line.number in self.repeated:
             self.remarks["repeat an exchange that another one logs"] += 1
             return self.here
+        parent = self.earlier.get(line.number)
+        if parent is not None:
+            after = self.after.get(parent, TreePlace(None))
+            self.ends[self.session] = self.here if after.answer is self.here.answer else after
         for message in objects_of(value.get("messages")):
             message_text, role = text_of(message.get("content")), message.get("role")
             if role == "tool":
@@ -176,6 +199,7 @@ class _Log(DialogueReader):
         response, model = object_of(value.get("response")), known_text(value.get("model"))
         name = known_text(response.get("id")) or known_text(value.get("id")) or self.unit
         answer = self.answer_of(line, f"{name}:{line.number}", "openai_chat", model, value.get("startTime"))
+        self.after[line.number] = self.here
         at = answer.take(line)
         provider = known_text(value.get("custom_llm_provider"))
         if response.get("object") == "response":

@@ -18,6 +18,7 @@ from inspector.sessions.importers.opencode_records import (
     end_by_call,
     end_by_error,
     end_by_word,
+    end_without_part,
     result_of,
     usage_of,
 )
@@ -294,6 +295,7 @@ class _Reader(DialogueReader):
             end_by_error(answer, error, at)
         elif answer.stop is None:
             end_by_word(answer, value.get("finish"), value, at, "/finish")
+            end_without_part(answer, value)
         if answer.usage is None and len(self.made) == 1:
             answer.usage = usage_of(value.get("tokens"), answer.api)
         self._note_unended(answer, value)

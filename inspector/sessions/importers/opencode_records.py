@@ -19,7 +19,15 @@ from inspector.config import files as bounds
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.database import Schema, has, snapshot
 from inspector.sessions.importers.records import Piece, compact_json, elements, in_order, in_tree, object_in, with_ids
-from inspector.sessions.reasons import PROVIDER, error_in_text, error_reason, recorder_reason, table_reason
+from inspector.sessions.reasons import (
+    PROVIDER,
+    error_in_text,
+    error_reason,
+    missing_call_reason,
+    missing_content_reason,
+    recorder_reason,
+    table_reason,
+)
 from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 from inspector.sessions.transcripts.chat_messages import pointer_at
@@ -320,6 +328,18 @@ def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: 
     if isinstance(raw, str) and raw:
         evidence = (Evidence(PROVIDER, pointer_at(at, "rawFinish"), raw), stop.evidence[-1])
         answer.word, answer.stop = raw, stop._replace(raw=raw, evidence=evidence)
+
+
+def end_without_part(answer: TranscriptAnswer, message: dict[str, Any]) -> None:
+    """The stop reason of an answer whose end stands in its message and in no part: a file may be cut before the parts,
+    or lack them. If tokens were counted, they lack the text, or the call that was asked for."""
+    stop = answer.stop
+    if stop is None or answer.calls or not number_of(value_at(message, ("tokens", "output"))):
+        return
+    if stop.normalized is Stop.TOOL_CALL:
+        answer.stop = missing_call_reason(stop)
+    elif stop.normalized is Stop.END_TURN and not answer.text:
+        answer.stop = missing_content_reason(stop)
 
 
 def end_by_call(answer: TranscriptAnswer, content: list[tuple[int, dict[str, Any]]], at: At) -> None:

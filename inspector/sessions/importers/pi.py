@@ -21,7 +21,7 @@ from inspector.sessions.traffic import written_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, store_result
 from inspector.sessions.transcripts.chat_messages import pointer_at, take_call, text_of
-from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text, numbered_objects
+from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text, numbered_objects, object_of
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
     WORDLESS,
@@ -222,7 +222,7 @@ class _Session(TranscriptReader):
             self.last = place
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the entry that an entry names as its parent."""
+        """The place of the entry that an entry names as its parent; else of the one before, unless it begins a tree."""
         if "parentId" not in value:
             return self.last  # version 1: each entry follows the one before
         parent = value["parentId"]
@@ -233,7 +233,7 @@ class _Session(TranscriptReader):
         calls = self.last.answer.calls if self.last.answer is not None else ()
         if parent not in self.places and any(call.id == parent for call in calls):
             return self.last  # OpenClaw: a result names its call
-        return self.parent(parent) or TreePlace(None)
+        return self.parent(parent) or self.last.across_gap(object_of(value.get("message")).get("role") == "assistant")
 
     def _other(self, line: TranscriptLine, value: dict[str, Any]) -> None:
         kind = value.get("type")

@@ -18,7 +18,14 @@ from inspector.sessions.traffic import http_status, written_status
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call
-from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import (
+    counts_of,
+    known_text,
+    number_of,
+    numbered_objects,
+    object_of,
+    objects_of,
+)
 from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 from loop_core.wire.gemini_generate.table import API
@@ -90,11 +97,15 @@ class _Transcript(ChatReader):
         return lines
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the row that a row names as its parent; rows that name none follow each other."""
+        """The place of the row that a row names as its parent; else of the row before, unless it begins a tree."""
         if "parentUuid" not in value:
             return self.last
         parent = value.get("parentUuid")
-        return (self.parent(parent) if isinstance(parent, str) else None) or TreePlace(None)
+        if not isinstance(parent, str):
+            return TreePlace(None)
+        # of two answers that follow each other here would become one
+        parted = value.get("type") == "assistant" and self.last.right_above is not None
+        return self.parent(parent) or (TreePlace(None) if parted else self.last)
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
         """Stores the place after a row under the row's id; for a row in pieces, the place after the last piece."""
@@ -108,7 +119,7 @@ class _Transcript(ChatReader):
         self.session_id = self.session_id or known_text(value.get("sessionId")) or ""
         parts = objects_of(object_of(value.get("message")).get("parts"))
         if kind == "assistant":
-            return self._assistant(line, parts, place)
+            return self._assistant(line, place)
         if kind == "tool_result":
             return self.say(line, place, "", tuple(
                 result_of(object_of(part.get("functionResponse"))) for part in parts if "functionResponse" in part
@@ -120,7 +131,7 @@ class _Transcript(ChatReader):
             return self.say(line, place, text, own=own)
         return self._system(line, lines, place)
 
-    def _assistant(self, line: TranscriptLine, parts: list[dict[str, Any]], place: TreePlace) -> TreePlace:
+    def _assistant(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads a message of the model; consecutive messages, and those with the same `uuid`, are one answer."""
         key = known_text(line.value.get("uuid")) or f"line {line.number}"
         answer = self.by_row.get(key)
@@ -134,7 +145,7 @@ class _Transcript(ChatReader):
         self.by_row[key] = answer
         answer.model = answer.model or known_text(line.value.get("model"))
         at = answer.take(line)
-        for number, part in enumerate(parts):
+        for number, part in numbered_objects(object_of(line.value.get("message")).get("parts")):
             self._part(answer, line, part, number, at)
         answer.usage = usage_of(line.value.get("usageMetadata")) or answer.usage
         return TreePlace(answer)

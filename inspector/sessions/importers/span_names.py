@@ -335,3 +335,28 @@ def _text(value: Any) -> str:
     is_text = isinstance(value, str) or (
         isinstance(value, list) and all(isinstance(each, dict) and "text" in each for each in value))
     return text_of(value) if is_text else json.dumps(value, ensure_ascii=False)
+
+
+def messages_with_words(value: Any) -> Iterator[tuple[SpanMessage, str]]:
+    """The messages of LangChain in a value, each with the stop word in its metadata."""
+    waiting = [value]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, dict):
+            metadata = object_of(here.get("response_metadata"))
+            word = known_text(metadata.get("finish_reason")) or known_text(metadata.get("stop_reason"))
+            if word:
+                yield message_of(here), word
+            else:
+                waiting += here.values()
+        elif isinstance(here, list):
+            waiting += here
+
+
+MessageKey = tuple[str, tuple[str | None, ...]]
+
+
+def key_of(message: SpanMessage) -> MessageKey | None:
+    """The values that identify a message: its text and the ids of its calls."""
+    key = (message.text, tuple(call[0] for call in message.calls))
+    return key if message.text or any(key[1]) else None

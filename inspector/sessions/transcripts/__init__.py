@@ -362,7 +362,7 @@ class TranscriptReader:
         """The place of the row with this key; None, with a remark, if the file has no such row before."""
         found = self.places.get(name)
         if found is None:
-            self.remarks["name a parent that is not in the file before them"] += 1
+            self.remarks["name a parent that is not in the file before them, so their place is a guess"] += 1
         return found
 
     def begin(self, name: str, api: str, model: Any, place: TreePlace, line: TranscriptLine) -> TranscriptAnswer:

@@ -112,6 +112,12 @@ class TreePlace(NamedTuple):
         """The answer above, if no row has come since."""
         return self.answer if self.since is None else None
 
+    def across_gap(self, is_answer: bool) -> TreePlace:
+        """The place of a row that comes after this place, and whose parent is lost. An answer right after one that
+        asked for no tool begins a tree: the lost row may be a message of the user."""
+        above = self.right_above
+        return _NOWHERE if is_answer and above is not None and not above.calls else self
+
     def rows(self) -> tuple[InterimRow, ...]:
         """The rows since the answer, in order."""
         found: list[InterimRow] = []

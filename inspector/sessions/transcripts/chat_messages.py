@@ -37,24 +37,38 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else content_text(value)
 
 
+THOUGHTS = frozenset({"think", "thinking", "reasoning", "redacted_thinking"})
+"""The types of blocks of reasoning, of Kimi, Anthropic and Mistral, Inspect, and Anthropic where it is hidden."""
+
+
+def is_thought(block: Any) -> bool:
+    """Whether a block holds reasoning, which stands among the blocks of text."""
+    return isinstance(block, dict) and str(block.get("type")) in THOUGHTS
+
+
+def said_text(content: Any) -> str:
+    """The text of a model's message, without its reasoning."""
+    return text_of([block for block in content if not is_thought(block)] if isinstance(content, list) else content)
+
+
 # -- The parts of one message -----------------------------------------------------------------------------------------
 
 
 def take_message(answer: TranscriptAnswer, message: dict[str, Any], line: TranscriptLine, at: At, *path: str) -> None:
     """Reads reasoning, text and calls of the message at `path` of a row."""
-    thought = message.get("reasoning_content") or message.get("reasoning")
+    thought, content = message.get("reasoning_content") or message.get("reasoning"), message.get("content")
     answer.add_thought(thought)
     # The text of a block may be hidden, and the model thought all the same.
-    answer.parts += [ReasoningPart(block["thinking"], known_text(block.get("signature")))
-                     for block in (() if known_text(thought) else objects_of(message.get("thinking_blocks")))
-                     if isinstance(block.get("thinking"), str)]
-    content = message.get("content")
-    if isinstance(content, list):  # Kimi mixes blocks of reasoning with those of text
-        thoughts = [block for block in objects_of(content) if isinstance(block.get("think"), str)]
-        answer.parts += [ReasoningPart(block["think"], known_text(block.get("encrypted"))) for block in thoughts]
-        content = [block for block in content if block not in thoughts]
-    answer.add_text(text_of(content))
+    blocks = [] if known_text(thought) else objects_of(message.get("thinking_blocks")) or objects_of(content)
+    answer.parts += [thought_of(block) for block in blocks if is_thought(block)]
+    answer.add_text(said_text(content))
     take_calls(answer, message.get("tool_calls"), line, at, *path, "tool_calls")
+
+
+def thought_of(block: dict[str, Any]) -> ReasoningPart:
+    """The reasoning of a block; each recorder has a member of its own for the text."""
+    text = next((block[name] for name in ("think", "thinking", "reasoning", "text") if block.get(name)), "")
+    return ReasoningPart(text_of(text), known_text(block.get("signature")) or known_text(block.get("encrypted")))
 
 
 def take_calls(answer: TranscriptAnswer, calls: Any, line: TranscriptLine, at: At, *path: str | int) -> None:
