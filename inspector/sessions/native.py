@@ -59,6 +59,8 @@ FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "cancel": {},
 }
 """Type of a record -> the members that a reader needs, with their types. The pydantic models define all members."""
+_OF_EXCHANGES = frozenset({"request", "response", "bytes", "end"})
+"""The records that become exchanges, in which `build` masks credentials."""
 _ABOUT = ("title", "story", "provenance", "end_state")
 
 _RECORDED_PLACES = {place.value: place for place in (
@@ -217,6 +219,8 @@ class _Reader:
         if needed is None:
             self.unknown[kind[:40] if kind.isprintable() else "?"] += 1
             return
+        if self.suspicious and kind not in _OF_EXCHANGES:
+            record = redact.texts(record)
         if all(isinstance(record.get(name), types) for name, types in needed.items()):
             try:
                 getattr(self, f"_{kind}")(record)  # `kind` is a key of `FIELDS`
@@ -291,13 +295,13 @@ class _Reader:
             raw.recorded = False
         else:
             raw.end, raw.recorded = TransportEnd(word), True
-            raw.problem = redact.text(optional_text(record, "problem") or "")
+            raw.problem = optional_text(record, "problem") or ""
         self.ended.add(key)
         raw.duration_ms = time_of(record) if record.get("ms") is not None else raw.duration_ms
 
     def _tool_result(self, record: Mapping[str, Any]) -> None:
-        result = ToolResultPart(optional_text(record, "call_id"), optional_text(record, "name"),
-                                redact.text(record["text"]), record.get("is_error") is True)
+        result = ToolResultPart(optional_text(record, "call_id"), optional_text(record, "name"), record["text"],
+                                record.get("is_error") is True)
         raw = self._exchange_of(record)
         self.reading.answers.append(ToolAnswer(raw.entry if raw else None, result, optional_text(record, "at")))
 
@@ -319,7 +323,7 @@ class _Reader:
         self._act("policy", name, record)
 
     def _note(self, record: Mapping[str, Any]) -> None:
-        text = redact.text(record["text"])
+        text = record["text"]
         self._act("note", text, record)
         raw = self._exchange_of(record)
         if raw is not None and text.startswith(AGAIN):

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from functools import cache, lru_cache
+from itertools import chain
 from typing import Any
 from urllib.parse import unquote
 
@@ -101,9 +102,9 @@ def headers(
     # The length is tested first, since that is enough for nearly every header.
     masked_pairs = [(name, _named_mask(name, value, counts) if secret_name(name) else
                      url(value) if len(name) == 8 and name.lower() == "location" else value) for name, value in pairs]
-    if not shapes or not spans("\n".join([value for _, value in masked_pairs]).encode("utf-8", "surrogatepass")):
+    if not shapes or not spans("\n".join(chain.from_iterable(masked_pairs)).encode("utf-8", "surrogatepass")):
         return tuple(masked_pairs)
-    return tuple([(name, text(value, counts)) for name, value in masked_pairs])
+    return tuple([(text(name, counts), text(value, counts)) for name, value in masked_pairs])
 
 
 def _named_mask(name: str, value: str, counts: Counts | None) -> str:

@@ -90,7 +90,7 @@ class _History(MessageReader):
         text = data if isinstance(data, bytes) else data.read()
         value = whole_object(text)
         self.model = known_text(value.get("selectedModel"))
-        self.session_id = redact.text(known_text(value.get("sessionId")) or "")
+        self.session_id = known_text(value.get("sessionId")) or ""
         return self.read_records(list_pieces(text, "chatMessages"))
 
     def look_ahead(self, data: bytes) -> bool:

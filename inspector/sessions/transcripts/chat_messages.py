@@ -181,7 +181,7 @@ class ChatReader(TranscriptReader):
 
     def skip(self, line: TranscriptLine, why: str) -> None:
         """Notes a row that holds no part of an exchange, with the reason."""
-        self.reading.skipped.append(Skipped(line.number - 1, redact.text(why)))
+        self.reading.skipped.append(Skipped(line.number - 1, why))
 
     def stream_answer(self, line: TranscriptLine, place: TreePlace, name: str) -> TranscriptAnswer:
         """The answer that an event of a stream belongs to, with its row: a new one after any other row."""
