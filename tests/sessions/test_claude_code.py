@@ -525,6 +525,21 @@ def test_tokens_at_a_default_cap_are_a_cut(tmp_path, cap):
     assert "the recording has its result 'File created'" in message
 
 
+@pytest.mark.parametrize(("row", "pointer"), [
+    (block(use(output_tokens=32_000), tokens=32_000), "/message/usage/output_tokens"),
+    ({"type": "stream_event", "event": {"type": "message_delta", "delta": {"output_tokens": 32_000},
+                                        "usage": {"output_tokens": 32_000}}}, "/event/usage/output_tokens"),
+])
+def test_the_evidence_of_a_cap_is_the_count_and_no_other_number_of_that_name(tmp_path, row, pointer):
+    seen = shown(claude(prompt("write"), block(text("Well")), row), tmp_path)
+    assert rules(seen) == inferred("tokens_at_cap")
+    (at,) = [each.at for each in seen.responses[-1].evidence if each.rule.endswith("tokens_at_cap")]
+    body = seen.responses[-1].exchange.body
+    assert (body[at.start : at.end], at.pointer) == (b"32000", pointer)
+    assert b"32000" in body[: at.start]
+    assert b"32000" not in body[at.end :]
+
+
 def test_tokens_at_a_cap_that_the_file_states_are_a_cut(tmp_path):
     stated = failed(CAP.replace("32000", "5000"))
     rows = [prompt("write"), stated, prompt("again"), block(use(**WHOLE), tokens=5_000), result("File created")]

@@ -30,6 +30,7 @@ from inspector.sessions.wordings import known_hint, placeholder
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.values import FINISHED, ArgsForm, At, CallKind, Evidence, ExchangePart, Stop, StopReason, ToolResultPart
 from loop_core.wire.failures import StopRow
+from loop_core.wire.json_values import byte_span, pointer
 
 CLAUDE = "anthropic_messages"  # only the id, since importing its package would slow down all transcripts
 # Added by hand when models were released. If a newer model's default is missing, the end stays unknown.
@@ -40,6 +41,10 @@ RESUMED = re.compile(
     r"your (?:previous )?response was cut off because it exceeded the output token limit)\b", re.IGNORECASE,
 )
 """Matches the beginning of Claude Code's message to a model whose answer was cut at the output cap."""
+
+
+OUTPUT_COUNTS = (("message", "usage", "output_tokens"), ("event", "usage", "output_tokens"))
+"""Where Claude Code writes the output tokens of an answer: in its rows, and in the last event of its stream."""
 
 
 class EndSign(NamedTuple):
@@ -235,9 +240,10 @@ def _count(answer: TranscriptAnswer, amount: int) -> At:
     end = answer.size
     for row in reversed(answer.rows):
         start = end - row_size(row)
-        found = re.search(rb'"output_tokens"\s*:\s*(%d)\b' % amount, row_bytes(row))
-        if found is not None:
-            return At(ExchangePart.BODY, start + found.start(1), start + found.end(1), "/message/usage/output_tokens")
+        for path in OUTPUT_COUNTS:
+            span = byte_span(row_bytes(row), start, *path)
+            if span is not None and row_bytes(row)[span[0] - start : span[1] - start] == b"%d" % amount:
+                return At(ExchangePart.BODY, *span, pointer(*path))
         end = start - 1  # the line break between two rows
     return At(ExchangePart.BODY, *_last_row(answer))
 
