@@ -525,6 +525,15 @@ def test_tokens_at_a_default_cap_are_a_cut(tmp_path, cap):
     assert "the recording has its result 'File created'" in message
 
 
+def test_texts_that_stand_in_a_list_without_blocks_are_read(tmp_path):
+    """Of a request and of a result alike."""
+    seen = shown(claude(prompt(["look", "here"]), block(use()), result(["one", text("two")]),
+                        block(text("Done."), "msg_02", "end_turn")), tmp_path)
+    first, second = (each.exchange.request.messages for each in seen.responses)
+    assert [message.text for message in first] == ["look\nhere"]
+    assert [part.text for part in second[0].results] == ["one\ntwo"]
+
+
 @pytest.mark.parametrize(("row", "pointer"), [
     (block(use(output_tokens=32_000), tokens=32_000), "/message/usage/output_tokens"),
     ({"type": "stream_event", "event": {"type": "message_delta", "delta": {"output_tokens": 32_000},

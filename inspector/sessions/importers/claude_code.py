@@ -22,7 +22,7 @@ from inspector.sessions.importers.records import first_look, first_value, list_p
 from inspector.sessions.reasons import INFERRED, RECORDER
 from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError, below_file
 from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.ending_rules import provider_stop
 from inspector.sessions.transcripts.member_values import object_of, objects_of, text_or_none
 from loop_core.values import At, Evidence, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall
@@ -253,7 +253,7 @@ class _Session(TranscriptReader):
             return where
         failed = value.get("isApiErrorMessage") is True
         if failed or message.get("model") == SYNTHETIC:
-            text = claude_rows.text_of(message["content"])
+            text = text_of(message["content"])
             if failed or text.startswith("API Error"):
                 return self._failure(line, message, text, where)
             self.reading.skipped.append(Skipped(line.number - 1, "a message of Claude Code's own, and no model's"))

@@ -6,7 +6,6 @@ Importers of such files share: the elements of a list as records (`list_pieces`)
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
@@ -16,7 +15,14 @@ from inspector.sessions.importers.records import Piece
 from inspector.sessions.reasons import is_recorders
 from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
+from inspector.sessions.transcripts.answer import (
+    InterimRow,
+    TranscriptAnswer,
+    TranscriptLine,
+    TreePlace,
+    any_text,
+    text_of,
+)
 from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, objects_of
 from loop_core.values import (
@@ -30,12 +36,6 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-
-
-def text_of(value: Any) -> str:
-    """The text of a message in any of its forms."""
-    return value if isinstance(value, str) else content_text(value)
-
 
 # -- The parts of one message -----------------------------------------------------------------------------------------
 
@@ -319,12 +319,5 @@ def results_of(content: Any) -> tuple[ToolResultPart, ...]:
 
 def words_of(content: Any) -> str:
     """The text of a message without its results; other blocks are named."""
-    rest = [block for block in blocks_of(content) if not (isinstance(block, dict) and block.get("type") in RESULTS)]
-    return "\n".join(block if isinstance(block, str) else content_text([block]) for block in rest)
-
-
-def any_text(value: Any) -> str:
-    """The text of a value in any of its forms."""
-    if isinstance(value, (str, list)):
-        return value if isinstance(value, str) else words_of(value)
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
+    return text_of([block for block in blocks_of(content)
+                    if not (isinstance(block, dict) and block.get("type") in RESULTS)])
