@@ -365,6 +365,13 @@ def _recorded_place(record: Mapping[str, Any]) -> TurnPlace | None:
     return _RECORDED_PLACES.get(place)
 
 
+def place_members(place: TurnPlace | None) -> dict[str, Any]:
+    """The members of a request's record that state its place."""
+    if place is TurnPlace.TOOL_RESULT:
+        return {"place": "request", "ordinal": 1}
+    return {} if place is None else {"place": place.value}
+
+
 def sent_again(entry: int, status: int | None, problem: str, text: str) -> str:
     """The notice about a repeated request: the result of its first attempt, and the wait."""
     why, which = failed_attempt(status, problem), f"response {response_number(entry)}"
