@@ -525,6 +525,17 @@ def test_tokens_at_a_default_cap_are_a_cut(tmp_path, cap):
     assert "the recording has its result 'File created'" in message
 
 
+def test_an_end_that_a_row_of_the_agent_states_is_not_called_inferred(tmp_path):
+    """The notice counts the answers whose end is inferred, and no others."""
+    told = "answers have no stop reason, as Claude Code keeps none for them"
+    aborted = failed("API Error: Request was aborted.")
+    seen = shown(claude(prompt("hi"), aborted), tmp_path)
+    assert (stops(seen), rules(seen)) == (["cancelled"], ["transcript.recorder"])
+    assert told not in "".join(seen.inputs[0].notices)
+    seen = shown(claude(prompt("hi"), aborted, prompt("again"), block(text("Well")), prompt("ok")), tmp_path)
+    assert f"1 of 2 {told}" in seen.inputs[0].notices[0]
+
+
 def test_texts_that_stand_in_a_list_without_blocks_are_read(tmp_path):
     """Of a request and of a result alike."""
     seen = shown(claude(prompt(["look", "here"]), block(use()), result(["one", text("two")]),

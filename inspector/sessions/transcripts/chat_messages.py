@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import Piece
-from inspector.sessions.reasons import is_recorders
 from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (
@@ -23,7 +22,7 @@ from inspector.sessions.transcripts.answer import (
     any_text,
     text_of,
 )
-from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
+from inspector.sessions.transcripts.ending_rules import call_unfinished, infer, wordless_notice
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, objects_of
 from loop_core.values import (
     ArgsForm,
@@ -218,13 +217,8 @@ class ChatReader(TranscriptReader):
     def summarise(self) -> None:
         """Also stores the session's title and, if `words` is empty, reports the number of missing stop words."""
         super().summarise()
-        wordless = sum(answer.word is None and answer.error is None and not is_recorders(answer.stop)
-                       for answer in self.answers)
-        if wordless and not self.words:
-            self.reading.notices.insert(0, (
-                f"{wordless:,} of {len(self.answers):,} answers have no stop reason, as {self.agent} keeps none for "
-                "them: what is shown for those is inferred from other rows, and says so"
-            ))
+        if not self.words:
+            self.reading.notices[:0] = wordless_notice(self.answers, self.agent)
         if self.title or self.session_id:
             self.reading.about = SessionAbout(self.title, id=self.session_id, parent=self.parent_id)
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from inspector.sessions.reasons import (
     INFERRED,
     inferred_reason,
+    is_recorders,
     is_unrecorded,
     missing_call_reason,
     provider_reason,
@@ -203,6 +204,14 @@ def without_lost_call(answer: TranscriptAnswer) -> StopReason | None:
     stop = answer.stop
     asks = stop is not None and stop.normalized is Stop.TOOL_CALL and not answer.calls
     return missing_call_reason(stop) if asks and stop and any(row.results for row in answer.after) else stop
+
+
+def wordless_notice(answers: Sequence[TranscriptAnswer], agent: str) -> list[str]:
+    """The notice that answers have no word for their end, neither the provider's nor the recorder's; empty if all have.
+    """
+    count = sum(answer.word is None and answer.error is None and not is_recorders(answer.stop) for answer in answers)
+    return [f"{count:,} of {len(answers):,} answers have no stop reason, as {agent} keeps none for them: what is shown "
+            "for those is inferred from other rows, and says so"] if count else []
 
 
 def unanswered_calls(answer: TranscriptAnswer) -> int:
