@@ -121,7 +121,7 @@ def url(address: str) -> str:
     if "@" in address:
         address = re.sub(r"(?<=//)[^/?#@]*@", f"{REDACTED}@", address, count=1)
     if "?" in address or "#" in address:
-        address = re.sub(r"([?&#;])([^=&#;]+)=([^&#;]*)", _parameter, address)
+        address = re.sub(r"([?&#;])([^?=&#;]+)=([^&#;]*)", _parameter, address)
     raw = address.encode("utf-8", "surrogatepass")
     # From the end, since a mask in a URL may be shorter than what it hides and would shift the later places.
     for start, end, _ in reversed(spans(raw)):
@@ -260,7 +260,7 @@ def unescape(inside: bytes) -> tuple[bytes, list[int]]:
 
 # -- masks in the arguments of a call ---------------------------------------------------------------------------------
 
-_MASK = r"\[masked(?:: [^\]\"\\]*)?\]\**|(?<=\")" + REDACTED + r"(?=\")"
+_MASK = r"\[masked(?:: [^\[\]\"\\]*)?\]\**|(?<=\")" + REDACTED + r"(?=\")"
 """Matches masks that show by themselves that they are masks."""
 _STAND_IN = "\ue000"  # of the private use area, so no recorded text has it by chance
 

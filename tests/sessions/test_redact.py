@@ -6,6 +6,7 @@ import pickle
 import random
 import re
 import string
+import time
 from functools import reduce
 from operator import getitem
 
@@ -15,8 +16,10 @@ from hypothesis import strategies as st
 
 from inspector.sessions import credentials, detection, open_paths, redact
 from inspector.sessions.credential_values import REDACTED
+from inspector.sessions.histories import _CACHE_MARK
 from inspector.sessions.native import FIELDS, session_bytes, write_session
 from inspector.sessions.native_models import json_schema
+from inspector.sessions.transcripts.member_values import is_mask
 from tests.scenes.bodies import CHAT, chat_body, entry, har, user
 from tests.scenes.shapes import SHAPES, Shape, places, put
 
@@ -490,6 +493,37 @@ def test_what_a_proxy_says_of_a_connection_is_masked(tmp_path):
     (exchange,) = open_paths([str(path)]).exchanges
     assert ["[masked" in found.message for found in exchange.response.findings
             if found.rule == "transport.aborted"] == [True]
+
+
+LONG = 200_000
+
+
+@pytest.mark.parametrize(("search", "text", "found"), [
+    (redact.url, "http://h/" + "?" * LONG, None),
+    (redact.masked_places, json.dumps({"a": "[masked: " * LONG}), ()),
+    (is_mask, "-" * LONG + "a", False),
+    (lambda text: _CACHE_MARK.sub("", text), '{"text": "' + " " * LONG + 'x"}', None),
+], ids=["url", "masked places", "mask of a name", "cache mark"])
+def test_a_long_run_of_what_a_pattern_begins_with_takes_no_longer_than_it_is(search, text, found):
+    """A search from each of these characters to the end would take minutes."""
+    begun = time.perf_counter()
+    result = search(text)
+    assert time.perf_counter() - begun < 5
+    assert result == (text if found is None else found)
+
+
+def test_a_cache_mark_is_no_part_of_what_is_compared():
+    plain = '{"type": "document", "data": "x"}'
+    for mark in (', "cache_control": {"type": "ephemeral"}', ',"cachePoint":{}', ',\n  "cache_point" : {"a": 1}'):
+        assert _CACHE_MARK.sub("", plain[:-1] + mark + "}") == plain
+
+
+@pytest.mark.parametrize(("text", "is_one"), [
+    ("", True), ("[REDACTED]", True), ("***", True), ("<masked>", True), ("redacted-1", False),
+    ("masked removed", False),
+])
+def test_what_stands_for_a_name_that_was_taken_out(text, is_one):
+    assert is_mask(text) is is_one
 
 
 def test_a_request_that_is_nested_too_deeply_to_be_cleaned_is_left_out(opened):
