@@ -7,6 +7,7 @@ schema, and to explain a bad record. A file cut at any byte keeps all records be
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 MARK = "loop_inspector_session"
+_HEADER = re.compile(rf'"{MARK}"\s*:'.encode())
 PRODUCER = "loop-inspector"
 BY_US = f"live by {PRODUCER}"
 """The words in a recording's provenance that mark it as one of this program's live runs."""
@@ -135,7 +137,7 @@ def session_bytes(records: Iterable[BaseModel | Mapping[str, Any]], **about: str
 def sniff(head: bytes, path: str) -> int:
     """Recognises the header in the first line."""
     line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
-    return 100 if line.lstrip().startswith(b"{") and f'"{MARK}"'.encode() in line else 0
+    return 100 if line.lstrip().startswith(b"{") and _HEADER.search(line) is not None else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
