@@ -174,7 +174,7 @@ class _Session(TranscriptReader):
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The place of the parent row, or of the row before if the row follows that."""
-        if "parentUuid" not in value or _is_of_iflow(value):
+        if _follows(value):
             return self.last.get(_caller(value)) or TreePlace(None)
         # After a compaction `parentUuid` is null, and `logicalParentUuid` names the row before.
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
@@ -183,7 +183,7 @@ class _Session(TranscriptReader):
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
         """Stores the place after a row, and the place after the last row that follows the one before it."""
         super().keep(line, place)
-        if "parentUuid" not in line.value or _is_of_iflow(line.value):
+        if _follows(line.value):
             self.last[_caller(line.value)] = place
 
     def _user(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
@@ -360,6 +360,11 @@ class _Session(TranscriptReader):
 def _caller(value: dict[str, Any]) -> str | None:
     """The call whose subagent wrote a row of the stream."""
     return text_or_none(value.get("parent_tool_use_id"))
+
+
+def _follows(value: dict[str, Any]) -> bool:
+    """Whether a row follows the row before it, and no row that it names."""
+    return "parentUuid" not in value or _is_of_iflow(value)
 
 
 def _is_of_iflow(value: dict[str, Any]) -> bool:

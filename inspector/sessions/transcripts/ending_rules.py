@@ -248,10 +248,10 @@ def _count(answer: TranscriptAnswer, amount: int) -> At:
     """The place of the output token count: the number in the last row with it, else the last row."""
     end = answer.size
     for row in reversed(answer.rows):
-        start = end - row_size(row)
+        start, data = end - row_size(row), row_bytes(row)
         for path in OUTPUT_COUNTS:
-            span = byte_span(row_bytes(row), start, *path)
-            if span is not None and row_bytes(row)[span[0] - start : span[1] - start] == b"%d" % amount:
+            span = byte_span(data, start, *path)
+            if span is not None and data[span[0] - start : span[1] - start] == b"%d" % amount:
                 return At(ExchangePart.BODY, *span, pointer(*path))
         end = start - 1  # the line break between two rows
     return At(ExchangePart.BODY, *_last_row(answer))
