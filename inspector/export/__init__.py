@@ -102,7 +102,7 @@ def _session(scope: ExportScope) -> Mapping[str, str]:
 
     responses = session_responses(scope.view, scope.view.turns if scope.turn is None else (scope.turn,))
     limits = recorded_limits(scope.view, responses)
-    return {f"{scope.name}.jsonl": session_of(responses, scope.name, limits).decode("utf-8")}
+    return {f"{scope.name}.jsonl": session_of(responses, scope.name, scope.view.inputs, limits).decode("utf-8")}
 
 
 def _otlp(scope: ExportScope) -> Mapping[str, str]:

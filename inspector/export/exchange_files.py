@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -25,9 +25,9 @@ from inspector.report.run_answers import fidelity_of, recut_responses, used_resp
 from inspector.report.verdict import identifier
 from inspector.sessions import open_paths, redact
 from inspector.sessions.credential_values import REDACTED
-from inspector.sessions.native import session_bytes
+from inspector.sessions.native import NOT_RECORDED, place_members, session_bytes
 from inspector.sessions.native_fields import packed
-from inspector.sessions.recording import Exchange
+from inspector.sessions.recording import Exchange, Input
 from inspector.sessions.thread import response_number
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity
@@ -112,25 +112,32 @@ def _pieces(body: bytes) -> str:
     return "(\n" + "".join(f"    {line!r}\n" for line in lines) + ")"
 
 
-def records(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
-    """The records of a session file with these exchanges and the arrival times of their bytes. Raises `CallerError` if
-    one of them holds an agent's rows."""
+ACT_VALUES: Mapping[str, str] = {"cancel": "answered", "note": "text", "policy": "name"}
+"""Kind of an act on an exchange -> the member of its record with its value. Limits hold for a whole file."""
+
+
+def records(exchanges: Iterable[Exchange], inputs: Iterable[Input] = ()) -> Iterator[dict[str, Any]]:
+    """The records of a session file with these exchanges, the arrival times of their bytes, and what `inputs` hold
+    beside them: results of tools, and the operator's acts. Raises `CallerError` if one of them holds an agent's rows.
+    """
+    beside, before = _records_beside(inputs), None
     for number, exchange in enumerate(exchanges):
         _of_provider(exchange)
         key = f"r{number}"
+        # The recorder states a place after the exchange before, which may have been left out.
+        follows = (exchange.path, exchange.entry - 1) == before
+        before = exchange.path, exchange.entry
         yield {
             "type": "request", "id": key, "api": exchange.api, "profile": exchange.profile.name, "url": exchange.url,
             "headers": [list(pair) for pair in redact.headers(exchange.request_headers)],
             **({"body": exchange.request_json} if exchange.request_json is not None else {}),
             **({"at": exchange.started} if exchange.started else {}),
+            **({"retries": f"r{number - 1}"} if follows and exchange.again else {}),
+            **(place_members(exchange.recorded_place) if follows else {}),
         }
         yield {"type": "response", "request": key, "status": exchange.response.http_status,
                **({"simulated": True} if exchange.simulated else {}),
                "headers": [list(pair) for pair in redact.headers(exchange.headers)]}
-        if not exchange.recorded and exchange.response.transport_end is not TransportEnd.CUT:
-            # without this record the body would be read again as cut
-            yield {"type": "end", "request": key, "end": "not_recorded"}
-            continue
         start = 0
         for chunk in exchange.chunks or ():
             yield _bytes(key, exchange.body[start : chunk.end], chunk.ms)
@@ -138,7 +145,23 @@ def records(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
         if start < len(exchange.body):
             yield _bytes(key, exchange.body[start:], None)
         if exchange.response.transport_end is not TransportEnd.CUT:  # a cut body has no such record
-            yield {"type": "end", "request": key, "end": exchange.response.transport_end.value}
+            end = exchange.response.transport_end.value if exchange.recorded else NOT_RECORDED
+            yield {"type": "end", "request": key, "end": end}
+        yield from ({**record, "request": key} for record in beside.get(before, ()))
+
+
+def _records_beside(inputs: Iterable[Input]) -> Mapping[tuple[str, int | None], list[dict[str, Any]]]:
+    """File and entry of an exchange -> the records of a session file that are about it."""
+    found: dict[tuple[str, int | None], list[dict[str, Any]]] = defaultdict(list)
+    for source in inputs:
+        for answer in source.answers:
+            found[source.path, answer.entry].append({
+                "type": "tool_result", "call_id": answer.result.call_id, "name": answer.result.name,
+                "text": answer.result.text, "is_error": answer.result.is_error, "at": answer.at})
+        for act in source.acts:
+            if act.kind in ACT_VALUES:
+                found[source.path, act.entry].append({"type": act.kind, ACT_VALUES[act.kind]: act.value, "at": act.at})
+    return found
 
 
 def _of_provider(exchange: Exchange) -> None:
@@ -183,15 +206,15 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     subject_view, subject = view, turn
     if any(facts.live for facts in responses):
         # A limit that ended a live turn is reported as such; a recording of the same answers is cut by the provider.
-        subject_view = reread(responses, settings)
+        subject_view = reread(responses, settings, view.inputs)
         subject = subject_view.worst or turn
     rule, shows = symptom(subject_view, subject)
 
     def shows_rule(some: Sequence[ResponseFacts]) -> bool:
-        return shows(reread(some, settings))
+        return shows(reread(some, settings, view.inputs))
 
     def repeats_sentence(some: Sequence[ResponseFacts]) -> bool:
-        again = reread(some, settings)
+        again = reread(some, settings, view.inputs)
         return any(each.verdict.sentence == subject.verdict.sentence for each in again.turns)
 
     if not shows_rule(responses):
@@ -205,13 +228,13 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     by_verdict = rule == _rule_of(subject) and repeats_sentence(responses)
     smallest = shrink(responses, repeats_sentence if by_verdict else shows_rule)
     name = f"loop-inspector-{rule.replace('.', '-')}"
-    again = reread(smallest, settings)
+    again = reread(smallest, settings, view.inputs)
     # The verdict of the whole turn may rest on answers that the smallest session leaves out, such as a repair.
     word, found = (again.worst or subject).verdict.word, subject.verdict.word
     origin = _origin(view, turn) + ("" if word == found else
         f" The verdict of the whole turn is {found}; answers that do not matter to this report are left out below.")
     report = _report(again, name, f"{word} ({rule})" if "." in rule else word, origin, settings)
-    return {f"{name}.jsonl": session_of(smallest, rule).decode("utf-8"), f"{name}.md": report}
+    return {f"{name}.jsonl": session_of(smallest, rule, view.inputs).decode("utf-8"), f"{name}.md": report}
 
 
 UNSENT: tuple[tuple[Callable[[JudgedTurn, Fidelity], bool], str], ...] = (
@@ -275,22 +298,22 @@ def recorded_limits(view: View, responses: Sequence[ResponseFacts]) -> Mapping[s
 
 
 def session_of(
-    responses: Sequence[ResponseFacts], title: str, limits: Mapping[str, int] | None = None
+    responses: Sequence[ResponseFacts], title: str, inputs: Iterable[Input], limits: Mapping[str, int] | None = None
 ) -> bytes:
-    """A session file of these responses; its provenance says whether some are not from a recording. `limits` are those
-    under which the responses were recorded."""
+    """A session file of these responses of `inputs`; its provenance says whether some are not from a recording.
+    `limits` are those under which the responses were recorded."""
     count = Counter(facts.fidelity for facts in responses)
     parts = [f"{count_of(count[each], 'answer')} {words}" for each, words in ORIGINS.items() if count[each]]
     has_made_answers = any(facts.is_made for facts in responses)
     source = f"a run with {' and '.join(parts)}" if has_made_answers else "a recording"
     first = [{"type": "limits", "values": dict(limits)}] if limits else []
-    return session_bytes([*first, *records([facts.exchange for facts in responses])], title=title,
+    return session_bytes([*first, *records([facts.exchange for facts in responses], inputs)], title=title,
                          provenance=f"exported from {source}, credentials masked")
 
 
-def reread(responses: Sequence[ResponseFacts], settings: Settings) -> View:
-    """The responses as they are after being written to a session file and read again."""
-    written = session_bytes(records(facts.exchange for facts in responses))
+def reread(responses: Sequence[ResponseFacts], settings: Settings, inputs: Iterable[Input]) -> View:
+    """The responses of `inputs` as they are after being written to a session file and read again."""
+    written = session_bytes(records([facts.exchange for facts in responses], inputs))
     return view(replay(open_case(open_paths(["-"], stdin=written)), settings))
 
 

@@ -236,12 +236,13 @@ def build(
         return UnbuiltExchange(f"{what} nothing that {api} knows", undecodable=not url)
     if raw.problem:
         # The connection's end is not in the body, so the recorder's word is added to the decoded response.
-        broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, raw.problem)
+        broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, redact.text(raw.problem, counts))
         response = replace(response, findings=(*response.findings, broke))
     exchange = Exchange(
         path, raw.entry, api, url, chosen.profile, tuple(chosen.evidence), request, stored, response, body,
         headers, redact.headers(raw.request_headers, shapes=not raw.clean, counts=counts),
-        raw.recorded, raw.started, raw.duration_ms, raw.chunks, raw.first_byte_ms,
+        raw.recorded, raw.started if raw.clean or raw.started is None else redact.text(raw.started, counts),
+        raw.duration_ms, raw.chunks, raw.first_byte_ms,
         again=raw.again, recorded_place=raw.recorded_place, messages=raw.messages, cut_after=raw.cut_after,
         simulated=raw.simulated,
     )

@@ -75,7 +75,7 @@ def size_of(request: Request) -> tuple[int, int]:
 
 
 # The marks that clients move to the last messages of each request (Anthropic's cache_control, Bedrock's cachePoint).
-_CACHE_MARK = re.compile(r',?\s*"cache_?(?:control|point)"\s*:\s*\{[^{}]*\}', re.IGNORECASE)
+_CACHE_MARK = re.compile(r'(?:,\s*)?"cache_?(?:control|point)"\s*:\s*\{[^{}]*\}', re.IGNORECASE)
 
 
 class HistoryTree:

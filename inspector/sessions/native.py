@@ -7,6 +7,7 @@ schema, and to explain a bad record. A file cut at any byte keeps all records be
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 MARK = "loop_inspector_session"
+_HEADER = re.compile(rf'"{MARK}"\s*:'.encode())
 PRODUCER = "loop-inspector"
 BY_US = f"live by {PRODUCER}"
 """The words in a recording's provenance that mark it as one of this program's live runs."""
@@ -59,6 +61,8 @@ FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "cancel": {},
 }
 """Type of a record -> the members that a reader needs, with their types. The pydantic models define all members."""
+_OF_EXCHANGES = frozenset({"request", "response", "bytes", "end"})
+"""The records that become exchanges, in which `build` masks credentials."""
 _ABOUT = ("title", "story", "provenance", "end_state")
 
 _RECORDED_PLACES = {place.value: place for place in (
@@ -133,7 +137,7 @@ def session_bytes(records: Iterable[BaseModel | Mapping[str, Any]], **about: str
 def sniff(head: bytes, path: str) -> int:
     """Recognises the header in the first line."""
     line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
-    return 100 if line.lstrip().startswith(b"{") and f'"{MARK}"'.encode() in line else 0
+    return 100 if line.lstrip().startswith(b"{") and _HEADER.search(line) is not None else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -217,6 +221,8 @@ class _Reader:
         if needed is None:
             self.unknown[kind[:40] if kind.isprintable() else "?"] += 1
             return
+        if self.suspicious and kind not in _OF_EXCHANGES:
+            record = redact.texts(record)
         if all(isinstance(record.get(name), types) for name, types in needed.items()):
             try:
                 getattr(self, f"_{kind}")(record)  # `kind` is a key of `FIELDS`
@@ -291,13 +297,13 @@ class _Reader:
             raw.recorded = False
         else:
             raw.end, raw.recorded = TransportEnd(word), True
-            raw.problem = redact.text(optional_text(record, "problem") or "")
+            raw.problem = optional_text(record, "problem") or ""
         self.ended.add(key)
         raw.duration_ms = time_of(record) if record.get("ms") is not None else raw.duration_ms
 
     def _tool_result(self, record: Mapping[str, Any]) -> None:
-        result = ToolResultPart(optional_text(record, "call_id"), optional_text(record, "name"),
-                                redact.text(record["text"]), record.get("is_error") is True)
+        result = ToolResultPart(optional_text(record, "call_id"), optional_text(record, "name"), record["text"],
+                                record.get("is_error") is True)
         raw = self._exchange_of(record)
         self.reading.answers.append(ToolAnswer(raw.entry if raw else None, result, optional_text(record, "at")))
 
@@ -319,7 +325,7 @@ class _Reader:
         self._act("policy", name, record)
 
     def _note(self, record: Mapping[str, Any]) -> None:
-        text = redact.text(record["text"])
+        text = record["text"]
         self._act("note", text, record)
         raw = self._exchange_of(record)
         if raw is not None and text.startswith(AGAIN):
@@ -359,6 +365,13 @@ def _recorded_place(record: Mapping[str, Any]) -> TurnPlace | None:
     if place == "request" and isinstance(ordinal, int) and ordinal > 0:
         return TurnPlace.TOOL_RESULT  # ids of calls may have been made unique, which matches no history
     return _RECORDED_PLACES.get(place)
+
+
+def place_members(place: TurnPlace | None) -> dict[str, Any]:
+    """The members of a request's record that state its place."""
+    if place is TurnPlace.TOOL_RESULT:
+        return {"place": "request", "ordinal": 1}
+    return {} if place is None else {"place": place.value}
 
 
 def sent_again(entry: int, status: int | None, problem: str, text: str) -> str:

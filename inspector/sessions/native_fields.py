@@ -52,7 +52,12 @@ def packed(data: bytes) -> tuple[str, str]:
     try:
         return "text", redact.text(data.decode("utf-8"))
     except UnicodeDecodeError:
-        return "base64", binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")
+        return "base64", base64_of(data)
+
+
+def base64_of(data: bytes) -> str:
+    """The bytes as base64, with credentials masked."""
+    return binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")
 
 
 def bytes_of(record: Mapping[str, Any]) -> bytes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from inspector.sessions import redact
+from inspector.sessions.native_fields import base64_of, bytes_of
 from loop_core.formats import FORMATS
 from loop_core.turn.state import RequestPlace
 
@@ -202,16 +203,18 @@ def clean(record: BaseModel | Mapping[str, Any]) -> str:
     except ValidationError as why:
         raise ValueError(_first(why)) from None
     written = model.model_dump(mode="json", exclude_defaults=True) | _marks(model)
+    masked = redact.texts(written)
+    # These members have masks of their own, which look like a part of a header, an address, a request or a body.
     if "headers" in written:
-        written["headers"] = redact.headers([(name, value) for name, value in written["headers"]])
+        masked["headers"] = redact.headers([(name, value) for name, value in written["headers"]])
     if "url" in written:
-        written["url"] = redact.url(written["url"])
+        masked["url"] = redact.url(written["url"])
     if written.get("body") is not None:
-        written["body"] = redact.request(redact.texts(written["body"]), json.dumps(written["body"]))
-    if isinstance(written.get("text"), str):
-        written["text"] = redact.text(written["text"])
+        masked["body"] = redact.request(masked["body"], json.dumps(masked["body"]))
+    if written.get("base64") is not None:
+        masked["base64"] = base64_of(bytes_of(written))
     first = ("loop_inspector_session", "type", "id", "request")
-    ordered = {name: written[name] for name in first if name in written} | written
+    ordered = {name: masked[name] for name in first if name in masked} | masked
     # UTF-8 cannot represent a lone surrogate
     return json.dumps(ordered, ensure_ascii=False).encode("utf-8", "replace").decode()
 

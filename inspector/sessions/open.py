@@ -25,6 +25,7 @@ from inspector.sessions.recording import (
     Options,
     RawExchange,
     Recording,
+    SessionAbout,
     Skipped,
     TurnPlace,
     TurnRecord,
@@ -301,8 +302,9 @@ def decode_reading(
             exchanges.append(built)
         else:
             refused.append((raw, built))
-    unbuilt = (Skipped(raw.entry, redact.text(why.why)) for raw, why in refused)
-    skipped = sorted([*reading.skipped, *unbuilt], key=lambda each: each.entry)
+    unbuilt = (Skipped(raw.entry, why.why) for raw, why in refused)
+    skipped = [Skipped(each.entry, redact.text(each.why))
+               for each in sorted([*reading.skipped, *unbuilt], key=lambda each: each.entry)]
     error, notices = reading.error, list(reading.notices)
     if not exchanges and error is None:
         error, notice = _why_empty(format_name, refused, skipped, options)
@@ -313,10 +315,10 @@ def decode_reading(
     name = "standard input" if path == STDIN else path
     source = Input(
         path, format_name, len(exchanges), tuple(skipped),
-        # Importers quote the file, so credentials are masked in notices too.
+        # Importers quote the file, so credentials are masked in notices and descriptions too.
         tuple(f"{name}: {redact.text(notice)}" for notice in notices),
         f"{name}: {redact.text(error)}" if error else None,
-        reading.about,
+        reading.about and SessionAbout(*map(redact.text, reading.about)),
         tuple(reading.acts),
         tuple(reading.answers),
         reading.masked,

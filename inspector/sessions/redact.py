@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from functools import cache, lru_cache
+from itertools import chain
 from typing import Any
 from urllib.parse import unquote
 
@@ -101,9 +102,9 @@ def headers(
     # The length is tested first, since that is enough for nearly every header.
     masked_pairs = [(name, _named_mask(name, value, counts) if secret_name(name) else
                      url(value) if len(name) == 8 and name.lower() == "location" else value) for name, value in pairs]
-    if not shapes or not spans("\n".join([value for _, value in masked_pairs]).encode("utf-8", "surrogatepass")):
+    if not shapes or not spans("\n".join(chain.from_iterable(masked_pairs)).encode("utf-8", "surrogatepass")):
         return tuple(masked_pairs)
-    return tuple([(name, text(value, counts)) for name, value in masked_pairs])
+    return tuple([(text(name, counts), text(value, counts)) for name, value in masked_pairs])
 
 
 def _named_mask(name: str, value: str, counts: Counts | None) -> str:
@@ -120,7 +121,7 @@ def url(address: str) -> str:
     if "@" in address:
         address = re.sub(r"(?<=//)[^/?#@]*@", f"{REDACTED}@", address, count=1)
     if "?" in address or "#" in address:
-        address = re.sub(r"([?&#;])([^=&#;]+)=([^&#;]*)", _parameter, address)
+        address = re.sub(r"([?&#;])([^?=&#;]+)=([^&#;]*)", _parameter, address)
     raw = address.encode("utf-8", "surrogatepass")
     # From the end, since a mask in a URL may be shorter than what it hides and would shift the later places.
     for start, end, _ in reversed(spans(raw)):
@@ -259,7 +260,7 @@ def unescape(inside: bytes) -> tuple[bytes, list[int]]:
 
 # -- masks in the arguments of a call ---------------------------------------------------------------------------------
 
-_MASK = r"\[masked(?:: [^\]\"\\]*)?\]\**|(?<=\")" + REDACTED + r"(?=\")"
+_MASK = r"\[masked(?:: [^\[\]\"\\]*)?\]\**|(?<=\")" + REDACTED + r"(?=\")"
 """Matches masks that show by themselves that they are masks."""
 _STAND_IN = "\ue000"  # of the private use area, so no recorded text has it by chance
 

@@ -206,9 +206,9 @@ def path_of(url: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """The host of a URL, without port; empty if there is none."""
+    """The host of a URL, with its port if it names one; empty if there is none."""
     _, found, after = url.partition("://")
-    return after.split("/", 1)[0].split("?", 1)[0].rsplit("@", 1)[-1].split(":", 1)[0].lower() if found else ""
+    return after.split("/", 1)[0].split("?", 1)[0].rsplit("@", 1)[-1].lower() if found else ""
 
 
 EVENT_TYPE = b":event-type"

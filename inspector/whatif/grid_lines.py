@@ -90,12 +90,11 @@ def headline(tuning: TunedGrid) -> Line:
         return (Span(word, Tone.WARN), Span(f"  {why}{of}"), *whole)
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
     cap = smallest_cap_of_all(tuning)
-    is_simulated = bool(tuning.simulated[best.cell]) or any(end.simulated for end in best.ends)
     unknown = tuning.unrecorded[bend.enough.cell]
     most = f", {unknown:,} unknown  " if unknown else " at most  "
     return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span(most),
             *least_cap_line(tuning, cap, tuning.single_turn(None) if every == 1 else None),
-            *fewest_line(tuning, best, None, f"{best.tokens:,}", is_simulated))
+            *fewest_line(tuning, best, None, f"{best.tokens:,}"))
 
 
 def turn_headline(tuning: TunedGrid, found: SmallestLimits) -> Line:
@@ -108,7 +107,7 @@ def turn_headline(tuning: TunedGrid, found: SmallestLimits) -> Line:
     end = best.ends[0]
     spent = " ".join([f"{end.spend.output_tokens:,}", *(f"({doubt})" for doubt in doubts(end.spend))])
     return (Span("COMPLETES", Tone.OK), Span("  "), *least_cap_line(tuning, smallest_cap(tuning, turn), turn),
-            *fewest_line(tuning, best, turn, spent, end.simulated))
+            *fewest_line(tuning, best, turn, spent))
 
 
 def _whole_call(tuning: TunedGrid, turn: int) -> Line:
@@ -135,8 +134,9 @@ def least_cap_line(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None)
             Span(f": {spent}{GUESS if guess else FROM_RECORDING}"), *proved, Span(" · "))
 
 
-def fewest_line(tuning: TunedGrid, best: Fewest, turn: int | None, spent: str, guess: bool) -> Line:
+def fewest_line(tuning: TunedGrid, best: Fewest, turn: int | None, spent: str) -> Line:
     """The second of the two answers (fewest output tokens) in few words."""
+    guess = any(end.simulated for end in best.ends)
     return (Span(f"{FEWEST} {spent} "), *budget_line(tuning, best, turn),
             Span(f": {GUESS if guess else FROM_RECORDING}"))
 

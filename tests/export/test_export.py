@@ -18,7 +18,7 @@ from inspector import cli
 from inspector.config import price_table
 from inspector.config.settings import Settings
 from inspector.export import FORMS, ExportScope, Form, form_files, stem_of, write
-from inspector.export.exchange_files import reread, shrink, symptom
+from inspector.export.exchange_files import reread, session_of, shrink, symptom
 from inspector.export.pages import fence_text
 from inspector.replay import replay
 from inspector.replay.case import open_case
@@ -33,6 +33,7 @@ from loop_core.values import Stop
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.report.test_times import AT, PIECES, native
 from tests.scenes import transcripts as agents
+from tests.scenes.bodies import CHAT
 from tests.scenes.recordings import (
     ASKS,
     CUT,
@@ -235,6 +236,69 @@ def test_a_session_keeps_the_limits_under_which_it_was_recorded(tmp_path):
     assert '"limits"' not in form_files(several, "session")["sessions.jsonl"], "each file has limits of its own"
 
 
+def _recorded(key, messages, body, end="eof", **more):
+    """The records of one exchange of a session file."""
+    asks = {"model": "m-1", "messages": messages, "tools": TOOLS, "max_tokens": 40}
+    received = [] if body is None else [{"type": "bytes", "request": key, "text": json.dumps(body)}]
+    return [{"type": "request", "id": key, "api": "openai_chat", "url": CHAT, "body": asks, **more},
+            {"type": "response", "request": key, "status": 200}, *received, {"type": "end", "request": key, "end": end}]
+
+
+HALF = _recorded("r1", ASKS, chat("Half", "length", tokens=40), place="request", ordinal=0)
+WAS_CUT = _recorded("r1", ASKS, chat(None, "length", call(CUT), tokens=40))
+OTHER_HISTORY = [*ASKS, {"role": "assistant", "content": "half, as the client wrote it"}, user("and then?")]
+
+
+@pytest.mark.parametrize("form", ["session", "bug"])
+@pytest.mark.parametrize(("records", "told"), [
+    ([*WAS_CUT, {"type": "tool_result", "request": "r1", "call_id": "call_a1b2c3d4e5", "text": "ok, written"}],
+     [("CUT CALL RUN", "unrecorded")]),
+    ([*WAS_CUT, {"type": "tool_result", "request": "r1", "call_id": "call_a1b2c3d4e5", "text": "no", "is_error": True}],
+     [("CALL HELD", "unrecorded")]),
+    ([*_recorded("r1", ASKS, chat("Half")), {"type": "cancel", "request": "r1"}], [("CANCELLED", "cancelled")]),
+    ([*HALF, {"type": "cancel", "request": "r1", "answered": True}], [("TRUNCATED", "cancelled")]),
+    ([*_recorded("r1", ASKS, None, "reset"), *_recorded("r2", ASKS, chat("Done"), retries="r1")],
+     [("RETRIED", "completed")]),
+    ([*HALF, *_recorded("r2", OTHER_HISTORY, chat("Done"), place="continuation", ordinal=1)],
+     [("CUT, COMPLETED", "completed")]),
+    ([*WAS_CUT[:-2], {"type": "bytes", "request": "r1", "text": json.dumps(chat(None, "tool_calls", call()))},
+      WAS_CUT[-1], *_recorded("r2", [*ASKS, user("Result: ok")], chat("Done"), place="request", ordinal=1)],
+     [("COMPLETE", "completed")]),
+])
+def test_a_session_keeps_what_its_file_says_beside_the_exchanges(form, records, told):
+    """Results of tools, what the operator did, and why a request was sent: without them the verdict is another one."""
+    data = lines({"loop_inspector_session": 1}, *records)
+    found = shown(data=data)
+    assert [(turn.verdict.word, turn.terminal) for turn in found.turns] == told
+    content = next(text for name, text in form_files(found, form).items() if name.endswith(".jsonl"))
+    again = shown(data=content.encode())
+    assert [(turn.verdict.word, turn.terminal) for turn in again.turns] == told
+    assert [note.finding.rule for note in again.findings] == [note.finding.rule for note in found.findings]
+    if form == "session":  # a report leaves exchanges out
+        links, links_again = ([link for turn in each.turns for link in turn.run.record.links]
+                              for each in (found, again))
+        assert [link.place for link in links_again] == [link.place for link in links]
+
+
+def test_notes_and_policies_on_an_exchange_stay_in_a_session():
+    beside = [{"type": "note", "request": "r1", "text": "too low", "at": AT},
+              {"type": "policy", "name": "claude-code", "request": "r1"}]
+    found = shown(data=lines({"loop_inspector_session": 1}, *HALF, *beside))
+    (content,) = form_files(found, "session").values()
+    (again,) = open_paths(["-"], stdin=content.encode()).inputs
+    assert again.acts == found.inputs[0].acts
+
+
+def test_a_place_is_not_kept_where_the_exchange_before_is_left_out():
+    """The place of a request follows the exchange before it in the file, which a report may not need."""
+    apart = _recorded("r0", [user("another matter")], chat("fine"))
+    found = shown(data=lines({"loop_inspector_session": 1}, *apart, *_recorded(
+        "r1", ASKS, chat("Done"), place="continuation", ordinal=1)))
+    content = session_of(found.responses[1:], "t", found.inputs)
+    assert b'"place"' not in content
+    assert b'"place"' in session_of(found.responses, "t", found.inputs)
+
+
 def test_a_fixture_is_a_test_that_passes_and_can_fail(ran, tmp_path):
     (content,) = form_files(ran, "fixture", response=1).values()
     path = tmp_path / "recorded.py"
@@ -360,7 +424,7 @@ def test_a_symptom_without_findings_is_the_verdict():
     rule, shows = symptom(found, found.turns[0])
     assert rule == found.turns[0].verdict.word.lower().replace(" ", "-")
     assert shows(found)
-    assert shows(reread([found.responses[0]], found.replay.settings))
+    assert shows(reread([found.responses[0]], found.replay.settings, found.inputs))
 
 
 @pytest.mark.parametrize(("path", "name"), [

@@ -64,6 +64,13 @@ def test_answers_calls_and_results(tmp_path, rows, agent):
     assert admissions(seen) == ["ready"]
 
 
+def test_texts_that_stand_in_a_list_without_blocks_are_read(tmp_path):
+    seen = read(tmp_path, *VIBE, {**asked(""), "content": ["go", "on"]}, {**said("x"), "content": ["Look", "here."]})
+    exchange = seen.responses[-1].exchange
+    assert exchange.request.messages[0].text == "go\non"
+    assert exchange.response.text == "Look\nhere."
+
+
 def test_a_system_message_and_reasoning(tmp_path):
     system = {"role": "system", "content": "Be brief."}
     seen = read(tmp_path, system, asked("go"), said("Look.", ("c1", *WHOLE), reasoning_content="hm"), result("text"))

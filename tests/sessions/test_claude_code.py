@@ -525,6 +525,41 @@ def test_tokens_at_a_default_cap_are_a_cut(tmp_path, cap):
     assert "the recording has its result 'File created'" in message
 
 
+def test_an_end_that_a_row_of_the_agent_states_is_not_called_inferred(tmp_path):
+    """The notice counts the answers whose end is inferred, and no others."""
+    told = "answers have no stop reason, as Claude Code keeps none for them"
+    aborted = failed("API Error: Request was aborted.")
+    seen = shown(claude(prompt("hi"), aborted), tmp_path)
+    assert (stops(seen), rules(seen)) == (["cancelled"], ["transcript.recorder"])
+    assert told not in "".join(seen.inputs[0].notices)
+    seen = shown(claude(prompt("hi"), aborted, prompt("again"), block(text("Well")), prompt("ok")), tmp_path)
+    assert f"1 of 2 {told}" in seen.inputs[0].notices[0]
+
+
+def test_texts_that_stand_in_a_list_without_blocks_are_read(tmp_path):
+    """Of a request and of a result alike."""
+    seen = shown(claude(prompt(["look", "here"]), block(use()), result(["one", text("two")]),
+                        block(text("Done."), "msg_02", "end_turn")), tmp_path)
+    first, second = (each.exchange.request.messages for each in seen.responses)
+    assert [message.text for message in first] == ["look\nhere"]
+    assert [part.text for part in second[0].results] == ["one\ntwo"]
+
+
+@pytest.mark.parametrize(("row", "pointer"), [
+    (block(use(output_tokens=32_000), tokens=32_000), "/message/usage/output_tokens"),
+    ({"type": "stream_event", "event": {"type": "message_delta", "delta": {"output_tokens": 32_000},
+                                        "usage": {"output_tokens": 32_000}}}, "/event/usage/output_tokens"),
+])
+def test_the_evidence_of_a_cap_is_the_count_and_no_other_number_of_that_name(tmp_path, row, pointer):
+    seen = shown(claude(prompt("write"), block(text("Well")), row), tmp_path)
+    assert rules(seen) == inferred("tokens_at_cap")
+    (at,) = [each.at for each in seen.responses[-1].evidence if each.rule.endswith("tokens_at_cap")]
+    body = seen.responses[-1].exchange.body
+    assert (body[at.start : at.end], at.pointer) == (b"32000", pointer)
+    assert b"32000" in body[: at.start]
+    assert b"32000" not in body[at.end :]
+
+
 def test_tokens_at_a_cap_that_the_file_states_are_a_cut(tmp_path):
     stated = failed(CAP.replace("32000", "5000"))
     rows = [prompt("write"), stated, prompt("again"), block(use(**WHOLE), tokens=5_000), result("File created")]

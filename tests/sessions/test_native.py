@@ -286,6 +286,17 @@ def test_invalid_utf8_is_reported_with_its_byte_and_a_cut_character_is_only_a_cu
     assert opened(whole[: at + 1]).inputs[0].error is None
 
 
+def test_a_file_that_only_quotes_the_name_of_the_header_is_of_its_own_format(tmp_path):
+    path = tmp_path / "s.jsonl"
+    row = {"uuid": "u", "parentUuid": None, "isSidechain": False, "sessionId": "s", "type": "user",
+           "message": {"role": "user", "content": MARK}}
+    path.write_text(json.dumps(row) + "\n")
+    (source,) = open_paths([str(path)]).inputs
+    assert (source.format, source.error) == ("claude-code", None)
+    path.write_text(f'{{"producer": "x", "{MARK}" : 1}}\n')
+    assert open_paths([str(path)]).inputs[0].format == "session"
+
+
 def test_a_newer_version_is_refused_clearly(opened):
     (given,) = opened(lines({MARK: 2}, *exchange())).inputs
     assert "session format 2, of a newer program: expected 1 at most" in given.error

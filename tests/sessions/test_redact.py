@@ -1,9 +1,14 @@
 """Credentials: none survives in anything that an exchange or a written session holds; nothing else is touched."""
 
+import base64
 import json
+import pickle
 import random
 import re
 import string
+import time
+from functools import reduce
+from operator import getitem
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +16,12 @@ from hypothesis import strategies as st
 
 from inspector.sessions import credentials, detection, open_paths, redact
 from inspector.sessions.credential_values import REDACTED
-from inspector.sessions.native import write_session
+from inspector.sessions.histories import _CACHE_MARK
+from inspector.sessions.native import FIELDS, session_bytes, write_session
+from inspector.sessions.native_models import json_schema
+from inspector.sessions.transcripts.member_values import is_mask
 from tests.scenes.bodies import CHAT, chat_body, entry, har, user
-from tests.scenes.shapes import SHAPES, put
+from tests.scenes.shapes import SHAPES, Shape, places, put
 
 ALNUM = string.ascii_letters + string.digits
 KEY = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"
@@ -440,6 +448,82 @@ def test_no_credential_reaches_a_written_session(tmp_path):
     assert "hunter2secret" not in written
     assert KEY not in written
     assert written.count("[masked: OpenAI project key]") == 4
+
+
+LEAST = {"id": "r1", "request": "r1", "text": "x", "end": "reset", "name": "strict", "values": {}}
+"""A value of every member that some record cannot do without (`inspector.sessions.native.FIELDS`)."""
+
+
+@pytest.mark.parametrize("kind", [None, *FIELDS])
+def test_no_member_of_a_written_record_keeps_a_credential(kind):
+    model = next(each for each in json_schema()["$defs"].values() if (
+        each["properties"].get("type", {}).get("const") == kind and ("type" in each["properties"]) == bool(kind)))
+    least = {"type": kind, **{name: LEAST[name] for name in FIELDS[kind]}} if kind else {"loop_inspector_session": 1}
+    tried = 0
+    for name in model["properties"].keys() - {"type", "api"}:
+        for value in (KEY, {KEY: KEY}, [[KEY, KEY]]):
+            record = {key: each for key, each in least.items() if (key, name) != ("text", "base64")} | {name: value}
+            if name == "base64":
+                record["base64"] = base64.b64encode(b"\xff " + KEY.encode()).decode()
+            try:
+                written = session_bytes([record])
+            except ValueError:
+                continue  # no value of that member's type
+            tried += 1
+            for line in map(json.loads, written.splitlines()):
+                plain = json.dumps(line).encode() + base64.b64decode(line.get("base64", ""))
+                assert KEY.encode() not in plain, (name, value)
+    assert tried or kind == "cancel"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_a_key_in_any_text_of_a_file_is_masked_before_anything_is_shown(shape: Shape, tmp_path):
+    path = tmp_path / shape.name
+    for place in places(shape.value):
+        if not isinstance(reduce(getitem, place, shape.value), str):
+            continue
+        path.write_bytes(shape.written(put(shape.value, place, KEY)))
+        assert KEY.encode() not in pickle.dumps(open_paths([str(path)])), place
+
+
+def test_what_a_proxy_says_of_a_connection_is_masked(tmp_path):
+    shape = next(shape for shape in SHAPES if shape.format == "mitmproxy")
+    path = tmp_path / shape.name
+    path.write_bytes(shape.written({**shape.value, "error": {"msg": f"lost https://u:{KEY}@h", "timestamp": 1.0}}))
+    (exchange,) = open_paths([str(path)]).exchanges
+    assert ["[masked" in found.message for found in exchange.response.findings
+            if found.rule == "transport.aborted"] == [True]
+
+
+LONG = 200_000
+
+
+@pytest.mark.parametrize(("search", "text", "found"), [
+    (redact.url, "http://h/" + "?" * LONG, None),
+    (redact.masked_places, json.dumps({"a": "[masked: " * LONG}), ()),
+    (is_mask, "-" * LONG + "a", False),
+    (lambda text: _CACHE_MARK.sub("", text), '{"text": "' + " " * LONG + 'x"}', None),
+], ids=["url", "masked places", "mask of a name", "cache mark"])
+def test_a_long_run_of_what_a_pattern_begins_with_takes_no_longer_than_it_is(search, text, found):
+    """A search from each of these characters to the end would take minutes."""
+    begun = time.perf_counter()
+    result = search(text)
+    assert time.perf_counter() - begun < 5
+    assert result == (text if found is None else found)
+
+
+def test_a_cache_mark_is_no_part_of_what_is_compared():
+    plain = '{"type": "document", "data": "x"}'
+    for mark in (', "cache_control": {"type": "ephemeral"}', ',"cachePoint":{}', ',\n  "cache_point" : {"a": 1}'):
+        assert _CACHE_MARK.sub("", plain[:-1] + mark + "}") == plain
+
+
+@pytest.mark.parametrize(("text", "is_one"), [
+    ("", True), ("[REDACTED]", True), ("***", True), ("<masked>", True), ("redacted-1", False),
+    ("masked removed", False),
+])
+def test_what_stands_for_a_name_that_was_taken_out(text, is_one):
+    assert is_mask(text) is is_one
 
 
 def test_a_request_that_is_nested_too_deeply_to_be_cleaned_is_left_out(opened):

@@ -463,6 +463,21 @@ def test_the_same_request_to_another_model_is_no_retry(opened):
     )
 
 
+@pytest.mark.parametrize(("first", "second", "turns"), [
+    ("http://127.0.0.1:8000", "http://127.0.0.1:8080", 2), ("http://[::1]:8000", "http://[fd00::2]:8000", 2),
+    ("http://[::1]:8000", "http://[::1]:8000", 1), ("https://u:p@a.example", "https://A.example", 1),
+])
+def test_the_same_request_to_another_server_is_no_retry(opened, first, second, turns):
+    asked, path = [user("hi")], "/v1/chat/completions"
+    error = entry(asked, '{"error": {"message": "x"}}', status=500, url=first + path)
+    assert len(threaded(opened, error, entry(asked, chat_body("hello"), url=second + path))) == turns
+
+
+def test_an_entry_that_is_no_llm_traffic_is_named_by_its_whole_server(opened):
+    (skipped,) = opened(har(entry([user("hi")], "{}", url="http://[::1]:9000/other"))).inputs[0].skipped
+    assert skipped.why == "no LLM traffic: POST [::1]:9000/other"
+
+
 def test_a_larger_cap_after_a_cut_call_is_a_repair_where_the_order_is_known(opened):
     asked = [user("write it")]
     first = entry(asked, chat_body(None, "length", CUT_CALL), max_tokens=64, started="2026-03-01T10:00:00Z")

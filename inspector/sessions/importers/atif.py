@@ -18,8 +18,8 @@ from inspector.sessions.importers.records import Piece, compact_json, first_look
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options, below_file
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call, text_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call
 from inspector.sessions.transcripts.member_values import (
     first_count,
     known_text,

@@ -22,8 +22,8 @@ from inspector.sessions.importers.records import first_look, first_value, list_p
 from inspector.sessions.reasons import INFERRED, RECORDER
 from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError, below_file
 from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.ending_rules import provider_stop
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, text_of
+from inspector.sessions.transcripts.ending_rules import provider_stop, wordless_notice
 from inspector.sessions.transcripts.member_values import object_of, objects_of, text_or_none
 from loop_core.values import At, Evidence, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall
 from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_block
@@ -255,7 +255,7 @@ class _Session(TranscriptReader):
             return where
         failed = value.get("isApiErrorMessage") is True
         if failed or message.get("model") == SYNTHETIC:
-            text = claude_rows.text_of(message["content"])
+            text = text_of(message["content"])
             if failed or text.startswith("API Error"):
                 return self._failure(line, message, text, where)
             self.reading.skipped.append(Skipped(line.number - 1, "a message of Claude Code's own, and no model's"))
@@ -349,19 +349,13 @@ class _Session(TranscriptReader):
         return TreePlace(answer)
 
     def summarise(self) -> None:
-        reading = self.reading
-        null = sum(answer.word is None and answer.error is None for answer in self.answers)
-        if null:
-            reading.notices.insert(0, (
-                f"{null:,} of {len(self.answers):,} answers have no stop reason, as Claude Code writes them: what is "
-                "shown for those is inferred from other rows, and says so"
-            ))
+        self.reading.notices[:0] = wordless_notice(self.answers, self.agent)
         title = next((self.titles[name] for name in TITLES if name in self.titles), "")
         if len(self.agents) == 1 and not title:
             title = f"subagent {next(iter(self.agents))}"
         key = os.path.basename(self.path).removesuffix(".jsonl")
         begun = self.agents and self.session not in ("", key)
-        reading.about = SessionAbout(title, id=key, parent=self.session if begun else "")
+        self.reading.about = SessionAbout(title, id=key, parent=self.session if begun else "")
 
 
 def _agent(value: dict[str, Any]) -> tuple[bool, str | None, str | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from sys import intern
@@ -14,8 +13,9 @@ from inspector.sessions.transcripts.answer import (
     InterimRow,
     TranscriptAnswer,
     TranscriptLine,
-    content_text,
+    any_text,
     store_result,
+    text_of,
 )
 from inspector.sessions.transcripts.member_values import number_of, object_of, text_or_none
 from inspector.sessions.wordings import interruption, interruption_in
@@ -133,19 +133,17 @@ def interim_rows(line: TranscriptLine, calls: Sequence[ToolCall]) -> tuple[Inter
         return _words(line, content)
     if not isinstance(content, list):
         return ()
-    results, texts = [], []
+    results, others = [], []
     for number, block in enumerate(content):
-        if isinstance(block, str):
-            texts.append(block)
-        elif isinstance(block, dict) and block.get("type") == "tool_result":
+        if isinstance(block, dict) and block.get("type") == "tool_result":
             key = block.get("tool_use_id")
             key = next((call.id for call in calls if call.id == key), key)
-            text = text_of(block.get("content"))
+            text = any_text(block.get("content"))
             part = ToolResultPart(text_or_none(key), None, text, block.get("is_error") is True)
             results.append(store_result(part, line, number, result_text))
-        elif isinstance(block, dict):
-            texts.append(block["text"] if isinstance(block.get("text"), str) else f"[{block.get('type')}]")
-    words = _words(line, "\n".join(texts), bool(results)) if texts or not results else ()
+        elif isinstance(block, (str, dict)):
+            others.append(block)
+    words = _words(line, text_of(others), bool(results)) if others or not results else ()
     if not results:
         return words
     denied = line.value.get("toolUseResult") == DENIED
@@ -159,7 +157,7 @@ def interim_rows(line: TranscriptLine, calls: Sequence[ToolCall]) -> tuple[Inter
 
 def result_text(value: Any, number: int) -> str:
     """The text of the result in block `number` of a row."""
-    return text_of(value["message"]["content"][number].get("content"))
+    return any_text(value["message"]["content"][number].get("content"))
 
 
 def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[InterimRow, ...]:
@@ -173,13 +171,6 @@ def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[Inter
     words = InterimRow(line.number, text, own=own)
     ends = own and FEEDBACK.match(text) is not None
     return (InterimRow(line.number, "Stop hook", mark="ended"), words) if ends else (words,)
-
-
-def text_of(content: Any) -> str:
-    """The text of a result or a message in any of its forms; other blocks are named."""
-    if isinstance(content, (str, list)):
-        return content if isinstance(content, str) else content_text(content)
-    return "" if content is None else json.dumps(content, ensure_ascii=False)
 
 
 def error_of(row: dict[str, Any], text: str) -> tuple[int | None, str | None]:

@@ -140,11 +140,11 @@ class _Rollout(ChatReader):
     ) -> TreePlace:
         kind, role = str(payload.get("type")), payload.get("role")
         if kind == "message" and role != "assistant":
-            return self._message(line, items.text_of(payload.get("content")), place, own=role != "user")
+            return self._message(line, items.item_text(payload.get("content")), place, own=role != "user")
         if kind.endswith("_output") or kind == "tool_result":
             return self._result(line, payload, place)
         if kind == "agent_message":  # a message of the agent that started this one
-            return self._message(line, items.text_of(payload.get("content")), place, own=True)
+            return self._message(line, items.item_text(payload.get("content")), place, own=True)
         if items.DELIVERED in object_of(line.value.get("metadata")):
             self.remarks["are copies of texts that a tool delivered"] += 1
             return place
@@ -154,7 +154,7 @@ class _Rollout(ChatReader):
                 self.compacted = COMPACTED.format(line.number)
             return place
         if kind == "message":
-            text = items.text_of(payload.get("content"))
+            text = items.item_text(payload.get("content"))
             self.awaited = [each for each in self.awaited if each[1] != text]
             if text in self.event_texts:
                 return place
@@ -198,7 +198,7 @@ class _Rollout(ChatReader):
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         output = next((payload[name] for name in ("output", "tools", "result") if name in payload), None)
         failed = object_of(output).get("success") is False
-        part = ToolResultPart(text_or_none(payload.get("call_id")), None, items.text_of(output), failed)
+        part = ToolResultPart(text_or_none(payload.get("call_id")), None, items.item_text(output), failed)
         if not self.counted:
             self.open, self.uncounted = None, True
         return place.after(InterimRow(line.number, "", (part,)))
@@ -267,11 +267,11 @@ class _Rollout(ChatReader):
         """Reads the event that replaces `user_message` and `agent_message` in a paginated history."""
         kind, content = item.get("type"), item.get("content")
         if kind == "UserMessage":
-            return self._message(line, items.text_of(content), place, own=False)
+            return self._message(line, items.item_text(content), place, own=False)
         if kind == "AgentMessage" and isinstance(content, list):
             for number, block in enumerate(content):
                 where = ("payload", "item", "content", number, "text")
-                place = self._event_text(line, items.text_of(block), place, *where)
+                place = self._event_text(line, items.item_text(block), place, *where)
             return place
         lines.count("item_completed", frozenset({"item_completed"}))
         return place

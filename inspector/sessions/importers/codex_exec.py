@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.codex import API
-from inspector.sessions.importers.codex_items import COUNTS, CUT, text_of
+from inspector.sessions.importers.codex_items import COUNTS, CUT, item_text
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import Options
@@ -105,7 +105,7 @@ class _Stream(ChatReader):
         if not whole:
             return place
         error = object_of(item.get("error"))
-        text = known_text(error.get("message")) or text_of(item.get(output_member) or "")
+        text = known_text(error.get("message")) or item_text(item.get(output_member) or "")
         code = item.get("exit_code")
         # Each kind of item reports a failure in another member: MCP calls in `error`, patches in `status`, commands in
         # `exit_code`.

@@ -11,7 +11,7 @@ from uuid import UUID
 from inspector.sessions.reasons import provider_reason
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import slice_of
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, content_text
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, text_of
 from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.member_values import counts_of, object_of, text_or_none
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, Stop, TextPart, ToolCall, Usage
@@ -87,14 +87,11 @@ def texts_of_items(data: bytes) -> frozenset[int]:
     return frozenset(hash(found[1]) for found in _OUTPUT.finditer(data))
 
 
-def text_of(value: Any) -> str:
+def item_text(value: Any) -> str:
     """The text of a message, a result or a summary, which may be a string, a block, or a list of blocks."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        inner = value.get("content", value.get("output"))
-        return value["text"] if isinstance(value.get("text"), str) else text_of(inner) if inner is not None else ""
-    return content_text(value)
+    while isinstance(value, dict):
+        value = value["text"] if isinstance(value.get("text"), str) else value.get("content", value.get("output"))
+    return text_of(value)
 
 
 def usage_of(info: Any) -> Usage | None:
@@ -140,9 +137,9 @@ def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line
         answer.word_at = pointer_at(at, *path, "status")
         answer.stop = provider_reason(str(payload["status"]), answer.word_at, ITEM_STOPS, "codex")
     if kind == "message":
-        answer.parts.append(TextPart(text_of(payload.get("content"))))
+        answer.parts.append(TextPart(item_text(payload.get("content"))))
     elif kind == "reasoning":
-        text = text_of(payload.get("summary")) or text_of(payload.get("content"))
+        text = item_text(payload.get("summary")) or item_text(payload.get("content"))
         answer.parts.append(ReasoningPart(text, text_or_none(payload.get("encrypted_content"))))
     elif kind in ("function_call", "custom_tool_call", "tool_call"):
         name = name or text_or_none(object_of(payload.get("function")).get("name"))

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, list_pieces, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, take_calls, text_of
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, take_calls
 from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
 from loop_core.values import ReasoningPart, ToolCall, ToolResultPart, Usage
 from loop_core.wire.openai_chat.table import read_usage
@@ -53,7 +52,7 @@ class _Session(ChatReader):
 
     def __init__(self, path: str, options: Options, session: dict[str, Any]) -> None:
         super().__init__(path, options)
-        self.title = redact.text(known_text(session.get("title")) or "")
+        self.title = known_text(session.get("title")) or ""
         self.model = known_text(session.get("chatModelTitle")) or known_text(session.get("selectedModel"))
         self.results: set[str] = set()
         """The ids of calls whose result was in the item of their answer; a message may repeat it."""

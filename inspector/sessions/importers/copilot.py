@@ -19,8 +19,8 @@ from inspector.sessions.reasons import error_in_text, recorder_reason, table_rea
 from inspector.sessions.recording import FileReading, Options, TurnPlace, below_file
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at, take_call, text_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at, take_call
 from inspector.sessions.transcripts.member_values import (
     counts_of,
     first_text,
@@ -90,7 +90,7 @@ class _History(MessageReader):
         text = data if isinstance(data, bytes) else data.read()
         value = whole_object(text)
         self.model = known_text(value.get("selectedModel"))
-        self.session_id = redact.text(known_text(value.get("sessionId")) or "")
+        self.session_id = known_text(value.get("sessionId")) or ""
         return self.read_records(list_pieces(text, "chatMessages"))
 
     def look_ahead(self, data: bytes) -> bool:

@@ -16,15 +16,8 @@ from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, object_beside
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import (
-    ChatReader,
-    any_text,
-    results_of,
-    take_block,
-    take_blocks,
-    words_of,
-)
+from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace, any_text
+from inspector.sessions.transcripts.chat_messages import ChatReader, results_of, take_block, take_blocks, words_of
 from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of, usage_in
 from loop_core.values import ReasoningPart
 

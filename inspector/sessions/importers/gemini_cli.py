@@ -20,8 +20,8 @@ from inspector.sessions.importers.records import Piece, elements, first_look, fi
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call, text_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call
 from inspector.sessions.transcripts.member_values import known_text, number_of, numbered_objects, object_of, objects_of
 from loop_core.values import ReasoningPart, Stop, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow

@@ -12,8 +12,8 @@ from typing import Any
 
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, any_text, take_call
+from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace, any_text
+from inspector.sessions.transcripts.chat_messages import ChatReader, take_call
 from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of
 from loop_core.values import TextPart, Usage
 from loop_core.wire.gemini_generate.table import API

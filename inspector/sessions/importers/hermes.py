@@ -25,8 +25,8 @@ from inspector.sessions.importers.records import (
 from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import TranscriptLine
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
+from inspector.sessions.transcripts.answer import TranscriptLine, text_of
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
 from inspector.sessions.transcripts.member_values import (
     cap_of,
     known_text,

@@ -20,8 +20,8 @@ from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, common_beginning, unusable
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, said_text, text_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, said_text
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import (
     CAPS,

@@ -126,9 +126,9 @@ def _content(answer: TranscriptAnswer, part: Any, find: Callable[[], str | None]
     """Adds a part of an answer that is not a call."""
     kind = part.get("type") if isinstance(part, dict) else "part"
     if isinstance(part, dict) and kind == "text":
-        answer.parts.append(TextPart(kimi_cli.text_of(part.get("text"))))
+        answer.parts.append(TextPart(kimi_cli.value_text(part.get("text"))))
     elif isinstance(part, dict) and kind == "think":
-        answer.parts.append(ReasoningPart(kimi_cli.text_of(part.get("think")), known_text(part.get("encrypted"))))
+        answer.parts.append(ReasoningPart(kimi_cli.value_text(part.get("think")), known_text(part.get("encrypted"))))
     else:
         answer.parts.append(OpaquePart(str(kind), find() or "{}"))
 
@@ -177,7 +177,7 @@ class _Session(kimi_cli.KimiReader):
             return place.after(InterimRow(line.number, "the user cancelled the turn", mark="interrupted"))
         elif kind == "turn.prompt":
             place = self._empty_step(place)
-            self.prompt = (line.number, kimi_cli.text_of(value.get("input")))
+            self.prompt = (line.number, kimi_cli.value_text(value.get("input")))
         elif kind == "turn.ended":
             place = self._empty_step(place)
             reason, error = value.get("reason"), object_of(value.get("error"))
@@ -202,7 +202,7 @@ class _Session(kimi_cli.KimiReader):
             self.remarks["hold a message that is not a user's"] += 1
             return place
         origin = message.get("origin")
-        self.prompt, self.typed = None, kimi_cli.text_of(message.get("content"))  # the message repeats the prompt
+        self.prompt, self.typed = None, kimi_cli.value_text(message.get("content"))  # the message repeats the prompt
         command = object_of(origin).get("trigger") == "user-slash"  # the user typed the name of a skill or a plugin
         own = isinstance(origin, dict) and origin.get("kind") not in (None, "user", "system_trigger") and not command
         if not own and object_of(origin).get("inTurn") is not True:
@@ -224,11 +224,11 @@ class _Session(kimi_cli.KimiReader):
         message, meta = object_of(entry.get("message")), object_of(entry.get("meta"))
         role, content = message.get("role"), message.get("content")
         if role == "tool":
-            result = ToolResultPart(known_text(message.get("toolCallId")), None, kimi_cli.text_of(content))
+            result = ToolResultPart(known_text(message.get("toolCallId")), None, kimi_cli.value_text(content))
             return place.after(InterimRow(line.number, "", (result,)))
         # the journal repeats a prompt
-        if role == "user" and kimi_cli.text_of(content) not in (self.typed, self.prompt and self.prompt[1]):
-            self.typed = kimi_cli.text_of(content)
+        if role == "user" and kimi_cli.value_text(content) not in (self.typed, self.prompt and self.prompt[1]):
+            self.typed = kimi_cli.value_text(content)
             return place.after(InterimRow(line.number, self.typed))
         if role != "assistant":
             return place
@@ -250,7 +250,7 @@ class _Session(kimi_cli.KimiReader):
         if kind == "tool.result":
             result = event.get("result")
             failed = object_of(result).get("isError") is True
-            part = ToolResultPart(text_or_none(event.get("toolCallId")), None, kimi_cli.text_of(result), failed)
+            part = ToolResultPart(text_or_none(event.get("toolCallId")), None, kimi_cli.value_text(result), failed)
             return place.after(InterimRow(line.number, "", (part,)))
         if kind == "step.begin" and isinstance(event.get("uuid"), str):
             place = self._empty_step(place)

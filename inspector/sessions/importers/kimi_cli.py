@@ -17,7 +17,7 @@ from inspector.sessions import redact
 from inspector.sessions.importers.records import object_beside
 from inspector.sessions.recording import Options, SessionAbout, below_file
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at
 from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.member_values import (
@@ -61,13 +61,11 @@ FIELDS: Fields = {
 }
 
 
-def text_of(value: Any) -> str:
+def value_text(value: Any) -> str:
     """The text of a message, an input or a tool's output."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        return text_of(value.get("text") or value.get("output") or value.get("message") or value.get("content") or "")
-    return content_text(value)
+    while isinstance(value, dict):
+        value = next((value[name] for name in ("text", "output", "message", "content") if value.get(name)), "")
+    return text_of(value)
 
 
 def usage_of(usage: Any) -> Usage | None:
@@ -177,16 +175,16 @@ class KimiCliSession(KimiReader):
             return place
         if kind == "TurnBegin":
             self.open.pop(self.sender, None)
-            text = text_of(payload.get("user_input"))
+            text = value_text(payload.get("user_input"))
             if self.sender in self.stepping or text.startswith("/"):
                 self.idle.add(self.sender)
             return place.after(InterimRow(line.number, text))
         if kind == "BtwBegin":
-            return place.after(InterimRow(line.number, text_of(payload.get("question"))))
+            return place.after(InterimRow(line.number, value_text(payload.get("question"))))
         if kind == "BtwEnd":
             return self._end_side(line, payload, place)
         if kind == "SteerInput":
-            return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
+            return place.after(InterimRow(line.number, value_text(payload.get("user_input"))))
         if kind == "TurnEnd":
             return self._end_turn(line, place)
         if kind == "StepInterrupted":
@@ -305,7 +303,7 @@ class KimiCliSession(KimiReader):
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         output = payload.get("return_value", payload.get("result", payload))
         key = text_or_none(payload.get("tool_call_id", payload.get("id")))
-        part = ToolResultPart(key, None, text_of(output), object_of(output).get("is_error") is True)
+        part = ToolResultPart(key, None, value_text(output), object_of(output).get("is_error") is True)
         return place.after(InterimRow(line.number, "", (part,)))
 
     def _part(self, line: TranscriptLine, kind: str, payload: dict[str, Any], place: TreePlace) -> TreePlace:
@@ -319,9 +317,9 @@ class KimiCliSession(KimiReader):
                 text_or_none(payload.get("id")), text_or_none(function.get("name")) or "",
                 text_or_none(function.get("arguments")), True, at=pointer_at(at, "message", "payload")))
         elif payload.get("type") == "think":
-            answer.parts.append(ReasoningPart(text_of(payload.get("think"))))
+            answer.parts.append(ReasoningPart(value_text(payload.get("think"))))
         else:
-            answer.parts.append(TextPart(text_of(payload.get("text"))))
+            answer.parts.append(TextPart(value_text(payload.get("text"))))
         return place if place.answer is answer else TreePlace(answer)
 
     def settle(self) -> None:

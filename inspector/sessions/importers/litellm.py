@@ -21,8 +21,8 @@ from inspector.sessions.reasons import shortened_call_reason
 from inspector.sessions.recording import FileReading, Options, common_beginning
 from inspector.sessions.traffic import loads, moment, written_status
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import pointer_at, text_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
+from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_litellm, take_provider_word

@@ -15,14 +15,13 @@ from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, list_pieces, object_in
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     command_call,
     pointer_at,
     take_call,
     take_message,
-    text_of,
     unanswered_call,
 )
 from inspector.sessions.transcripts.member_values import (

@@ -23,14 +23,13 @@ from inspector.sessions.importers.records import Piece, first_look, first_value,
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     call_of,
     command_call,
     pointer_at,
     take_call,
-    text_of,
     unanswered_call,
 )
 from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, objects_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from inspector.sessions.transcripts.chat_messages import text_of
+from inspector.sessions.transcripts.answer import text_of
 from inspector.sessions.transcripts.member_values import counts_of, first_text, object_of
 from loop_core.values import Usage
 

@@ -19,8 +19,15 @@ from inspector.sessions.reasons import PROVIDER, error_reason, table_reason
 from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.traffic import written_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, store_result
-from inspector.sessions.transcripts.chat_messages import pointer_at, take_call, text_of
+from inspector.sessions.transcripts.answer import (
+    InterimRow,
+    TranscriptAnswer,
+    TranscriptLine,
+    TreePlace,
+    store_result,
+    text_of,
+)
+from inspector.sessions.transcripts.chat_messages import pointer_at, take_call
 from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text, numbered_objects, object_of
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from inspector.sessions.transcripts.chat_messages import text_of
+from inspector.sessions.transcripts.answer import text_of
 from inspector.sessions.transcripts.member_values import CAPS, known_text, object_of, objects_of
 from loop_core.values import ToolResultPart
 

@@ -18,13 +18,12 @@ from inspector.sessions.reasons import error_in_text, is_unrecorded, recorder_re
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.stored_rows import row_bytes
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     command_call,
     pointer_at,
     take_message,
-    text_of,
     unanswered_call,
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from inspector.sessions import redact, traffic
+from inspector.sessions import traffic
 from inspector.sessions.importers.records import (
     Piece,
     compact_json,
@@ -23,8 +23,8 @@ from inspector.sessions.importers.records import (
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.ending_rules import call_cut
 from inspector.sessions.transcripts.member_values import (
@@ -92,12 +92,12 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     first = first_value(data)
     if isinstance(first, dict) and first.keys() <= {"kind", "k", "v", "i"}:
         chat = _fold(data, reader)
-        reader.title = redact.text(known_text(chat.get("customTitle")) or "")
+        reader.title = known_text(chat.get("customTitle")) or ""
         requests = chat.get("requests")
         pieces: Iterator[Piece] = number_records(map(compact_json, requests if isinstance(requests, list) else ()))
     else:
         pieces = list_pieces(data, "requests")
-        reader.title = redact.text(known_text(object_of(first).get("customTitle")) or "")
+        reader.title = known_text(object_of(first).get("customTitle")) or ""
     return reader.read_records(pieces)
 
 
@@ -124,7 +124,7 @@ def _fold(data: bytes, reader: _Chat) -> dict[str, Any]:
             lost += 1
     reader.reading.notices.append(_NOTICE.format(count=done))
     if unknown:
-        named = ", ".join(f"{redact.text(kind)} ({count:,})" for kind, count in sorted(unknown.items())[:6])
+        named = ", ".join(f"{kind} ({count:,})" for kind, count in sorted(unknown.items())[:6])
         reader.reading.notices.append(f"operations of unknown kind were passed over: {named}")
     if lost:
         reader.reading.notices.append(f"operations that change nothing before them were passed over: {lost:,}")

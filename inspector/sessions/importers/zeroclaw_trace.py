@@ -17,8 +17,8 @@ from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, text_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at
 from inspector.sessions.transcripts.member_values import (
     counts_of,
     first_text,

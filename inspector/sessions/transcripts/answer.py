@@ -6,6 +6,7 @@ for a provider that stores histories, so that each row is processed once however
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -381,9 +382,15 @@ def store_result(
     return StoredResult(part.call_id, part.name, stays, part.is_error, part.json)  # type: ignore[arg-type]
 
 
-def content_text(content: Any) -> str:
-    """The text of a list of content blocks; other blocks are named."""
+def text_of(content: Any) -> str:
+    """The text of a content: a text, or a list of texts and blocks, of which others than texts are named."""
     if not isinstance(content, list):
-        return ""
-    return "\n".join(block["text"] if isinstance(block.get("text"), str) else f"[{block.get('type')}]"
-                     for block in content if isinstance(block, dict))
+        return content if isinstance(content, str) else ""
+    return "\n".join([block if isinstance(block, str) else
+                      block["text"] if isinstance(block.get("text"), str) else f"[{block.get('type')}]"
+                      for block in content if isinstance(block, (str, dict))])
+
+
+def any_text(value: Any) -> str:
+    """The text of a value that may also be something else than a content; that is written as JSON."""
+    return text_of(value) if value is None or isinstance(value, (str, list)) else json.dumps(value, ensure_ascii=False)

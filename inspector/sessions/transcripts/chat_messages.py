@@ -6,18 +6,23 @@ Importers of such files share: the elements of a list as records (`list_pieces`)
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import Piece
-from inspector.sessions.reasons import is_recorders
 from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
-from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
+from inspector.sessions.transcripts.answer import (
+    InterimRow,
+    TranscriptAnswer,
+    TranscriptLine,
+    TreePlace,
+    any_text,
+    text_of,
+)
+from inspector.sessions.transcripts.ending_rules import call_unfinished, infer, wordless_notice
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, objects_of
 from loop_core.values import (
     ArgsForm,
@@ -30,12 +35,6 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-
-
-def text_of(value: Any) -> str:
-    """The text of a message in any of its forms."""
-    return value if isinstance(value, str) else content_text(value)
-
 
 THOUGHTS = frozenset({"think", "thinking", "reasoning", "redacted_thinking"})
 """The types of blocks of reasoning, of Kimi, Anthropic and Mistral, Inspect, and Anthropic where it is hidden."""
@@ -195,7 +194,7 @@ class ChatReader(TranscriptReader):
 
     def skip(self, line: TranscriptLine, why: str) -> None:
         """Notes a row that holds no part of an exchange, with the reason."""
-        self.reading.skipped.append(Skipped(line.number - 1, redact.text(why)))
+        self.reading.skipped.append(Skipped(line.number - 1, why))
 
     def stream_answer(self, line: TranscriptLine, place: TreePlace, name: str) -> TranscriptAnswer:
         """The answer that an event of a stream belongs to, with its row: a new one after any other row."""
@@ -232,13 +231,8 @@ class ChatReader(TranscriptReader):
     def summarise(self) -> None:
         """Also stores the session's title and, if `words` is empty, reports the number of missing stop words."""
         super().summarise()
-        wordless = sum(answer.word is None and answer.error is None and not is_recorders(answer.stop)
-                       for answer in self.answers)
-        if wordless and not self.words:
-            self.reading.notices.insert(0, (
-                f"{wordless:,} of {len(self.answers):,} answers have no stop reason, as {self.agent} keeps none for "
-                "them: what is shown for those is inferred from other rows, and says so"
-            ))
+        if not self.words:
+            self.reading.notices[:0] = wordless_notice(self.answers, self.agent)
         if self.title or self.session_id:
             self.reading.about = SessionAbout(self.title, id=self.session_id, parent=self.parent_id)
 
@@ -333,12 +327,5 @@ def results_of(content: Any) -> tuple[ToolResultPart, ...]:
 
 def words_of(content: Any) -> str:
     """The text of a message without its results; other blocks are named."""
-    rest = [block for block in blocks_of(content) if not (isinstance(block, dict) and block.get("type") in RESULTS)]
-    return "\n".join(block if isinstance(block, str) else content_text([block]) for block in rest)
-
-
-def any_text(value: Any) -> str:
-    """The text of a value in any of its forms."""
-    if isinstance(value, (str, list)):
-        return value if isinstance(value, str) else words_of(value)
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
+    return text_of([block for block in blocks_of(content)
+                    if not (isinstance(block, dict) and block.get("type") in RESULTS)])

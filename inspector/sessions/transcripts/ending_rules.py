@@ -17,6 +17,7 @@ from typing import NamedTuple
 from inspector.sessions.reasons import (
     INFERRED,
     inferred_reason,
+    is_recorders,
     is_unrecorded,
     missing_call_reason,
     provider_reason,
@@ -30,6 +31,7 @@ from inspector.sessions.wordings import known_hint, placeholder
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.values import FINISHED, ArgsForm, At, CallKind, Evidence, ExchangePart, Stop, StopReason, ToolResultPart
 from loop_core.wire.failures import StopRow
+from loop_core.wire.json_values import byte_span, pointer
 
 CLAUDE = "anthropic_messages"  # only the id, since importing its package would slow down all transcripts
 # Added by hand when models were released. If a newer model's default is missing, the end stays unknown.
@@ -40,6 +42,10 @@ RESUMED = re.compile(
     r"your (?:previous )?response was cut off because it exceeded the output token limit)\b", re.IGNORECASE,
 )
 """Matches the beginning of Claude Code's message to a model whose answer was cut at the output cap."""
+
+
+OUTPUT_COUNTS = (("message", "usage", "output_tokens"), ("event", "usage", "output_tokens"))
+"""Where Claude Code writes the output tokens of an answer: in its rows, and in the last event of its stream."""
 
 
 class EndSign(NamedTuple):
@@ -200,6 +206,14 @@ def without_lost_call(answer: TranscriptAnswer) -> StopReason | None:
     return missing_call_reason(stop) if asks and stop and any(row.results for row in answer.after) else stop
 
 
+def wordless_notice(answers: Sequence[TranscriptAnswer], agent: str) -> list[str]:
+    """The notice that answers have no word for their end, neither the provider's nor the recorder's; empty if all have.
+    """
+    count = sum(answer.word is None and answer.error is None and not is_recorders(answer.stop) for answer in answers)
+    return [f"{count:,} of {len(answers):,} answers have no stop reason, as {agent} keeps none for them: what is shown "
+            "for those is inferred from other rows, and says so"] if count else []
+
+
 def unanswered_calls(answer: TranscriptAnswer) -> int:
     """The number of calls of a whole answer without a result, although the session continued and nobody stopped it."""
     went_on = answer.next or any(row.is_user_message for row in answer.after)
@@ -234,10 +248,11 @@ def _count(answer: TranscriptAnswer, amount: int) -> At:
     """The place of the output token count: the number in the last row with it, else the last row."""
     end = answer.size
     for row in reversed(answer.rows):
-        start = end - row_size(row)
-        found = re.search(rb'"output_tokens"\s*:\s*(%d)\b' % amount, row_bytes(row))
-        if found is not None:
-            return At(ExchangePart.BODY, start + found.start(1), start + found.end(1), "/message/usage/output_tokens")
+        start, data = end - row_size(row), row_bytes(row)
+        for path in OUTPUT_COUNTS:
+            span = byte_span(data, start, *path)
+            if span is not None and data[span[0] - start : span[1] - start] == b"%d" % amount:
+                return At(ExchangePart.BODY, *span, pointer(*path))
         end = start - 1  # the line break between two rows
     return At(ExchangePart.BODY, *_last_row(answer))
 

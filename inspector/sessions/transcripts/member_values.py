@@ -9,7 +9,7 @@ from loop_core.values import Usage
 from loop_core.wire import wire
 from loop_core.wire.body import string, token_count, word
 
-_MASK = re.compile(r"\W*(?:redacted|masked|removed|hidden)?\W*", re.IGNORECASE)
+_MASK = re.compile(r"\W*(?:(?:redacted|masked|removed|hidden)\W*)?", re.IGNORECASE)
 
 
 def is_mask(value: Any) -> bool:
