@@ -81,6 +81,20 @@ def worst_first(view: View) -> Sequence[int]:
     return sorted(found, key=lambda at: view.turns[at].verdict.rank)
 
 
+def advised_turn(view: View, step: int) -> TurnFacts | None:
+    """The turn whose advice is followed at a step: its own if it has advice, else the worst; None if there is none."""
+    here = view.turn_of(step) if view.steps else None
+    return here if here is None or here.verdict.advice is not None else view.worst
+
+
+def idle_keys(view: View, step: int) -> frozenset[str]:
+    """The ids of keys that do nothing at a step: that of the advice, where there is none that a run can follow."""
+    turn = advised_turn(view, step)
+    advice = turn.verdict.advice if turn is not None else None
+    follows = advice is not None and (advice.set is not None or advice.live)
+    return frozenset() if follows else frozenset({"advice"})
+
+
 def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> list[Line]:
     """All details of a turn's verdict, then the counts of all verdicts."""
     view = outline.view

@@ -12,6 +12,7 @@ from inspector.replay.edits import TurnInput, turn_inputs
 from inspector.report.lines.glyphs import why_no_run
 from inspector.report.lines.spans import one_line
 from inspector.report.lines.steps import end_words
+from inspector.tui.attention import advised_turn
 from inspector.tui.delivery import copy_text
 from inspector.tui.lists import Choose
 from inspector.tui.live_run import LiveAttempt
@@ -176,11 +177,10 @@ class Branches(SessionPart):
     def action_advice(self) -> None:
         """Makes the run that tested this turn's advice, else the worst's; opens a form if only a live answer helps."""
         view = self.stage.run.view
-        if not view.steps or view.worst is None:
+        turn = advised_turn(view, self.stage.step)
+        if turn is None:
             return
-        here = view.turn_of(self.stage.step)
-        turn = here if here.verdict.advice is not None else view.worst
-        advice, number = turn.verdict.advice, view.number(turn)
+        here, advice, number = view.turn_of(self.stage.step), turn.verdict.advice, view.number(turn)
         if advice is None:
             self.stage.note = f"turn {number}: nothing to change"
         elif advice.set is not None:

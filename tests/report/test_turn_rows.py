@@ -566,7 +566,9 @@ def test_a_notice_with_numbers_of_its_own_stays_with_its_file(tmp_path: Path) ->
     view = session_of(open_case(open_paths([str(tmp_path)])), [str(tmp_path)]).original.view
     lines = text(view, everything=False, table=WIDE).splitlines()
     own = [line for line in lines if line.startswith("  notice: ")]
-    assert len(own) == 2 and own[0] == own[1] and not [line for line in lines if line.startswith("notice of")]
+    assert len(own) == 2
+    assert own[0] == own[1]
+    assert not [line for line in lines if line.startswith("notice of")]
 
 
 def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_attention() -> None:
