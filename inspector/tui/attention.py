@@ -40,13 +40,11 @@ class Attention(SessionPart):
         if not turns:
             stage.note = f"no turn{among} needs attention"
             return
-        here = stage.run.outline.block_of(stage.step).turn
-        place = (turns.index(here) + 1) % len(turns) if here in turns else 0
+        place = place_after(turns, stage.run.outline.block_of(stage.step).turn)
         turn = view.turns[turns[place]]
         stage.go(rows.nearest(view.deciding_step(turn), turn.run.first, turn.run.end), "")
-        word = f"turn {turns[place] + 1:,}: {turn.verdict.word}"
-        stage.note = (f"{place + 1:,} of {len(turns):,} turns{among} that need attention · {word}" if len(turns) > 1
-                      else f"the only turn of this session{among} that needs attention · {word}")
+        where = attention_note(place, len(turns), "turn", among)
+        stage.note = f"{where} · turn {turns[place] + 1:,}: {turn.verdict.word}"
 
     def open(self) -> None:
         """When a session opens, goes to the step that decides its worst verdict, if any needs attention."""
@@ -73,6 +71,17 @@ class Attention(SessionPart):
         """Carries out the key that closed the sheet."""
         follows = choice in FOLLOWS
         self.stage.post_message(ActionWanted(FOLLOWS[choice], self.stage) if follows else TabWanted(choice))
+
+
+def place_after(found: Sequence[int], here: int) -> int:
+    """The place in an order that follows that of `here`; the first, if `here` is not in it or is its last."""
+    return (found.index(here) + 1) % len(found) if here in found else 0
+
+
+def attention_note(place: int, count: int, noun: str, among: str = "") -> str:
+    """Which of how many was gone to: `2 of 30 turns that need attention`."""
+    return (f"{place + 1:,} of {count:,} {noun}s{among} that need attention" if count > 1
+            else f"the only {noun}{among} that needs attention")
 
 
 def worst_first(view: View) -> Sequence[int]:

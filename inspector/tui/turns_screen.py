@@ -23,6 +23,7 @@ from inspector.report.lines.spans import count_of, in_quotes
 from inspector.report.row_counts import count_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.tui import turns_reading
+from inspector.tui.attention import attention_note, place_after
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
@@ -50,10 +51,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
         Binding("s", "sort", "sort", tooltip="Sort by a column; the same again reverses the order", id="turns.sort"),
         Binding("v", "by_file", "by session", tooltip="One row a session, by its worst turn; or one row a turn",
                 id="turns.group"),
-        Binding("exclamation_mark", "attention", "attention", id="turns.attention",
-                tooltip="The next row that needs attention"),
-        Binding("colon", "go_to", "Go to", show=False, tooltip="A row's number, turn 2 of its session, or file NAME",
-                id="turns.go-to"),
+        Binding("exclamation_mark", "attention", "worst", id="turns.attention",
+                tooltip="The next row that needs attention, the worst first"),
+        Binding("colon", "go_to", "go to", show=False, id="turns.go-to",
+                tooltip="A row's number, turn 2 of its session, file NAME, or what any key does"),
         Binding("n", "again(1)", "Match", show=False, tooltip="The next match of the search", id="turns.next"),
         Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="turns.previous"),
         Binding("c", "stop", "Stop reading", show=False, tooltip="Stop reading the files that are not read yet",
@@ -274,14 +275,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.note = "one row a session, by its worst turn" if self.listed.by_file else "one row a turn"
 
     def action_attention(self) -> None:
-        """Goes to the next row that needs attention, wrapping around."""
-        rows = self.listed.shown
-        for far in range(1, len(rows) + 1):
-            row = rows[(self.listed.cursor + far) % len(rows)]
-            if isinstance(row, TurnRow) and row.verdict is not None and not row.verdict.clean:
-                self.listed.cursor = (self.listed.cursor + far) % len(rows)
-                return
-        self.note = "no turn that is listed needs attention"
+        """Goes to the next row that needs attention, the worst first; after the last it returns to the first."""
+        found = self.listed.worst_first()
+        place = place_after(found, self.listed.cursor) if found else 0
+        self.listed.cursor = found[place] if found else self.listed.cursor
+        noun = "session" if self.listed.by_file else "turn"
+        self.note = attention_note(place, len(found), noun) if found else f"no {noun} that is listed needs attention"
 
     def action_go_to(self) -> None:
         """Asks for a row."""

@@ -23,6 +23,7 @@ from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import MANY_RESPONSES, UNREADABLE, LoopInspector
 from inspector.tui.attention import VerdictSheet
 from inspector.tui.growth import PERIOD
+from inspector.tui.keys import HelpScreen
 from inspector.tui.live_run import AskLive
 from inspector.tui.panels import WrappedLines
 from inspector.tui.policies_screen import PoliciesScreen
@@ -580,7 +581,8 @@ async def test_a_colon_takes_a_row_a_turn_or_a_file(folder: Path, line: str, row
     ("0", "expected 1 to 4"), ("9" * 5000, "expected a row's number"), ("file zz", "no file is called"),
     ("turn " + "x" * 5000, "no row of this session"),
     ("file runs", "4 files match"), ("turn 7", "no row of this session has it"),
-    ("held", "expected a row's number, turn 2 or file NAME; ctrl+p lists all commands"),
+    ("zz", "expected a row's number, turn 2, file NAME or a command, which tab completes"),
+    ("max_tokens=80", "settings are for a session, which enter opens"),
 ], ids=lambda value: value[:20])
 async def test_a_line_that_names_no_row_stays_open_with_the_reason(folder: Path, line: str, says: str) -> None:
     app = LoopInspector([str(folder)])
@@ -594,6 +596,19 @@ async def test_a_line_that_names_no_row_stays_open_with_the_reason(folder: Path,
         assert says in page(app)
         await pilot.press("escape")
         assert (app.screen, listed.cursor) == (listed.screen, 0)
+
+
+async def test_the_line_takes_the_name_of_any_command_as_in_a_session(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press(":", *"turns.group", "enter")
+        await pilot.pause()
+        assert listed.by_file
+        assert "one row a session" in app.screen.note
+        await pilot.press(":", *"hel", "enter")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)
 
 
 async def test_several_files_are_the_same_table(folder: Path) -> None:
@@ -978,10 +993,25 @@ async def test_attention_goes_round_the_rows_that_need_it(folder: Path) -> None:
         listed = await read(app, pilot)
         await pilot.press("!")
         assert listed.current_row.name == "c"
+        assert app.screen.note == "2 of 2 turns that need attention"
         await pilot.press("!")
         assert listed.current_row.name == "b"
+        assert app.screen.note == "1 of 2 turns that need attention"
         await pilot.press("f", *"complete", "enter", "!")
         assert "no turn that is listed needs attention" in app.screen.note
+
+
+async def test_attention_is_worst_first_in_every_order_as_in_a_session(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        worst = [row.name for row in listed_rows(listed)][:2]
+        app.screen.sort_by("session")
+        app.screen.sort_by("session")
+        listed.cursor = next(at for at, row in enumerate(listed_rows(listed)) if row.name == "a")
+        for name in (*worst, worst[0]):
+            await pilot.press("!")
+            assert listed.current_row.name == name
 
 
 async def test_the_table_is_written_as_csv(folder: Path, tmp_path: Path) -> None:
