@@ -20,7 +20,6 @@ from textual.binding import Binding, BindingType
 
 from inspector.report import turn_rows, turn_table
 from inspector.report.lines.spans import count_of, in_quotes
-from inspector.report.row_counts import count_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.tui import turns_reading
 from inspector.tui.attention import attention_note, place_after
@@ -30,7 +29,7 @@ from inspector.tui.lists import Choose, RowList
 from inspector.tui.messages import NOT_SEARCHED, PathWanted, RowOpened, TurnsRead, TurnWanted, ask_operator
 from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.tabs import TABS
-from inspector.tui.turn_counts import TurnCounts, count_groups
+from inspector.tui.turn_counts import TurnCounts, count_apart, count_groups
 from inspector.tui.turn_list import NO_MATCH_NOTE, SORTS, Section, TurnAbout, TurnHeading, TurnList, rows_of_session
 from inspector.tui.turns_reading import LARGE, PENDING
 
@@ -95,7 +94,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.named = named
         self.listed = TurnList(sections, by_file=not self.named, id="turns")
         self.read, self.total = 0, 0
-        self.counts = count_rows(())
+        self.counts = count_apart(self.listed, ())
         self.reading = False
         self.parts = (self,)  # `esc` closes the filter
         self._last = ""  # the filter removed last, which the prompt offers again
@@ -213,7 +212,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def count(self) -> None:
         """Counts the rows again, and shows the counts."""
-        self.counts = count_rows(row for row in self.listed.rows if row.why not in (PENDING, LARGE))
+        self.counts = count_apart(self.listed, (row for row in self.listed.rows if row.why not in (PENDING, LARGE)))
         self.say_counts()
 
     def say_counts(self) -> None:
@@ -224,9 +223,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         elif self.reading:
             within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
             progress = f"{turns_reading.progress_over(self)}…{within}"
-        counts = self.listed.listing.counts or self.counts
-        self.query_one(TurnCounts).groups = count_groups(
-            counts, progress, self.counts.turns + self.counts.simulated, self.listed)
+        self.query_one(TurnCounts).groups = count_groups(self.counts, progress, self.listed)
         self.query_one(TurnHeading).redraw_changes()
         self.query_one(TurnAbout).follow()
 

@@ -18,6 +18,7 @@ from inspector.report import turn_rows, turn_table
 from inspector.report.lines.spans import Span, text_of
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
+from inspector.sessions.folders import samples
 from inspector.sessions.open import open_each
 from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import MANY_RESPONSES, UNREADABLE, LoopInspector
@@ -106,6 +107,27 @@ async def test_the_newest_transcript_is_first_and_each_row_gets_its_verdict() ->
         assert words(listed)[:3] == ["CALL REJECTED", "TRUNCATED", "COMPLETE"]
         assert "message  write the plan" in shown
         assert "anthropic_messages ended with no stop reason recorded" in shown
+
+
+async def test_the_samples_are_not_counted_among_what_the_operator_has() -> None:
+    """Two transcripts of one turn each, one of them cut; every verdict of a sample would be a false alarm."""
+    sessions = len(samples())
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        assert page(app).startswith(f" {sessions} sample sessions with ")
+    wrote(".claude/projects/-work-old/a.jsonl", ENDED, 1_000)
+    wrote(".claude/projects/-work-new/b.jsonl", CUT, 2_000)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        turns = sum(row.of for row in listed_rows(listed)[2:])
+        assert page(app).startswith(
+            f" 2 sessions with 2 turns + {sessions} samples · 1 needs attention + 1 complete · 1 ▣ CALL REJECTED\n")
+        await pilot.press("v")
+        assert page(app).startswith(f" 2 turns in 2 sessions + {turns} turns of samples · 1 needs attention")
+        await pilot.press("f", *"held", "enter")
+        assert f" of {turns + 2} turns" in page(app), "a filter is about all rows of the table"
 
 
 async def test_a_row_is_there_before_its_file_was_read_and_opens_by_enter() -> None:
