@@ -133,7 +133,7 @@ def _head(view: View, files: Sequence[str], only: Set[int] | None, with_bytes: b
         yield f"settings of this run: {one_line(under)}"
     if only is not None:
         verb = "matches" if len(only) == 1 else "match"
-        yield f"filter: {len(only)} of {count_of(len(view.responses), 'response')} {verb}"
+        yield f"filter: {len(only):,} of {count_of(len(view.responses), 'response')} {verb}"
 
 
 def _turn_lines(
@@ -219,7 +219,7 @@ def _source_lines(source: Input, headline: str, shared: Container[str]) -> Itera
         yield (f"read {one_line(source.path)}: {source.format or 'nothing'}, "
                f"{count_of(source.responses, 'response')}{skipped}")
     for why, count in Counter(entry.why for entry in source.skipped).most_common():
-        yield f"  skipped {count}: {one_line(why)}"
+        yield f"  skipped {count:,}: {one_line(why)}"
     for notice in source.notices:
         if _notice_kind(source, notice)[0] not in shared:
             yield f"  notice: {one_line(notice.removeprefix(f'{source.path}: '))}"

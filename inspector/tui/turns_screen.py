@@ -346,7 +346,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.note = f"{in_quotes(self._needle)} is in no turn that is listed"
         else:
             number = self._match.number if self.listed.by_file else 0
-            turn = f"turn {number}, which enter opens" if number else "this turn"
+            turn = f"turn {number:,}, which enter opens" if number else "this turn"
             self.note = f"{in_quotes(self._needle)} is in {turn} · n the next, N the one before"
 
     def action_stop(self) -> None:

@@ -231,7 +231,7 @@ def fidelity_counts(tuning: TunedGrid, turn: int | None) -> tuple[int, int, int]
 def fidelity_line(tuning: TunedGrid, turn: int | None) -> Line:
     """How many cells rest on recorded answers, and how many on simulated ones: of all turns, or of one."""
     run, simulated, ended = fidelity_counts(tuning, turn)
-    of = "" if turn is None else f"of turn {turn + 1}: "
+    of = "" if turn is None else f"of turn {turn + 1:,}: "
     parts = [(Span(f"{of}{Fidelity.RECORDED} in {count_of(run - simulated, 'cell')}"),)]
     if simulated:
         parts.append((Span(f"{Fidelity.SIMULATED} in {simulated:,}"),))
@@ -257,7 +257,7 @@ def _smallest(tuning: TunedGrid, turn: int | None, most: int | None) -> Iterator
 
 def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     """Both answers for one turn, or the reason why there is none."""
-    name = f"turn {limits.turn + 1}"
+    name = f"turn {limits.turn + 1:,}"
     glyph, role = mark_of(limits.end)
     who = safe(f"  ({turn_name(tuning, limits.turn)})", Tone.DIM, 60)
     if limits.cell is None:
@@ -336,7 +336,7 @@ def grain_line(edge: Edge, with_name: bool = False) -> Line:
     """How precisely the smallest max_tokens is known, and whom one token less harms first."""
     below = ""
     for place in edge.worse[:1]:
-        who = f"turn {edge.turns[place] + 1}" if with_name else "it"
+        who = f"turn {edge.turns[place] + 1:,}" if with_name else "it"
         rest = len(edge.worse) - 1
         others = f", and {count_of(rest, 'further turn')} {'does' if rest == 1 else 'do'} worse" if rest else ""
         end = edge.below[place]
