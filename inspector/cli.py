@@ -59,13 +59,18 @@ COMMANDS: Mapping[str, CommandRow] = {
 """Every command, by name."""
 
 
+OTHER_NAMES = {"diff": "compare", "find": "search", "grep": "search", "lint": "check", "show": "explain",
+               "simulate": "replay"}
+"""A word that other programs have for it -> the command."""
+
+
 def _refuse_misspelt(word: str) -> None:
     """Raises if a word is not a file but nearly the name of a command, and names that command."""
     if not word.isalpha() or os.path.lexists(word):
         return
     from difflib import get_close_matches
 
-    near = get_close_matches(word, COMMANDS, 1, 0.75)
+    near = [OTHER_NAMES[word]] if word in OTHER_NAMES else get_close_matches(word, COMMANDS, 1, 0.75)
     if near:
         raise click.UsageError(f"{word!r} is neither a command nor a file; did you mean {near[0]}?")
 

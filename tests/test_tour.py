@@ -19,7 +19,7 @@ SAYS = {
     "inspector explain sample:08 --filter 'stop:max_tokens !raw:length'": 'raw "tool_calls" > tool_call > max_tokens',
     "inspector replay sample:01 --set continuation_max_attempts=5": "turn 1 ends in Complete",
     "inspector replay sample:01 --set max_tokens=160 --simulate": "fidelity: SIMULATED from step",
-    "inspector tune sample:01": "smallest max_tokens 35 with attempts=6",
+    "inspector tune sample:01": "smallest max_tokens 35 with up to 6 continuations",
     "inspector policies sample:10": "ran a cut call",
     "inspector providers call-cut": "52 dialects",
     "inspector explain sample:18": "no stop reason recorded, max_tokens inferred",

@@ -186,7 +186,7 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
                 after = verdicts
             for number, verdict in after.items():
                 if verdicts.get(number) != verdict:
-                    write(f"turn {number}: {verdict}\n")
+                    write(f"turn {number:,}: {verdict}\n")
             if reader_left():
                 return
             states, verdicts, rests_until = now, after or verdicts, time.monotonic() + 2 * (time.monotonic() - begun)

@@ -175,6 +175,8 @@ def search(words: Sequence[str], as_json: bool) -> None:
     hits = [each for each in found_turns if (each.file, each.number) in once]
     missed = (f"no turn of {count_of(len(paths), 'transcript')} on this machine holds every word"
               if searched_words(" ".join(words)) else "nothing to look for: the words hold no letter and no digit")
+    if path := next((word for word in words if os.path.exists(word)), ""):
+        missed += f"; {one_line(path)} was a word too: `inspector explain PATH --filter WORDS` looks through a path"
     left_out = copies_left_out(len(found_turns) - len(hits))
     found = [f"{count_of(len(hits), 'turn')}{left_out}"] if left_out else []
     commands.say([note] if note else found if hits else [missed])

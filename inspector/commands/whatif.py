@@ -318,7 +318,7 @@ def _start_of_run(
         raise CallerError(f"this run has {len(replay.turns):,} turns: --turn N or --from-step K says which is asked")
     since = steps[0] if steps else from_step - 1 if from_step is not None else start.view.numbered(turn or 1).run.first
     if since >= len(replay.trace.steps):
-        raise CallerError(f"step {since + 1}: this run has the steps 1 to {len(replay.trace.steps):,}")
+        raise CallerError(f"step {since + 1:,}: this run has the steps 1 to {len(replay.trace.steps):,}")
     values = {name: value for _, each in stretches for name, value in each.items()}
     return since, settings_asked(values, replay.settings)
 

@@ -253,7 +253,7 @@ def why_unreported(view: View, turn: TurnFacts) -> str:
         return ""
     recorded = any(not view.responses[index].is_made for index in turn.responses)
     instead = "R: report the original" if recorded else "md and html show it"
-    return f"turn {view.number(turn)} {why}; {instead}"
+    return f"turn {view.number(turn):,} {why}; {instead}"
 
 
 def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
@@ -278,7 +278,7 @@ def session_responses(view: View, turns: Sequence[TurnFacts]) -> list[ResponseFa
     lost = next((turn for turn in turns if recut_responses(view, turn)), None)
     if lost is not None:
         number = view.number(lost)
-        raise CallerError(f"turn {number} has SIMULATED answers, which were never sent; md and json show them")
+        raise CallerError(f"turn {number:,} has SIMULATED answers, which were never sent; md and json show them")
     used = [facts for turn in turns for facts in used_responses(view, turn)]
     return used if any(facts.live for facts in used) else sorted(used, key=lambda facts: facts.index)
 

@@ -94,7 +94,7 @@ def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
 
 def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     verdict = turn.verdict
-    yield Heading(2, f"Turn {number}: {verdict.word}")
+    yield Heading(2, f"Turn {number:,}: {verdict.word}")
     yield Paragraph(verdict.sentence, verdict.severity)
     if verdict.advice:
         yield Paragraph(f"What to change: {verdict.advice.text}")

@@ -85,7 +85,7 @@ def branch_request(
     first = _first_step(parent, settings, since, start, target, can)
     ahead = _next_effect_step(first)
     if ahead.turn.ended:
-        raise CallerError(f"step {since + 1}: no request would be sent: the turn ends first ({ahead.turn.terminal})")
+        raise CallerError(f"step {since + 1:,}: no request would be sent: the turn ends first ({ahead.turn.terminal})")
     send = next((effect for effect in ahead.effects if isinstance(effect, Send)), None)
     edits = pending_edits(parent.case, start.turn.record, settings)
     spelled = _spelling(opening, target, [each for each in edits if each[0].exchange == start.opening.index])
@@ -167,7 +167,7 @@ def announcement(request: BranchRequest, turn: int) -> list[str]:
     most, *basis = cost_lines(request)
     who = f"{target.server.api}, model {one_line(target.model or '') or 'not named'}, profile {target.profile.name}"
     lines = [
-        f"asks the provider: turn {turn} from step {request.since + 1} on is sent to {one_line(target.url)}",
+        f"asks the provider: turn {turn} from step {request.since + 1:,} on is sent to {one_line(target.url)}",
         f"as: {who}; settings: {request.under}",
         target.key,
         f"greatest possible cost: {most}", *(f"  {line}" for line in basis),

@@ -128,7 +128,7 @@ class Streams:
         every = list(answers(self._view, self._block))
         for order, answer in enumerate(every):
             if len(every) > 1:
-                lines.append((Span(f"answer {order + 1} of {len(every)}", Tone.TITLE),))
+                lines.append((Span(f"answer {order + 1:,} of {len(every):,}", Tone.TITLE),))
             segments = [segment for segment, _, _ in answer]
             last = order == len(every) - 1
             text = Text([*segments, self._coming] if last else segments,

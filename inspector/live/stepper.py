@@ -157,7 +157,7 @@ class Stepper:
         at = self._first_changed_step(plan)
         again = self.last.state is State.EXECUTE_TOOLS  # this state is entered again, and checks its guards then
         if at is not None and at < len(self.steps) - again:
-            raise CallerError(f"step {at + 1} ({self.steps[at].state.value}) depends on the limits as they were: "
+            raise CallerError(f"step {at + 1:,} ({self.steps[at].state.value}) depends on the limits as they were: "
                               "the turn cannot be changed before this step")
         last = resume_step(self.last, self.opening, plan)
         return _advance(replace(self, plan=plan, steps=(*self.steps[:-1], last)), None, self.request)

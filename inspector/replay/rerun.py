@@ -85,7 +85,8 @@ def start_of(replay: Replay, since: int) -> BranchStart:
     number = turn.steps[since - turn.first].run
     responses = [step.event for step in before if step.run == number and isinstance(step.event, ProviderResponse)]
     if any(answer.recut is not None or answer.synthetic for answer in responses):
-        raise CallerError(f"step {since + 1}: what came before it is SIMULATED; a live run goes on from what was heard")
+        raise CallerError(
+            f"step {since + 1:,}: what came before it is SIMULATED; a live run goes on from what was heard")
     runs = _runs_of(replay.case, turn, turn.record.links, replay.settings)
     links = next(links for of_run, _, _, links in runs if of_run == number)
     answers = sum(step.run == number and step.signal is Signal.PROVIDER_RESPONSE for step in before)
@@ -200,7 +201,7 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
     parent has no such step, or there is no such profile."""
     count = len(parent.trace.steps)
     if not 0 <= since < max(1, count):
-        raise CallerError(f"step {since + 1}: this run has the steps 1 to {count:,}")
+        raise CallerError(f"step {since + 1:,}: this run has the steps 1 to {count:,}")
     case = case_since(parent, settings.profile, since)
     live = None if not parent.turns else live_branch_of(parent, case, settings, since)
     case = case if live is None else live.case

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from itertools import groupby
 from typing import NamedTuple
 
@@ -132,7 +133,7 @@ def _head(view: View, files: Sequence[str], only: Set[int] | None, with_bytes: b
         yield f"settings of this run: {one_line(under)}"
     if only is not None:
         verb = "matches" if len(only) == 1 else "match"
-        yield f"filter: {len(only)} of {count_of(len(view.responses), 'response')} {verb}"
+        yield f"filter: {len(only):,} of {count_of(len(view.responses), 'response')} {verb}"
 
 
 def _turn_lines(
@@ -167,29 +168,61 @@ def _places_in_files(view: View) -> list[str]:
 
 def _read_lines(view: View, everything: bool) -> Iterator[str]:
     headline = view.headline()  # where nothing was read, it has the first error already
+    shared = {} if everything else _shared_notices(view.inputs)
     without_notice: Counter[str] = Counter()
     for source in view.inputs:
-        lines = [*_source_lines(source, headline)]
+        lines = [*_source_lines(source, headline, shared)]
         if everything or source.error or len(lines) > 1:
             yield from lines
-        else:
+        elif source.format != "folder":
             without_notice[source.format or "nothing"] += 1
+    for words, counts in shared.items():
+        some, every = map(sum, zip(*counts, strict=True))
+        yield f"notice of {len(counts):,} files: {f'{some:,} of {every:,} ' if every else ''}{one_line(words)}"
     if without_notice:
-        formats = ", ".join(f"{count:,} {name}" for name, count in without_notice.most_common())
-        yield f"read without a notice: {formats} (--all lists them)"
+        formats = ", ".join(f"{name} {count:,}" for name, count in without_notice.most_common())
+        yield (f"files without a notice of their own: {without_notice.total():,} (by format: {formats}; "
+               "--all lists them)")
     for path, who, count in branch_files(view):
         yield f"read {one_line(path)}: session ({who}), {count_of(count, 'response')}"
 
 
-def _source_lines(source: Input, headline: str) -> Iterator[str]:
-    skipped = f", {count_of(len(source.skipped), 'entry', 'entries')} skipped" if source.skipped else ""
-    read = f"{source.format or 'nothing'}, {count_of(source.responses, 'response')}{skipped}"
-    unread = source.error and not source.responses
-    yield f"not read {one_line(source.path)}" if unread else f"read {one_line(source.path)}: {read}"
+_COUNTED_NOTICE = re.compile(r"(?:([\d,]+) of ([\d,]+) )?(\D+)")
+
+
+def _notice_kind(source: Input, notice: str) -> tuple[str, tuple[int, int]]:
+    """A notice without the numbers that it begins with, such as `4 of 6`, and these; without words if it has others,
+    since a notice about a line of one file is about that file alone."""
+    found = _COUNTED_NOTICE.fullmatch(notice.removeprefix(f"{source.path}: "))
+    return ("", (0, 0)) if found is None else (
+        found[3], (int((found[1] or "0").replace(",", "")), int((found[2] or "0").replace(",", ""))))
+
+
+def _shared_notices(inputs: Sequence[Input]) -> dict[str, list[tuple[int, int]]]:
+    """The notices that several files have in the same words, each with the numbers that it begins with in each file."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for source in inputs:
+        for words, counts in dict(_notice_kind(source, notice) for notice in source.notices).items():
+            found.setdefault(words, []).append(counts)
+    return {words: counts for words, counts in found.items() if words and len(counts) > 1}
+
+
+def _source_lines(source: Input, headline: str, shared: Container[str]) -> Iterator[str]:
+    """What was read of a file, with its notices but those that other files share."""
+    left = len(source.skipped)
+    if source.error and not source.responses:
+        yield f"not read {one_line(source.path)}"
+    elif source.format == "folder":
+        yield f"looked through {one_line(source.path)}: {count_of(left, 'file')} skipped"
+    else:
+        skipped = f", {count_of(left, 'entry', 'entries')} skipped" if left else ""
+        yield (f"read {one_line(source.path)}: {source.format or 'nothing'}, "
+               f"{count_of(source.responses, 'response')}{skipped}")
     for why, count in Counter(entry.why for entry in source.skipped).most_common():
-        yield f"  skipped {count}: {one_line(why)}"
+        yield f"  skipped {count:,}: {one_line(why)}"
     for notice in source.notices:
-        yield f"  notice: {one_line(notice.removeprefix(f'{source.path}: '))}"
+        if _notice_kind(source, notice)[0] not in shared:
+            yield f"  notice: {one_line(notice.removeprefix(f'{source.path}: '))}"
     if source.masked:
         yield f"  masked: {', '.join(f'{count:,} {name}' for name, count in sorted(source.masked.items()))}"
     if source.error and source.error not in headline:

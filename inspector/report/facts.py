@@ -214,7 +214,7 @@ class View:
     def numbered(self, number: int) -> TurnFacts:
         """The turn with a number from 1. Raises `CallerError` if there is none."""
         if not 1 <= number <= len(self.turns):
-            raise CallerError(f"there is no turn {number}; expected 1 to {len(self.turns)}")
+            raise CallerError(f"there is no turn {number:,}; expected 1 to {len(self.turns):,}")
         return self.turns[number - 1]
 
     def effective_step(self, step: int) -> Step:

@@ -71,7 +71,7 @@ def _name(row: TurnRow) -> str:
 
 
 def _number(row: TurnRow) -> str:
-    both = f"{row.number}/{row.of}" if row.of else ""
+    both = f"{row.number:,}/{row.of:,}" if row.of else ""
     # A cut number would name another turn.
     return both if both and len(both) <= NUMBER else f"{row.number:,}" if row.number else ""
 

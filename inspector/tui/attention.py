@@ -40,13 +40,11 @@ class Attention(SessionPart):
         if not turns:
             stage.note = f"no turn{among} needs attention"
             return
-        here = stage.run.outline.block_of(stage.step).turn
-        place = (turns.index(here) + 1) % len(turns) if here in turns else 0
+        place = place_after(turns, stage.run.outline.block_of(stage.step).turn)
         turn = view.turns[turns[place]]
         stage.go(rows.nearest(view.deciding_step(turn), turn.run.first, turn.run.end), "")
-        word = f"turn {turns[place] + 1:,}: {turn.verdict.word}"
-        stage.note = (f"{place + 1:,} of {len(turns):,} turns{among} that need attention · {word}" if len(turns) > 1
-                      else f"the only turn of this session{among} that needs attention · {word}")
+        where = attention_note(place, len(turns), "turn", among)
+        stage.note = f"{where} · turn {turns[place] + 1:,}: {turn.verdict.word}"
 
     def open(self) -> None:
         """When a session opens, goes to the step that decides its worst verdict, if any needs attention."""
@@ -75,10 +73,35 @@ class Attention(SessionPart):
         self.stage.post_message(ActionWanted(FOLLOWS[choice], self.stage) if follows else TabWanted(choice))
 
 
+def place_after(found: Sequence[int], here: int) -> int:
+    """The place in an order that follows that of `here`; the first, if `here` is not in it or is its last."""
+    return (found.index(here) + 1) % len(found) if here in found else 0
+
+
+def attention_note(place: int, count: int, noun: str, among: str = "") -> str:
+    """Which of how many was gone to: `2 of 30 turns that need attention`."""
+    return (f"{place + 1:,} of {count:,} {noun}s{among} that need attention" if count > 1
+            else f"the only {noun}{among} that needs attention")
+
+
 def worst_first(view: View) -> Sequence[int]:
     """The indices of the turns that need attention."""
     found = [at for at, turn in enumerate(view.turns) if not turn.verdict.clean]
     return sorted(found, key=lambda at: view.turns[at].verdict.rank)
+
+
+def advised_turn(view: View, step: int) -> TurnFacts | None:
+    """The turn whose advice is followed at a step: its own if it has advice, else the worst; None if there is none."""
+    here = view.turn_of(step) if view.steps else None
+    return here if here is None or here.verdict.advice is not None else view.worst
+
+
+def idle_keys(view: View, step: int) -> frozenset[str]:
+    """The ids of keys that do nothing at a step: that of the advice, where there is none that a run can follow."""
+    turn = advised_turn(view, step)
+    advice = turn.verdict.advice if turn is not None else None
+    follows = advice is not None and (advice.set is not None or advice.live)
+    return frozenset() if follows else frozenset({"advice"})
 
 
 def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> list[Line]:

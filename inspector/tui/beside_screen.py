@@ -121,7 +121,7 @@ class SideBySide(Screen[int | None]):
 
     def _head(self) -> None:
         pair, width, measure = self._pairs.pair, self.size.width - 2, paint_of(self.app).measure
-        which = f"Turn {pair.left.view.number(pair.left.turn)} in both runs  " if pair.one_turn else "Two turns  "
+        which = f"Turn {pair.left.view.number(pair.left.turn):,} in both runs  " if pair.one_turn else "Two turns  "
         title = (Span(which, Tone.TITLE), Span(pair.summary(), Tone.STRONG))
         # A low screen has no second row for it: there it is whole above the texts.
         whole = self.size.height >= TALL

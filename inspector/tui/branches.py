@@ -12,6 +12,7 @@ from inspector.replay.edits import TurnInput, turn_inputs
 from inspector.report.lines.glyphs import why_no_run
 from inspector.report.lines.spans import one_line
 from inspector.report.lines.steps import end_words
+from inspector.tui.attention import advised_turn
 from inspector.tui.delivery import copy_text
 from inspector.tui.lists import Choose
 from inspector.tui.live_run import LiveAttempt
@@ -102,7 +103,7 @@ class Branches(SessionPart):
         ends = stage.rows.nearest(turn.run.deciding_step, turn.run.first, turn.run.end)
         stage.step = turn.run.deciding_step if ends is None else ends
         number, end = run.view.number(turn), end_words(turn.final_turn)
-        stage.note = self.save_note(f"run {run.name}: turn {number} ends in {end} · o goes between runs")
+        stage.note = self.save_note(f"run {run.name}: turn {number:,} ends in {end} · o goes between runs")
 
     def save_note(self, note: str) -> str:
         """The reason why the current run could not be saved; the given note if it was saved."""
@@ -176,22 +177,21 @@ class Branches(SessionPart):
     def action_advice(self) -> None:
         """Makes the run that tested this turn's advice, else the worst's; opens a form if only a live answer helps."""
         view = self.stage.run.view
-        if not view.steps or view.worst is None:
+        turn = advised_turn(view, self.stage.step)
+        if turn is None:
             return
-        here = view.turn_of(self.stage.step)
-        turn = here if here.verdict.advice is not None else view.worst
-        advice, number = turn.verdict.advice, view.number(turn)
+        here, advice, number = view.turn_of(self.stage.step), turn.verdict.advice, view.number(turn)
         if advice is None:
-            self.stage.note = f"turn {number}: nothing to change"
+            self.stage.note = f"turn {number:,}: nothing to change"
         elif advice.set is not None:
             self.branch(dict(advice.set), before=turn.run.end)
         elif advice.live:
             if turn is not here:
                 self.stage.go(view.deciding_step(turn), "")
-            self.stage.note = f"turn {number}: enter, then y asks the provider, or p a stand-in without a key"
+            self.stage.note = f"turn {number:,}: enter, then y asks the provider, or p a stand-in without a key"
             self._form(None, advice.guess or {})
         else:
-            self.stage.note = f"turn {number}: F runs nothing: {one_line(why_no_run(advice))}"
+            self.stage.note = f"turn {number:,}: F runs nothing: {one_line(why_no_run(advice))}"
 
     def action_rerun(self) -> None:
         """Runs again with the same settings, which shows that the same recording gives the same run."""
@@ -261,7 +261,7 @@ class Branches(SessionPart):
         turn = view.turn_of(stage.step if parts is None else parts) if single_turn is None else view.turns[single_turn]
         stage.step = view.deciding_step(turn) if parts is None else parts
         number = view.number(turn)
-        result = f"nothing differs in turn {number}" if parts is None else f"turn {number} parts here"
+        result = f"nothing differs in turn {number:,}" if parts is None else f"turn {number:,} parts here"
         stage.note = self.save_note(f"{result} · u goes back to the grid")
 
 
@@ -343,7 +343,8 @@ class EditedInputs(SessionPart):
         else:
             rows = [(f"{each.number} {each.what}", one_line(each.text, SHOWN_CHARS)) for each in inputs]
             every = dict(zip([word for word, _ in rows], inputs, strict=True))
-            choice = Choose(f"Give turn {view.number(turn)} another text: which?", rows, self._nearest(inputs, turn.id))
+            title = f"Give turn {view.number(turn):,} another text: which?"
+            choice = Choose(title, rows, self._nearest(inputs, turn.id))
             ask_operator(self.stage.app, choice, lambda word: self._edit(turn.id, every[word]))
 
     def _nearest(self, inputs: list[TurnInput], turn: str) -> int:
@@ -374,7 +375,7 @@ class EditedInputs(SessionPart):
             self.stage.note = str(why)
             return
         where = f"Turn {turn.removeprefix('t')}, input {model_input.number}"
-        title = f"{where}: {model_input.what}, given at step {since + 1}"
+        title = f"{where}: {model_input.what}, given at step {since + 1:,}"
         ask_operator(self.stage.app, InputEditor(title, now), lambda choice: self._run(edit, choice, since))
 
     def _run(self, edit: TurnEdit, choice: EditChoice, since: int) -> None:
@@ -386,7 +387,7 @@ class EditedInputs(SessionPart):
 
         stops = stop_steps(self.stage.run.view.replay)
         if stops:
-            message = f"the recording stops answering at step {stops[-1] + 1} · W, F4 asks live"
+            message = f"the recording stops answering at step {stops[-1] + 1:,} · W, F4 asks live"
             self.stage.note = self.branches.save_note(message)
 
 

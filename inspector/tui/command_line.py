@@ -6,9 +6,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.binding import ActiveBinding, Binding, BindingType
+from textual.screen import Screen
 
 from inspector.config.settings import CHOICES, parse_stretches, settings_of
 from inspector.report.lines.spans import in_quotes
@@ -40,12 +41,9 @@ class CommandLine(SessionPart):
 
     def action_command(self) -> None:
         """Asks for a line, with completion."""
-        from inspector.tui.keys import active_keys
         from inspector.tui.questions import Prompt, WordSuggester, refusal_of
 
-        # Looked up before the prompt takes the focus, so that the keys of the list are still active.
-        every = {str(found.binding.id): found for _, found in active_keys(self.stage.app.screen)}
-        able = {name: found for name, found in every.items() if name != "command"}
+        able = commands_of(self.stage, "command")
         choices = {name: choice.words for name, choice in CHOICES.items()}
         values = {**choices, "attempts_scope": SCOPES, "policy": tuple(POLICIES), "simulate": ("yes", "no")}
         settings = [f"{name}={value}" for name in (*RANGES, *values) for value in values.get(name) or ("",)]
@@ -70,7 +68,8 @@ class CommandLine(SessionPart):
             return lambda: self._compare(turn)
         if word in STEP_FINDERS and "=" not in line:
             return self._go_to(STEP_FINDERS[word](self.stage, rest.strip()))
-        return self._settings(line) if "=" in line else self._action(line, able)
+        return self._settings(line) if "=" in line else command_named(
+            self.stage, line, able, "a step's number, turn 2, file NAME, max_tokens=80")
 
     def _step(self, line: str, number: int) -> Act:
         last = len(self.stage.run.view.steps)
@@ -93,20 +92,29 @@ class CommandLine(SessionPart):
             raise CallerError(f"{in_quotes(line)}: {why}") from None
         return lambda: self._branch(assignments, since)
 
-    def _action(self, line: str, able: Mapping[str, ActiveBinding]) -> Act:
-        """The action of a key, by its name or an unambiguous beginning of it."""
-        found = [line] if line in able else [name for name in able if name.startswith(line)]
-        if len(found) != 1:
-            near = found or get_close_matches(line, [*able, *STEP_FINDERS], 3, 0.6)
-            meant = (f"did you mean {', '.join(near[:MOST_NAMED])}?" if near else
-                     "expected a step's number, turn 2, file NAME, max_tokens=80 or a command, which tab completes")
-            raise CallerError(f"{in_quotes(line)} is not a command here; {meant}")
-        binding = able[found[0]]
 
-        def press() -> None:
-            self.stage.run_worker(self.stage.app.run_action(binding.binding.action, binding.node))
+def commands_of(screen: Screen[Any], own: str) -> Mapping[str, ActiveBinding]:
+    """The commands of a screen by the ids of their keys, without the key of its command line (`own`). They are looked
+    up before a prompt takes the focus, so that the keys of the list are still active."""
+    from inspector.tui.keys import active_keys
 
-        return press
+    return {str(found.binding.id): found for _, found in active_keys(screen) if found.binding.id != own}
+
+
+def command_named(screen: Screen[Any], line: str, able: Mapping[str, ActiveBinding], others: str) -> Act:
+    """The action of a key, by its name or an unambiguous beginning of it. `others`: what else the line may be."""
+    found = [line] if line in able else [name for name in able if name.startswith(line)]
+    if len(found) != 1:
+        near = found or get_close_matches(line, [*able, *STEP_FINDERS], 3, 0.6)
+        meant = (f"did you mean {', '.join(near[:MOST_NAMED])}?" if near else
+                 f"expected {others} or a command, which tab completes")
+        raise CallerError(f"{in_quotes(line)} is not a command here; {meant}")
+    binding = able[found[0]]
+
+    def press() -> None:
+        screen.run_worker(screen.app.run_action(binding.binding.action, binding.node))
+
+    return press
 
 
 def _turn_number(stage: SessionStage, text: str) -> int:

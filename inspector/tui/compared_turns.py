@@ -48,8 +48,8 @@ class TurnComparison(SessionPart):
         rows += [] if side is None else [(ASIDE_LABEL, one_line(f"{side.name} · {side.turn.verdict.count_word}"))]
         start = 0 if rows or not others else 1 + others.index(min(others, key=lambda turn: turn.verdict.rank))
         rows.append((HERE_LABEL, "is put aside, to be compared with a turn of another session"))
-        rows += [(f"turn {view.number(turn)}", _about(view, turn)) for turn in others]
-        choice = Choose(f"Compare turn {view.number(here)} with…", rows, start)
+        rows += [(f"turn {view.number(turn):,}", _about(view, turn)) for turn in others]
+        choice = Choose(f"Compare turn {view.number(here):,} with…", rows, start)
         ask_operator(self.stage.app, choice, lambda word: self._choose(word, here))
 
     @property
@@ -79,13 +79,13 @@ class TurnComparison(SessionPart):
             if side is not None:
                 self._lay(side, self._side(here))
         else:
-            self.compare_with(int(word.removeprefix("turn ")), here)
+            self.compare_with(int(word.removeprefix("turn ").replace(",", "")), here)
 
     def compare_with(self, number: int, here: TurnFacts | None = None) -> None:
         """Compares the turn at the cursor with the turn of this number."""
         view = self.stage.run.view
         if not 1 <= number <= len(view.turns):
-            self.stage.note = f"turn {number}: this session has the turns 1 to {len(view.turns):,}"
+            self.stage.note = f"turn {number:,}: this session has the turns 1 to {len(view.turns):,}"
             return
         self._lay(self._side(here or view.turn_of(self.stage.step)), self._side(view.turns[number - 1]))
 

@@ -135,9 +135,11 @@ NOTE_ROWS = 4
 class KeyBar(AutoHeightPanel):
     """A row of keys, behind a note of several rows if there is one."""
 
-    SHOWS = ("note",)
+    SHOWS = ("note", "idle")
     note: reactive[str] = reactive("", init=False, repaint=False)
     """The message of the last action; it is shown until the next action."""
+    idle: reactive[frozenset[str]] = reactive(frozenset(), init=False, repaint=False)
+    """The ids of bindings that would only say why they do nothing here; they are not shown."""
 
     def on_mount(self) -> None:
         """Redraws when the active bindings change, or when a question opens over the screen or closes."""
@@ -166,7 +168,7 @@ class KeyBar(AutoHeightPanel):
         rows, last = self._note_rows(width), not goes_back(self.app)
         every = [
             (found, _entry(key, "quit" if last and found.binding.id == "back" else found.binding.description))
-            for key, found in shown_keys(self.screen)
+            for key, found in shown_keys(self.screen) if found.binding.id not in self.idle
         ]
         keys = _fitting(every, room := width - width_of(rows[-1]))
         if self.note and sum(width_of(spans) for _, spans in keys) > room:

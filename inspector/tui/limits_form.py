@@ -186,9 +186,9 @@ class LimitsForm(Dialog[LimitsChoice | None]):
     def compose(self) -> ComposeResult:
         """A row for each setting, a preview, then the existing runs."""
         with VerticalScroll(id="form", can_focus=False):
-            where = "from the start" if self._since is None else f"from step {self._since + 1} on"
+            where = "from the start" if self._since is None else f"from step {self._since + 1:,} on"
             number = self._view.replay.turn_at(self._step) + 1
-            yield note(f"Run again {where} · values of turn {number}", Tone.TITLE, id="form-title")
+            yield note(f"Run again {where} · values of turn {number:,}", Tone.TITLE, id="form-title")
             for name in FIELDS:
                 with Horizontal(classes="field"):
                     yield field_name(FIELD_LABELS[name])

@@ -191,7 +191,7 @@ def progress_line(wanted: BranchRequest, requests: int, chars: int, seconds: flo
         f"{wanted.target.url}, model {wanted.target.model or 'not named'}")
     return (Span("SIMULATED" if wanted.stand_in is not None else "LIVE", Tone.WARN),
             Span(f"  request {max(1, requests):,}{most} · {seconds:.0f} s · {count_of(chars, 'character')} · "),
-            *hint("esc stops it"), safe(f" · turn {wanted.turn + 1} asks {whom}", Tone.DIM))
+            *hint("esc stops it"), safe(f" · turn {wanted.turn + 1:,} asks {whom}", Tone.DIM))
 
 
 class LiveAttempt(SessionPart):
@@ -234,7 +234,7 @@ class LiveAttempt(SessionPart):
 
             return stand_in_request(replay, settings, first, os.environ)
 
-        title = f"Ask turn {turn + 1} live again, from step {first + 1} on"
+        title = f"Ask turn {turn + 1:,} live again, from step {first + 1:,} on"
         self.stage.app.push_screen(AskLive(title, look, play), lambda found: self._begin(found, node, settings, first))
 
     def _begin(self, request: BranchRequest | None, node: Node, settings: Settings, since: int) -> None:

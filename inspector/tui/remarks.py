@@ -246,7 +246,7 @@ class RemarkBook(SessionPart):
         self._here = self._here._replace(marks=self.marks ^ {step})
         lost = self._keep_on(step, lambda store, run: store.mark(run, step, on))
         state = "marked · ' goes to the next" if on else "is no longer marked"
-        self.stage.note = lost or f"step {step + 1} {state}"
+        self.stage.note = lost or f"step {step + 1:,} {state}"
 
     def action_to_mark(self, by: int) -> None:
         """Goes to another marked step."""
@@ -261,7 +261,7 @@ class RemarkBook(SessionPart):
         from inspector.tui.questions import Prompt
 
         step = self.stage.step
-        question = Prompt("note", f"on step {step + 1}; an empty text removes it", self.notes.get(step, ""))
+        question = Prompt("note", f"on step {step + 1:,}; an empty text removes it", self.notes.get(step, ""))
         ask_operator(self.stage.app, question, self._write_note)
 
     def _write_note(self, words: str) -> None:
@@ -269,7 +269,7 @@ class RemarkBook(SessionPart):
         others = {at: note for at, note in self.notes.items() if at != step}
         self._here = self._here._replace(notes={**others, step: text} if text else others)
         lost = self._keep_on(step, lambda store, run: store.note(run, step, text))
-        self.stage.note = lost or f"step {step + 1}: {'noted' if text else 'no note'}"
+        self.stage.note = lost or f"step {step + 1:,}: {'noted' if text else 'no note'}"
 
 
 def _remarks_of(acts: StoredActs) -> dict[str, Remarks]:

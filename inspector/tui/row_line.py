@@ -1,13 +1,16 @@
-"""The line that a colon opens in the table of turns: a row's number, a turn of the session, or a file."""
+"""The line that a colon opens in the table of turns. It takes a row's number, a turn of the session, a file, or the
+name of any key's action."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from textual.binding import ActiveBinding
+
 from inspector.report.lines.spans import in_quotes, last_name
 from inspector.report.turn_rows import TurnRow
-from inspector.tui.command_line import file_named
+from inspector.tui.command_line import Act, command_named, commands_of, file_named
 from inspector.tui.questions import Prompt, WordSuggester, refusal_of
 from inspector.tui.turn_list import TurnList
 from loop_core.errors import CallerError
@@ -17,30 +20,30 @@ from loop_core.turn.limits import whole_number
 def go_to_row(listed: TurnList) -> None:
     """Asks for a line, and moves the cursor to the row that it names."""
     files = [last_name(row.file) for row in listed.shown if isinstance(row, TurnRow)]
-    words = WordSuggester([*ROW_FINDERS], {"file": files})
-
-    def go(line: str | None) -> None:
-        if line and line.strip():
-            listed.choose(row_index(listed, line))
-
-    hint = f"row 1 to {len(_turns(listed)):,} · turn 2 of this session · file NAME"
-    prompt = Prompt(":", hint, words=words, refusal=refusal_of(partial(row_index, listed)))
-    listed.app.push_screen(prompt, go)
+    able = commands_of(listed.screen, "turns.go-to")
+    words = WordSuggester([*ROW_FINDERS, *sorted(able)], {"file": files})
+    hint = f"row 1 to {len(_turns(listed)):,} · turn 2 of this session · file NAME · the name of a command"
+    prompt = Prompt(":", hint, words=words, refusal=refusal_of(lambda line: _read(listed, line, able)))
+    listed.app.push_screen(prompt, lambda typed: _read(listed, typed or "", able)())
 
 
-def row_index(listed: TurnList, line: str) -> int:
-    """The index of the row that a line names. Raises `CallerError` if no listed row has this number, turn or file."""
+def _read(listed: TurnList, line: str, able: Mapping[str, ActiveBinding]) -> Act:
+    """The action that a line asks for. Raises `CallerError` if no listed row has this number, turn or file, and no
+    command this name."""
     line = line.strip()
     word, _, rest = line.partition(" ")
-    if word in ROW_FINDERS:
-        return ROW_FINDERS[word](listed, rest.strip())
     places, number = _turns(listed), whole_number(line)
-    if number is not None and 1 <= number <= len(places):
-        return places[number - 1]
-    if number is not None or not line:
+    if not line:
+        return lambda: None
+    if word in ROW_FINDERS:
+        return partial(listed.choose, ROW_FINDERS[word](listed, rest.strip()))
+    if number is None and "=" in line:
+        raise CallerError(f"{in_quotes(line)}: settings are for a session, which enter opens")
+    if number is None:
+        return command_named(listed.screen, line, able, "a row's number, turn 2, file NAME")
+    if not 1 <= number <= len(places):
         raise CallerError(f"{in_quotes(line)} is not a row: expected 1 to {len(places):,}")
-    raise CallerError(f"{in_quotes(line)} is not a place here: expected a row's number, turn 2 or file NAME; "
-                      "ctrl+p lists all commands")
+    return partial(listed.choose, places[number - 1])
 
 
 def _turns(listed: TurnList) -> list[int]:

@@ -63,7 +63,7 @@ class RunTree(Dialog[tuple[str, int] | None]):
     def compose(self) -> ComposeResult:
         """A title, the rows, the keys."""
         with Vertical(id="tree"):
-            yield note(f"Runs: how turn {self._list.turn + 1} ends in each", Tone.TITLE)
+            yield note(f"Runs: how turn {self._list.turn + 1:,} ends in each", Tone.TITLE)
             yield self._list
             yield key_note("enter goes there · d beside this run · x removes it · esc leaves")
 

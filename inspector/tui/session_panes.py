@@ -246,7 +246,7 @@ class Panes(SessionPart):
             self.stage.go(found, nowhere)
         elif not self._text.find(by, again):
             step = self._steps.find(self._needle, by, again=True)
-            elsewhere = FILTER_HINT if step is None else f", but step {step + 1} says it: :{step + 1}"
+            elsewhere = FILTER_HINT if step is None else f", but step {step + 1:,} says it: :{step + 1}"
             self.stage.note = f"{in_quotes(self._needle)} is not in this view{elsewhere}"
 
     def action_copy(self) -> None:

@@ -15,7 +15,7 @@ from inspector.report.lines import glyphs
 from inspector.report.lines.spans import count_of, text_of
 from inspector.report.run_answers import answer_at
 from inspector.sessions import redact
-from inspector.tui.attention import Attention
+from inspector.tui.attention import Attention, idle_keys
 from inspector.tui.branches import Branches, Comparisons, EditedInputs
 from inspector.tui.command_line import CommandLine
 from inspector.tui.compared_turns import TurnComparison
@@ -233,7 +233,7 @@ class SessionScreen(SessionStage):
                 yield MachinePanel(id="machine").data_bind(SessionScreen.outline, SessionScreen.step)
                 yield SpentPanel(id="spent").data_bind(SessionScreen.outline, SessionScreen.step)
         yield Status(id="status").data_bind(SessionScreen.outline, SessionScreen.step, SessionScreen.filtered)
-        yield KeyBar(id="keys").data_bind(SessionScreen.note)
+        yield KeyBar(id="keys").data_bind(SessionScreen.note, SessionScreen.idle)
 
     def verdict(self) -> VerdictPanel:
         """The header."""
@@ -277,8 +277,9 @@ class SessionScreen(SessionStage):
     # -- showing the current step --------------------------------------------------------------------------------
 
     def show(self) -> None:
-        """Shows the current sheet."""
+        """Shows the current sheet, and the keys that do something at this step."""
         self.sheet = self.panes.sheet()
+        self.idle = idle_keys(self.run.view, self.step)
 
     def watch_step(self) -> None:
         """Shows the sheet and the note of another step."""

@@ -204,7 +204,7 @@ class TuningTable:
             past = f", {NO_FILTER}" if self.past_filter else ""
             who: Line = (Span(f"all {count_of(len(turns), 'turn')}", Tone.STRONG), Span(past))
         else:
-            who = (Span(f"turn {single + 1} of {len(turns):,}", Tone.STRONG), Span("  "),
+            who = (Span(f"turn {single + 1:,} of {len(turns):,}", Tone.STRONG), Span("  "),
                    safe(turns[single].id, Tone.DIM, 40), Span("  [ ] the others" if len(turns) > 1 else "", Tone.DIM))
         simulated = Span(f"simulation {'on' if self.request.simulates else 'off'}", Tone.DIM)
         return spread_ends((*shows, Span("   "), *who), (simulated,), width)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from textual.reactive import reactive
 
 from inspector.report.lines.glyphs import copies_left_out, simulated_beside
 from inspector.report.lines.spans import Line, Span, Tone, count_of, join_groups, safe, width_of, wrap_line
 from inspector.report.lines.steps import role_of
-from inspector.report.row_counts import RowCounts
+from inspector.report.row_counts import RowCounts, count_rows
+from inspector.report.turn_rows import TurnRow
 from inspector.tui.panels import AutoHeightPanel
-from inspector.tui.turn_list import TurnList
+from inspector.tui.turn_list import SAMPLES, TurnList
 
 ROWS_PER_COUNT = 8
 """The number of screen rows for each row of counts; the counts take at least one row."""
@@ -49,17 +51,42 @@ def _left_out(count: int) -> list[Line]:
     return [(Span(count_of(count, "more verdict"), Tone.DIM),)] if count else []
 
 
+class TableCounts(NamedTuple):
+    """The counts of a table, in which the samples of this program stand beside what the operator has."""
+
+    own: RowCounts
+    samples: RowCounts
+
+    @property
+    def turns(self) -> int:
+        """The number of all turns."""
+        return sum(each.turns + each.simulated for each in self)
+
+
+def count_apart(listed: TurnList, rows: Iterable[TurnRow]) -> TableCounts:
+    """Counts rows, those of samples apart."""
+    samples = {path for section in listed.sections if section.title == SAMPLES for path in section.paths}
+    apart: tuple[list[TurnRow], list[TurnRow]] = ([], [])
+    for row in rows:
+        apart[row.paths[0] in samples].append(row)
+    return TableCounts(*map(count_rows, apart))
+
+
 def count_groups(
-    counts: RowCounts, progress: str | None, turns: int, listed: TurnList
+    table: TableCounts, progress: str | None, listed: TurnList
 ) -> tuple[Sequence[Line], Sequence[Line]]:
-    """The progress of reading, the counts of turns and rows or those that pass the filter; then of verdicts."""
+    """The progress of reading, the counts of turns and rows or those that pass the filter; then of verdicts. Where the
+    operator has sessions, samples are no more than a number."""
     groups: list[Line] = [(Span(progress, Tone.HERE),)] if progress is not None else []
     if groups and not listed.count and listed.filter is None:
         return groups, ()  # nothing to count yet
+    has_own = bool(table.own.sessions or table.own.unread or not table.samples.sessions)
+    counts = listed.listing.counts or (table.own if has_own else table.samples)
     if listed.filter is not None:
-        groups.append((safe(f"filter {listed.filter.text}: {counts.passed_words(turns)}", Tone.MARK),))
+        groups.append((safe(f"filter {listed.filter.text}: {counts.passed_words(table.turns)}", Tone.MARK),))
     else:
-        groups.append(_sum_of_rows(counts, listed.count - len(listed.headings), listed.by_file))
+        noun, samples = ("session", table.samples) if has_own else ("sample session", table.own)
+        groups.append(_sum_of_rows(counts, samples, noun, listed.count - len(listed.headings), listed.by_file))
     other = counts.turns - counts.attention - counts.complete
     groups.append((
         Span(f"{counts.attention:,}", Tone.STRONG), Span(f" need{'s' if counts.attention == 1 else ''} attention"),
@@ -68,17 +95,20 @@ def count_groups(
                     for verdict, count in counts.verdicts if not verdict.complete]
 
 
-def _sum_of_rows(counts: RowCounts, rows: int, by_file: bool) -> Line:
-    """The sum of the listed rows: `217 turns in 3 sessions + 4 not read = 221 rows`."""
+def _sum_of_rows(counts: RowCounts, samples: RowCounts, noun: str, rows: int, by_file: bool) -> Line:
+    """The sum of the listed rows: `217 turns in 3 sessions + 4 not read + 28 turns of samples = 249 rows`."""
     simulations = Span(simulated_beside(counts.simulated), Tone.WARN)
-    turns, sessions = (*_count_line(counts.turns, "turn"), simulations), _count_line(counts.sessions, "session")
+    turns, sessions = (*_count_line(counts.turns, "turn"), simulations), _count_line(counts.sessions, noun)
     copies = Span(copies_left_out(counts.copied), Tone.DIM)
     line = (*((*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)), copies)
+    more = samples.sessions if by_file else samples.turns
+    words = count_of(more, "sample") if by_file else count_of(more, "turn of samples", "turns of samples")
+    beside = (Span(f" + {words}", Tone.DIM),) if more else ()
     if not counts.unread:
-        return line
-    listed = sum(counts.unread.values()) + (counts.sessions if by_file else counts.turns + counts.simulated)
+        return (*line, *beside)
+    listed = sum(counts.unread.values()) + more + (counts.sessions if by_file else counts.turns + counts.simulated)
     total = (Span(f" = {count_of(rows, 'row')}"),) if listed == rows else ()  # a file that is being read is a row too
-    return (*line, Span(counts.unread_words, Tone.WARN), *total)
+    return (*line, Span(counts.unread_words, Tone.WARN), *beside, *total)
 
 
 def _count_line(count: int, noun: str) -> Line:

@@ -20,16 +20,16 @@ from textual.binding import Binding, BindingType
 
 from inspector.report import turn_rows, turn_table
 from inspector.report.lines.spans import count_of, in_quotes
-from inspector.report.row_counts import count_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.tui import table_growth, turns_reading
+from inspector.tui.attention import attention_note, place_after
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.messages import NOT_SEARCHED, PathWanted, RowOpened, TurnsRead, TurnWanted, ask_operator
 from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.tabs import TABS
-from inspector.tui.turn_counts import TurnCounts, count_groups
+from inspector.tui.turn_counts import TurnCounts, count_apart, count_groups
 from inspector.tui.turn_list import NO_MATCH_NOTE, SORTS, Section, TurnAbout, TurnHeading, TurnList, rows_of_session
 from inspector.tui.turns_reading import LARGE, PENDING
 
@@ -50,10 +50,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
         Binding("s", "sort", "sort", tooltip="Sort by a column; the same again reverses the order", id="turns.sort"),
         Binding("v", "by_file", "by session", tooltip="One row a session, by its worst turn; or one row a turn",
                 id="turns.group"),
-        Binding("exclamation_mark", "attention", "attention", id="turns.attention",
-                tooltip="The next row that needs attention"),
-        Binding("colon", "go_to", "Go to", show=False, tooltip="A row's number, turn 2 of its session, or file NAME",
-                id="turns.go-to"),
+        Binding("exclamation_mark", "attention", "worst", id="turns.attention",
+                tooltip="The next row that needs attention, the worst first"),
+        Binding("colon", "go_to", "go to", show=False, id="turns.go-to",
+                tooltip="A row's number, turn 2 of its session, file NAME, or what any key does"),
         Binding("n", "again(1)", "Match", show=False, tooltip="The next match of the search", id="turns.next"),
         Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="turns.previous"),
         Binding("c", "stop", "Stop reading", show=False, tooltip="Stop reading the files that are not read yet",
@@ -94,7 +94,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.named = named
         self.listed = TurnList(sections, by_file=not self.named, id="turns")
         self.read, self.total = 0, 0
-        self.counts = count_rows(())
+        self.counts = count_apart(self.listed, ())
         self.reading = False
         self.parts = (self,)  # `esc` closes the filter
         self._last = ""  # the filter removed last, which the prompt offers again
@@ -212,7 +212,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def count(self) -> None:
         """Counts the rows again, and shows the counts."""
-        self.counts = count_rows(row for row in self.listed.rows if row.why not in (PENDING, LARGE))
+        self.counts = count_apart(self.listed, (row for row in self.listed.rows if row.why not in (PENDING, LARGE)))
         self.say_counts()
 
     def say_counts(self) -> None:
@@ -223,9 +223,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         elif self.reading:
             within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
             progress = f"{turns_reading.progress_over(self)}…{within}"
-        counts = self.listed.listing.counts or self.counts
-        self.query_one(TurnCounts).groups = count_groups(
-            counts, progress, self.counts.turns + self.counts.simulated, self.listed)
+        self.query_one(TurnCounts).groups = count_groups(self.counts, progress, self.listed)
         self.query_one(TurnHeading).redraw_changes()
         self.query_one(TurnAbout).follow()
 
@@ -274,14 +272,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.note = "one row a session, by its worst turn" if self.listed.by_file else "one row a turn"
 
     def action_attention(self) -> None:
-        """Goes to the next row that needs attention, wrapping around."""
-        rows = self.listed.shown
-        for far in range(1, len(rows) + 1):
-            row = rows[(self.listed.cursor + far) % len(rows)]
-            if isinstance(row, TurnRow) and row.verdict is not None and not row.verdict.clean:
-                self.listed.cursor = (self.listed.cursor + far) % len(rows)
-                return
-        self.note = "no turn that is listed needs attention"
+        """Goes to the next row that needs attention, the worst first; after the last it returns to the first."""
+        found = self.listed.worst_first()
+        place = place_after(found, self.listed.cursor) if found else 0
+        self.listed.cursor = found[place] if found else self.listed.cursor
+        noun = "session" if self.listed.by_file else "turn"
+        self.note = attention_note(place, len(found), noun) if found else f"no {noun} that is listed needs attention"
 
     def action_go_to(self) -> None:
         """Asks for a row."""
@@ -350,7 +346,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.note = f"{in_quotes(self._needle)} is in no turn that is listed"
         else:
             number = self._match.number if self.listed.by_file else 0
-            turn = f"turn {number}, which enter opens" if number else "this turn"
+            turn = f"turn {number:,}, which enter opens" if number else "this turn"
             self.note = f"{in_quotes(self._needle)} is in {turn} · n the next, N the one before"
 
     def action_stop(self) -> None:

@@ -45,7 +45,7 @@ def branch_sheet(branch: Branch, step: int | None) -> LineSheet:
     lines = [title, (), *_turn_lines(branch, original_of(branch, turn), turn),
              field("differs at", *parting_line(branch, turn)),
              *_limit_changes(branch), *_edits(branch), (),
-             (Span(f"turn {branch.view.number(turn)}: what it says and calls", Tone.DIM),),
+             (Span(f"turn {branch.view.number(turn):,}: what it says and calls", Tone.DIM),),
              *content_lines(contents_of(branch.original, original_of(branch, turn)), contents_of(branch.view, turn),
                             (f"in {other}", "in this run"))]
     for old, new in others:
@@ -58,7 +58,7 @@ def _basis(branch: Branch) -> str:
     if left is None:
         return "over the recording"
     word = branch.view.steps[left].fidelity
-    return f"{'LIVE' if word is Fidelity.LIVE else 'simulated'} from step {left + 1} on"
+    return f"{'LIVE' if word is Fidelity.LIVE else 'simulated'} from step {left + 1:,} on"
 
 
 def compared_turn(branch: Branch, step: int | None = None) -> TurnFacts | None:
@@ -107,7 +107,8 @@ def parting_line(branch: Branch, turn: TurnFacts | None = None) -> Line:
         return (Span("nothing differs: the run is the same to its end", Tone.DIM),)
     old = None if pair.left is None else branch.original.steps[pair.left]
     new = None if pair.right is None else branch.view.steps[pair.right]
-    where: Line = (Span(f"step {pair.number} ", Tone.STRONG), Span(f"in turn {branch.view.number(turn)}: ", Tone.DIM))
+    where: Line = (Span(f"step {pair.number:,} ", Tone.STRONG),
+                   Span(f"in turn {branch.view.number(turn):,}: ", Tone.DIM))
     then, now = _state(old), _state(new)
     if then == now and _reason(old) != _reason(new):
         then, now = f"{then} ({_reason(old)})", f"{now} ({_reason(new)})"
@@ -133,7 +134,7 @@ def end_line(turn: TurnFacts) -> Line:
 
 def _turn_lines(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
     """One turn in both runs: its verdict, its end, its segments and its spend."""
-    lines: list[Line] = [(Span(f"turn {branch.view.number(new)}", Tone.TITLE),)]
+    lines: list[Line] = [(Span(f"turn {branch.view.number(new):,}", Tone.TITLE),)]
     words = [Span(f"{verdict.glyph} {verdict.count_word}", role_of(verdict)) for verdict in (old.verdict, new.verdict)]
     # Both may end in the same state: the recording ends after a cut call, and after a whole one.
     lines.append(field("verdict", words[0], *((Span(" → ", Tone.DIM), words[1]) if words[0] != words[1] else ())))
@@ -191,7 +192,7 @@ def run_line(
     turn = view.worst if number is None else view.turns[number] if number < len(view.turns) else None
     if turn is None:
         return (mark, *title)
-    end = (Span(f"turn {view.number(turn)} ", Tone.DIM), *end_line(turn)) if number is None else end_line(turn)
+    end = (Span(f"turn {view.number(turn):,} ", Tone.DIM), *end_line(turn)) if number is None else end_line(turn)
     if room is not None:
         title = clip(title, max(LEAST_NAME, room - width_of((mark, *end)) - 2))
     return (mark, *title, Span("  "), *join_groups([
@@ -206,7 +207,7 @@ def _parting_text(branch: Branch, turn: TurnFacts) -> str:
     pair = first_difference_of(original_of(branch, turn).run, turn.run)
     if pair is None:
         return "the same" if branch.difference is None else "the same in this turn"
-    return f"differs at step {pair.number}"
+    return f"differs at step {pair.number:,}"
 
 
 def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None) -> Line:
@@ -221,4 +222,5 @@ def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None)
     which = f"turn{'' if len(found.turns) == 1 else 's'} {ends}"
     turns = f"{which} would end differently" if found.turns else "every turn would end as it does"
     steps = count_of(found.steps, "step")
-    return (Span(f"would change {steps} from step {found.difference + 1}", Tone.STRONG), Span(f" · {turns}", Tone.WARN))
+    what = f"would change {steps} from step {found.difference + 1:,}"
+    return (Span(what, Tone.STRONG), Span(f" · {turns}", Tone.WARN))

@@ -44,7 +44,7 @@ def _lines(branch: Branch) -> Iterator[str]:
     if branch.difference is not None:
         old, new = (_step(view, branch.difference) for view in (branch.original, branch.view))
         became = f"{old} has another text" if old == new else f"{old} became {new}"
-        yield f"first difference: step {branch.difference + 1}, {became}"
+        yield f"first difference: step {branch.difference + 1:,}, {became}"
     alike = []
     turns = zip(branch.original.turns, branch.view.turns, strict=True)
     for then, now in sorted(turns, key=lambda pair: pair[0].verdict.rank):  # the worst first
@@ -78,7 +78,7 @@ def summary(branch: Branch) -> str:
     pairs = [(original_of(branch, turn), turn) for turn in branch.changed_turns]
     # A turn that ends in another state says more than one with another text alone; then the worst comes first.
     before, turn = min(pairs, key=lambda pair: (_same_end(*pair), pair[0].verdict.rank))
-    effect = f"turn {branch.view.number(turn)} ends in {end_words(turn.final_turn)}"
+    effect = f"turn {branch.view.number(turn):,} ends in {end_words(turn.final_turn)}"
     if _same_end(before, turn):
         effect += ", as before, with another text"
     more = len(pairs) - 1
@@ -93,7 +93,7 @@ def trust(branch: Branch) -> str:
     """How far the branch can be trusted, where it leaves the recording, and whether the known answers suffice."""
     replay = branch.view.replay
     left = replay.trace.departure
-    where = "" if left is None else f" from step {left + 1} (turn {replay.turn_at(left) + 1})"
+    where = "" if left is None else f" from step {left + 1:,} (turn {replay.turn_at(left) + 1:,})"
     return f"{run_fidelity(branch).value}{where}; {_ends(branch)}"
 
 
@@ -125,7 +125,7 @@ def boundaries(branch: Branch) -> list[str]:
     if guessed:
         step, recut = guessed[0]
         count = f"{len(guessed):,} of {count_of(sum(map(len, found.values())), 'cut')}"
-        texts.append(f"ESTIMATED in {count}; at step {step + 1} {recut.between}")
+        texts.append(f"ESTIMATED in {count}; at step {step + 1:,} {recut.between}")
     return texts
 
 
@@ -147,7 +147,7 @@ def _ends(branch: Branch) -> str:
         simulated = branch.view.replay.trace.departure is not None
         return f"{'what it knows' if simulated else 'the recording'} answers everything that was asked"
     turn = branch.unrecorded[0]
-    where = f"step {turn.run.deciding_step + 1} (turn {branch.view.number(turn)})"
+    where = f"step {turn.run.deciding_step + 1:,} (turn {branch.view.number(turn):,})"
     if fidelity_of(branch.view, turn) is Fidelity.LIVE:
         return f"the live run stops at {where}"
     return f"the recording ends at {where}: what is asked there was never recorded"
@@ -277,7 +277,7 @@ def branches_text(tree: Tree, store: Store) -> str:
     for title, node in rows:
         description, branch = one_line(node.view.headline()), node.branch
         if branch is not None:
-            parts = "" if branch.difference is None else f"; differs at step {branch.difference + 1}"
+            parts = "" if branch.difference is None else f"; differs at step {branch.difference + 1:,}"
             description = f"{node.key}  {summary(branch)}{parts}"
         lines.append(f"{one_line(title):<{width}}  {description}")
     acts = store.kept
@@ -289,7 +289,7 @@ def branches_text(tree: Tree, store: Store) -> str:
 
 def _place(tree: Tree, run: str, step: int | None) -> str:
     name = next((node.path for node in tree.every if node.key == run), run)
-    where = "the session" if step is None else f"step {step + 1}"
+    where = "the session" if step is None else f"step {step + 1:,}"
     return one_line(where if run == ORIGINAL else f"{where} of {name}")
 
 

@@ -69,7 +69,7 @@ def cell_lines(tuning: TunedGrid, cell: int, most: int | None = None) -> Iterato
             if not completes(turn) and (end := turn.end(cell)) is not None]
     for number, end in ends[:most]:
         glyph, role = mark_of(end)
-        yield field(f"turn {number}", Span(f"{glyph} ", role), Span(f"{end_word(end)}  "), *spent_line(end))
+        yield field(f"turn {number:,}", Span(f"{glyph} ", role), Span(f"{end_word(end)}  "), *spent_line(end))
     yield from turn_counts(steady, len(tuning.turns) - steady - len(ends), len(ends) - len(ends[:most]))
 
 
@@ -88,7 +88,7 @@ def _cell_of_all(tuning: TunedGrid, cell: int) -> Iterator[Line]:
 
 def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
     turn_grid = tuning.turns[turn]
-    yield field(f"turn {turn + 1}", safe(turn_name(tuning, turn), width=80))
+    yield field(f"turn {turn + 1:,}", safe(turn_name(tuning, turn), width=80))
     end = turn_grid.end(cell)
     if end is None:
         yield field("ends in", Span("not run", Tone.WARN))

@@ -82,7 +82,7 @@ def edit_stretches(replay: Replay, texts: Sequence[str], from_step: int | None) 
         edit = edit_of(replay, text)
         since = edit_step(replay, edit)
         if from_step is not None and from_step - 1 > since:
-            raise CallerError(f"--edit {edit.turn}.{edit.input}: it is given at step {since + 1}, before --from-step")
+            raise CallerError(f"--edit {edit.turn}.{edit.input}: it is given at step {since + 1:,}, before --from-step")
         found.setdefault(since if from_step is None else from_step - 1, {})[edit.name] = edit.text
     return sorted(found.items())
 
@@ -107,7 +107,7 @@ def edit_lines(branch: Branch) -> list[str]:
              f"characters became {len(each.text):,}" for each in edited_inputs(branch)]
     stops = stop_steps(branch.view.replay)
     if found and stops:
-        where = ", ".join(f"step {step + 1}" for step in stops)
+        where = ", ".join(f"step {step + 1:,}" for step in stops)
         found.append(f"the recording stops answering at {where}: nobody was asked the edited request")
     return found
 

@@ -22,6 +22,7 @@ from math import prod
 from inspector.config.settings import FULL_NAMES, INITIAL, Settings, command, settings_of
 from inspector.replay.case import Case
 from inspector.replay.tokens import plausible_usage
+from inspector.report.lines.spans import count_of
 from inspector.sessions.recording import Exchange, TurnPlace
 from inspector.whatif.recorded_rounds import raised_limits, with_recorded_rounds
 from loop_core.errors import CallerError
@@ -37,6 +38,14 @@ OLDER_NAMES = {"tokens": TOKENS, "chars": "continuation_max_output_chars"}
 """Name that may be typed too -> limit. It is not shown, since it suggests a bound on the output of the whole turn."""
 NAMES = (*dict.fromkeys(guard.limit for guard in GUARDS), INITIAL)
 """The names of the limits that may be an axis: those that a replay checks, and the initial max_tokens."""
+
+COUNTED: Mapping[str, tuple[str, str]] = {
+    ATTEMPTS: ("continuation", "continuations"),
+    TOKENS: ("token of continuations", "tokens of continuations"),
+    "continuation_max_output_chars": ("character", "characters"),
+    "continuation_tool_repair_attempts": ("repair", "repairs"),
+}
+"""Limit -> what it counts: one, several."""
 
 MOST_VALUES = 10_000
 MOST_CELLS = 100_000
@@ -63,6 +72,13 @@ class Axis:
     def assignment(self, value: Value) -> str:
         """A value with the name of the axis: `attempts=5`."""
         return f"{self.short}={self.value_text(value)}"
+
+    def phrase(self, value: Value) -> str:
+        """A value in a sentence after "with": `up to 5 continuations`, `max_tokens 64`."""
+        counted = COUNTED.get(self.name)
+        if counted is None or value is None:
+            return f"{self.short} {self.value_text(value)}"
+        return f"up to {count_of(value, *counted)}" if value else f"no {counted[1]}"
 
 
 def size_of(value: Value) -> float:

@@ -7,13 +7,13 @@ for which it completes. Each answer states whether it rests on recorded answers 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from inspector.config.settings import INITIAL, REPLAYED
 from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe, words
-from inspector.whatif.cell_lines import GUESS, cell_name, completes, spent_line, turn_counts, turn_name
+from inspector.whatif.cell_lines import GUESS, completes, spent_line, turn_counts, turn_name
 from inspector.whatif.grid import End, Value
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
 from inspector.whatif.heat import heat, legend, mark_of
@@ -91,8 +91,8 @@ def headline(tuning: TunedGrid) -> Line:
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
     cap = smallest_cap_of_all(tuning)
     unknown = tuning.unrecorded[bend.enough.cell]
-    most = f", {unknown:,} unknown  " if unknown else " at most  "
-    return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span(most),
+    done = f"{bend.enough.completed:,} OF {every:,} CAN COMPLETE"
+    return (Span(done, role), Span(f", {unknown:,} unknown  " if unknown else "  "),
             *least_cap_line(tuning, cap, tuning.single_turn(None) if every == 1 else None),
             *fewest_line(tuning, best, None, f"{best.tokens:,}"))
 
@@ -115,9 +115,9 @@ def _whole_call(tuning: TunedGrid, turn: int) -> Line:
     whole = whole_cap(tuning, turn)
     if whole is None:
         return ()
-    guess = f": {GUESS}" if whole.ends[0].simulated else ""
-    return (Span("; its call comes whole with max_tokens "), *cap_name(tuning, whole.values),
-            *between_note(tuning, whole.cell, tuning.grid.by_limit(whole.values)[INITIAL]), Span(guess))
+    guess, whole_budget = f": {GUESS}" if whole.ends[0].simulated else "", tuning.grid.by_limit(whole.values)[INITIAL]
+    return (Span("; its call comes whole with "), _cell_in_words(tuning, whole.cell, whole_budget),
+            *between_note(tuning, whole.cell, whole_budget), Span(guess))
 
 
 def least_cap_line(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> Line:
@@ -150,12 +150,25 @@ def _spent_and_belief(end: End) -> Line:
     return (spent, Span("each of these answers was recorded" if recorded else end.fidelity, Tone.OK))
 
 
+def limits_in_words(tuning: TunedGrid, by_limit: Mapping[str, Value]) -> str:
+    """Values of the grid's limits in a sentence after "with": `max_tokens 28 and up to 4 continuations`."""
+    axes = sorted(tuning.grid.axes, key=lambda axis: axis.name != INITIAL)
+    return " and ".join(axis.phrase(by_limit[axis.name]) for axis in axes if axis.name in by_limit)
+
+
 def cap_name(tuning: TunedGrid, values: Sequence[Value]) -> Line:
-    """A max_tokens, then the other limits: `28 with attempts=4`."""
-    pairs = list(zip(tuning.grid.axes, values, strict=True))
-    own = next(axis.value_text(value) for axis, value in pairs if axis.name == INITIAL)
-    others = ", ".join(axis.assignment(value) for axis, value in pairs if axis.name != INITIAL)
-    return (Span(own, Tone.STRONG), *((Span(f" with {others}"),) if others else ()))
+    """A max_tokens, then the other limits: `28 with up to 4 continuations`."""
+    by_limit = dict(tuning.grid.by_limit(values))
+    own = by_limit.pop(INITIAL)
+    others = limits_in_words(tuning, by_limit)
+    return (Span("the recorded one" if own is None else f"{own:,}", Tone.STRONG),
+            *((Span(f" with {others}"),) if others else ()))
+
+
+def _cell_in_words(tuning: TunedGrid, cell: int, budget: int | None) -> Span:
+    """The limits of a cell, with another max_tokens where one is given."""
+    values = tuning.grid.by_limit(tuning.grid.values(cell)) | ({} if budget is None else {INITIAL: budget})
+    return Span(limits_in_words(tuning, values), Tone.STRONG)
 
 
 def spent_words(end: End) -> str:
@@ -167,18 +180,18 @@ def spent_words(end: End) -> str:
 
 
 def budget_line(tuning: TunedGrid, best: Fewest, turn: int | None) -> Line:
-    """A smallest budget, with a remark if not every larger budget of the grid completes as much."""
-    name = Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG), *between_note(tuning, best.cell, best.budget)
+    """A smallest budget, with a remark if not every larger cell of the grid completes as much."""
+    name = _cell_in_words(tuning, best.cell, best.budget), *between_note(tuning, best.cell, best.budget)
     done = sum(end.complete for end in best.ends)  # a value between two columns may complete more
     if completes_in_larger(tuning, best.cell, turn) and (turn is not None or tuning.completed[best.cell] >= done):
-        return (Span("with "), *name, Span(" or more"))
-    return (Span("with "), *name, Span(", but not with every larger one"))
+        return (Span("with "), *name)
+    return (Span("with "), *name, Span(", but not always with more"))
 
 
 def between_note(tuning: TunedGrid, cell: int, budget: int | None) -> Line:
     """A note if a max_tokens lies between the values of its axis: the map shows it in the next larger one."""
     cap = tuning.grid.by_limit(tuning.grid.values(cell)).get(INITIAL)
-    return () if budget is None or cap in (None, budget) else (Span(f" (column {cap:,})", Tone.DIM),)
+    return () if budget is None or cap in (None, budget) else (Span(f" (in column {cap:,})", Tone.DIM),)
 
 
 def parameter_lines(tuning: TunedGrid, turn: int | None = None) -> Iterator[Line]:
@@ -218,7 +231,7 @@ def fidelity_counts(tuning: TunedGrid, turn: int | None) -> tuple[int, int, int]
 def fidelity_line(tuning: TunedGrid, turn: int | None) -> Line:
     """How many cells rest on recorded answers, and how many on simulated ones: of all turns, or of one."""
     run, simulated, ended = fidelity_counts(tuning, turn)
-    of = "" if turn is None else f"of turn {turn + 1}: "
+    of = "" if turn is None else f"of turn {turn + 1:,}: "
     parts = [(Span(f"{of}{Fidelity.RECORDED} in {count_of(run - simulated, 'cell')}"),)]
     if simulated:
         parts.append((Span(f"{Fidelity.SIMULATED} in {simulated:,}"),))
@@ -244,7 +257,7 @@ def _smallest(tuning: TunedGrid, turn: int | None, most: int | None) -> Iterator
 
 def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     """Both answers for one turn, or the reason why there is none."""
-    name = f"turn {limits.turn + 1}"
+    name = f"turn {limits.turn + 1:,}"
     glyph, role = mark_of(limits.end)
     who = safe(f"  ({turn_name(tuning, limits.turn)})", Tone.DIM, 60)
     if limits.cell is None:
@@ -302,7 +315,7 @@ def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     best = fewest_tokens(tuning, limits.turn)
     if best is None:
         return
-    yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG))
+    yield (Span(f"{FEWEST} with "), _cell_in_words(tuning, best.cell, best.budget))
     yield _spent_and_belief(best.ends[0])
     if best.cell != limits.cell or best.budget != limits.budget:
         return  # equal to the smallest max_tokens, whose lines show the effect of smaller limits
@@ -310,7 +323,7 @@ def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
         tuning.grid.axes, limits.by_axis, tuning.grid.values(best.cell), strict=True)
         if value != own and (axis.name != INITIAL or not tuning.grid.base.simulate)]
     if lower:
-        least = " or ".join(axis.assignment(value) for axis, value in lower)
+        least = " or ".join(axis.phrase(value) for axis, value in lower)
         yield (Span("completes also, for no fewer output tokens, with: ", Tone.DIM), Span(least))
     exact = [f"{SHORT_NAMES.get(name, name)} {least:,}" for name, least in limits_of(None, limits.at_edge).items()]
     if exact:
@@ -323,7 +336,7 @@ def grain_line(edge: Edge, with_name: bool = False) -> Line:
     """How precisely the smallest max_tokens is known, and whom one token less harms first."""
     below = ""
     for place in edge.worse[:1]:
-        who = f"turn {edge.turns[place] + 1}" if with_name else "it"
+        who = f"turn {edge.turns[place] + 1:,}" if with_name else "it"
         rest = len(edge.worse) - 1
         others = f", and {count_of(rest, 'further turn')} {'does' if rest == 1 else 'do'} worse" if rest else ""
         end = edge.below[place]
@@ -351,7 +364,7 @@ def _knee_lines(tuning: TunedGrid) -> Iterator[Line]:
             done = sum(end.complete for end in cap.below)
             yield more(Span("one less, ", Tone.DIM), *cap_name(tuning, cap.below_values),
                        Span(f", completes {done:,} of {tuning.most_run:,}", Tone.DIM))
-    yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG), Span("  "),
+    yield (Span(f"{FEWEST} with "), _cell_in_words(tuning, best.cell, best.budget), Span("  "),
            *_point_words(tuning, completed, best.tokens))
     yield more(Span("no cell of the grid completes more, or as many for fewer output tokens", Tone.DIM))
     if completed < tuning.most_run:
@@ -360,7 +373,7 @@ def _knee_lines(tuning: TunedGrid) -> Iterator[Line]:
         yield more(*grain_line(bend.edge, len(bend.edge.turns) > 1))
     value = best_value(tuning)
     if value is not None:
-        yield (Span(f"{BEST_VALUE} "), Span(cell_name(tuning, value.cell), Tone.STRONG), Span("  "),
+        yield (Span(f"{BEST_VALUE} with "), _cell_in_words(tuning, value.cell, None), Span("  "),
                *_point_words(tuning, value.completed, value.tokens))
         rest, more_tokens = completed - value.completed, best.tokens - value.tokens
         yield more(Span(f"{BEST_VALUE_MEANS}: {count_of(rest, 'further turn')} for {more_tokens:,} output tokens more",

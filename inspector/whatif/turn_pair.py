@@ -48,7 +48,7 @@ class TurnSide(NamedTuple):
 def side_of(view: View, turn: TurnFacts, run: str = "") -> TurnSide:
     """A side that is named by its turn, its file and its run; an empty text if the run needs no name."""
     path = view.replay.case.recording.exchanges[turn.responses[0]].path if turn.responses else ""
-    words = f"turn {view.number(turn)}", last_name(path), run
+    words = f"turn {view.number(turn):,}", last_name(path), run
     return TurnSide(one_line(" · ".join(filter(None, words))), view, turn)
 
 

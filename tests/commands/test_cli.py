@@ -191,6 +191,16 @@ def test_the_app_is_asked_for_by_a_path_alone_and_says_that_it_needs_a_terminal(
     assert inspector("--policy", "pi-presence", cut).code == 2
 
 
+@pytest.mark.parametrize(("word", "meant"), [
+    ("diff", "compare"), ("find", "search"), ("grep", "search"), ("lint", "check"), ("show", "explain"),
+    ("simulate", "replay"),
+])
+def test_a_word_of_other_programs_names_the_command_and_is_not_taken_for_a_file(inspector, word, meant):
+    said = inspector(word, "a.har", "b.har")
+    assert said.code == 2
+    assert f"{word!r} is neither a command nor a file; did you mean {meant}?" in said.err
+
+
 @pytest.mark.parametrize(("word", "meant"), [("explian", "explain"), ("repaly", "replay"), ("tnue", "tune")])
 def test_a_misspelt_command_is_not_taken_for_a_file(inspector, word, meant):
     said = inspector(word, "some.har")

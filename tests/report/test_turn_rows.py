@@ -542,6 +542,36 @@ def test_a_report_says_how_many_copies_it_leaves_out_and_numbers_turns_as_their_
     assert f"  file: {first}, turn 2 of 2" in report
 
 
+def test_a_notice_that_several_files_have_is_told_once_with_its_sum(tmp_path: Path) -> None:
+    for number in (1, 2):
+        rows = [prompt(f"a{number}"), *(block(said("A"), f"msg_{number}{more}") for more in range(number))]
+        (tmp_path / f"{number}.jsonl").write_text(claude(*rows))
+    (tmp_path / "3.jsonl").write_text(claude(prompt("b"), block(said("B"), "msg_30", stop="end_turn")))
+    path = str(tmp_path)
+    view = session_of(open_case(open_paths([path])), [path]).original.view
+    kept = ("answers have no stop reason, as Claude Code writes them: what is shown for those is inferred from other "
+            "rows")
+    assert text(view, everything=False, table=WIDE).splitlines()[-2:] == [
+        f"notice of 2 files: 3 of 3 {kept}, and says so",
+        "files without a notice of their own: 3 (by format: claude-code 3; --all lists them)"]
+    whole = text(view, table=WIDE).splitlines()
+    assert f"looked through {path}: 0 files skipped" in whole
+    assert [line for line in whole if kept in line] == [
+        f"  notice: {count} of {count} {kept}, and says so" for count in (1, 2)]
+
+
+def test_a_notice_with_numbers_of_its_own_stays_with_its_file(tmp_path: Path) -> None:
+    for name in "ab":
+        rows = claude(prompt(name), block(said("A"), f"msg_{name}", stop="end_turn"))
+        (tmp_path / f"{name}.jsonl").write_text(f"{rows}no JSON\n")
+    view = session_of(open_case(open_paths([str(tmp_path)])), [str(tmp_path)]).original.view
+    lines = text(view, everything=False, table=WIDE).splitlines()
+    own = [line for line in lines if line.startswith("  notice: ")]
+    assert len(own) == 2
+    assert own[0] == own[1]
+    assert not [line for line in lines if line.startswith("notice of")]
+
+
 def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_attention() -> None:
     view = session_of(open_case(open_paths([SAMPLES[1], SAMPLES[7]])), SAMPLES[:2]).original.view
     said = text(view, everything=False, table=WIDE)
@@ -559,7 +589,8 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     assert lines[head + 1] == f"  file: {SAMPLES[7]}, turn 1 of 1"
     assert "turn 1 of 2 (" not in said
     inputs = [f"read {SAMPLES[1]}: session, 3 responses", f"read {SAMPLES[7]}: session, 1 response"]
-    assert lines[-1] == "read without a notice: 2 session (--all lists them)", "below what needs attention"
+    assert lines[-1] == ("files without a notice of their own: 2 (by format: session 2; --all lists them)"), (
+        "below what needs attention")
     assert text(view, table=WIDE).splitlines()[-2:] == inputs
     alone = session_of(open_case(open_paths(SAMPLES[:1])), SAMPLES[:1]).original.view
     assert "  file: " not in text(alone)

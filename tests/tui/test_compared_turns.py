@@ -15,6 +15,7 @@ from inspector.tui.lists import Choose
 from inspector.tui.messages import PathWanted
 from inspector.tui.session_screen import SessionScreen
 from tests.scenes.app import continued, page, ran_a_cut_call, story
+from tests.tui.test_attention import fine
 
 AppOn = Callable[..., LoopInspector]
 BOTH = [*continued(), *ran_a_cut_call()]
@@ -49,6 +50,24 @@ async def test_two_turns_of_a_session_stand_side_by_side(app_on: AppOn, size: tu
         assert "these are two different turns" in page(pilot.app)
         await pilot.press("enter")
         assert session(pilot).run.view.replay.turn_at(session(pilot).step) == 1
+
+
+async def test_turns_and_steps_beyond_a_thousand_are_written_alike_everywhere(app_on: AppOn) -> None:
+    """Each place takes the number as it shows it."""
+    entries = [each for number in range(1001) for each in fine(f"{number}")]
+    async with app_on(entries).run_test(size=(120, 35)) as pilot:
+        await pilot.press("colon", *"turn 1,001", "enter")
+        steps = f"{len(session(pilot).run.view.steps):,}"
+        assert steps in page(pilot.app)
+        assert "turn 1,001/1,001" in page(pilot.app)
+        assert "turn 1001" not in page(pilot.app)
+        await pilot.press("d")
+        await pilot.pause()
+        assert "Compare turn 1,001 with" in page(pilot.app)
+        await pilot.press("end", "enter")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, SideBySide)
+        assert "turn 1,000 · " in words(pilot)
 
 
 async def test_a_turn_is_compared_by_its_number(app_on: AppOn) -> None:

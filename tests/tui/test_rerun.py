@@ -245,6 +245,7 @@ async def test_taking_the_advice_makes_the_run_that_was_tried(app_on: AppOn, siz
         assert (turn.terminal, turn.verdict.word) == ("completed", "CUT, COMPLETED")
         assert session(pilot).runs.command().endswith(
             " ".join(f"--set {name}={value}" for name, value in advice.set.items()))
+        assert "F try" not in page(pilot.app)
         await pilot.press("F")
         assert "turn 1: nothing to change" in page(pilot.app)
 
@@ -359,6 +360,7 @@ async def test_advice_and_its_key_agree_where_nothing_can_be_run(tmp_path: Path)
             turn = session(pilot).run.view.turns[0]
             assert turn.verdict.advice is not None
             assert turn.verdict.advice.text.find(advised) >= 0
+            assert "F try" not in page(pilot.app), "a key in the bar does something"
             await pilot.press("F")
             assert note in session(pilot).note
             assert len(session(pilot).runs.every) == 1

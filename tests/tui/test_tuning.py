@@ -133,7 +133,8 @@ async def test_it_shows_the_map_the_cell_the_answer_and_how_far_to_trust_them(
     async with app_on().run_test(size=size) as pilot:
         screen = await opened(pilot, "attempts=4,5 tokens=128,1000")
         shown = page(pilot.app)
-        told = "1 OF 2 COMPLETE, 1 unknown fewest output tokens 404 with attempts=5, cont_tokens=1,000 or more"
+        told = ("1 OF 2 CAN COMPLETE, 1 unknown fewest output tokens 404 with up to 5 continuations and up to 1,000 "
+                "tokens of continuations: from the recording")
         assert told in " ".join(shown.split())
         assert "4         ■ 0/2" in shown
         assert values(screen) == (5, 1000), "the cursor stands on the smallest budget"
@@ -323,7 +324,7 @@ async def test_brackets_and_a_number_choose_a_turn_or_all(app_on: AppOn) -> None
         await opened(pilot, "attempts=4,5")
         await pilot.press("]")
         assert "turn 1 of 2" in page(pilot.app)
-        assert "COMPLETES  fewest output tokens 340 with attempts=5 or more: from the" in page(pilot.app)
+        assert "COMPLETES  fewest output tokens 340 with up to 5 continuations: from" in page(pilot.app)
         assert "■ attempts" in page(pilot.app)
         await pilot.press("]")
         assert "turn 2 of 2" in page(pilot.app)
@@ -421,8 +422,9 @@ async def test_what_is_enough_for_all_turns_is_told_to_the_token(app_on: AppOn) 
     """Turn 1 holds 5 times 64 tokens and 20: without a continuation it takes 340 at once; turn 2 never completes."""
     async with app_on().run_test(size=WIDE) as pilot:
         await opened(pilot, "attempts=0 max_tokens=64,1000")
-        assert ("1 OF 2 COMPLETE, 1 unknown smallest max_tokens 340 with attempts=0 (column 1,000): a guess · fewest "
-                "output tokens 340 with attempts=0, max_tokens=340 (column 1,000) or more: a guess") in " ".join(
+        assert ("1 OF 2 CAN COMPLETE, 1 unknown smallest max_tokens 340 with no continuations (in column 1,000): a "
+                "guess · fewest output tokens 340 with max_tokens 340 and no continuations (in column 1,000): a "
+                "guess") in " ".join(
                     page(pilot.app).split())
         assert "with 339 turn 1" in " ".join(page(pilot.app).split())
         await pilot.press("g", "b")
@@ -540,7 +542,7 @@ async def test_the_grid_is_over_the_run_at_hand(app_on: AppOn) -> None:
         screen = await opened(pilot, "max_resumes=3,10")
         assert screen.table.base == session.run.view.replay.settings
         assert "run attempts=5" in page(pilot.app)
-        assert "1 OF 2 COMPLETE" in page(pilot.app)
+        assert "1 OF 2 CAN COMPLETE" in page(pilot.app)
 
 
 # -- the mouse -------------------------------------------------------------------------------------------------------
@@ -796,7 +798,7 @@ async def test_one_turn_is_told_as_one(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=SMALL) as pilot:
         await opened(pilot, "attempts=4,5")
         shown = page(pilot.app)
-        assert "COMPLETES  fewest output tokens 340 with attempts=5 or more: from the" in shown
+        assert "COMPLETES  fewest output tokens 340 with up to 5 continuations: from" in shown
         assert "turn 1 of 1" in shown
         assert "✓ done" in shown
         await pilot.press("]")
@@ -845,7 +847,7 @@ async def test_what_must_be_seen_is_seen_at_any_size(app_on: AppOn, size: tuple[
     async with app_on([*continued(), *ran_a_cut_call()]).run_test(size=size) as pilot:
         await opened(pilot)
         shown = page(pilot.app)
-        for said in ("Tune", "1 OF 2 COMPLETE", "[outcome]", "attempts", "max_tokens", "◀", "? help", "RECORDED"):
+        for said in ("Tune", "1 OF 2 CAN COMPLETE", "[outcome]", "attempts", "max_tokens", "◀", "? help", "RECORDED"):
             assert said in shown, said
         await pilot.resize_terminal(100, 20)
         await pilot.pause()
@@ -856,7 +858,7 @@ async def test_what_must_be_seen_is_seen_at_any_size(app_on: AppOn, size: tuple[
 async def test_on_a_low_screen_the_cell_has_several_rows_and_the_legend_follows_it(app_on: AppOn) -> None:
     async with app_on([*continued(), *ran_a_cut_call()]).run_test(size=(60, 20)) as pilot:
         screen = await opened(pilot)
-        assert screen._cell.content_size.height >= 4
+        assert screen._cell.content_size.height >= 3
         assert "✓ complete  ■ incomplete" not in page(pilot.app)
         await pilot.press("tab")
         for _ in range(40):

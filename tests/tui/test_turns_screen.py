@@ -18,11 +18,13 @@ from inspector.report import turn_rows, turn_table
 from inspector.report.lines.spans import Span, text_of
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
+from inspector.sessions.folders import samples
 from inspector.sessions.open import open_each
 from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import MANY_RESPONSES, UNREADABLE, LoopInspector
 from inspector.tui.attention import VerdictSheet
 from inspector.tui.growth import PERIOD
+from inspector.tui.keys import HelpScreen
 from inspector.tui.live_run import AskLive
 from inspector.tui.panels import WrappedLines
 from inspector.tui.policies_screen import PoliciesScreen
@@ -105,6 +107,27 @@ async def test_the_newest_transcript_is_first_and_each_row_gets_its_verdict() ->
         assert words(listed)[:3] == ["CALL REJECTED", "TRUNCATED", "COMPLETE"]
         assert "message  write the plan" in shown
         assert "anthropic_messages ended with no stop reason recorded" in shown
+
+
+async def test_the_samples_are_not_counted_among_what_the_operator_has() -> None:
+    """Two transcripts of one turn each, one of them cut; every verdict of a sample would be a false alarm."""
+    sessions = len(samples())
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        assert page(app).startswith(f" {sessions} sample sessions with ")
+    wrote(".claude/projects/-work-old/a.jsonl", ENDED, 1_000)
+    wrote(".claude/projects/-work-new/b.jsonl", CUT, 2_000)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        turns = sum(row.of for row in listed_rows(listed)[2:])
+        assert page(app).startswith(
+            f" 2 sessions with 2 turns + {sessions} samples · 1 needs attention + 1 complete · 1 ▣ CALL REJECTED\n")
+        await pilot.press("v")
+        assert page(app).startswith(f" 2 turns in 2 sessions + {turns} turns of samples · 1 needs attention")
+        await pilot.press("f", *"held", "enter")
+        assert f" of {turns + 2} turns" in page(app), "a filter is about all rows of the table"
 
 
 async def test_a_row_is_there_before_its_file_was_read_and_opens_by_enter() -> None:
@@ -580,7 +603,8 @@ async def test_a_colon_takes_a_row_a_turn_or_a_file(folder: Path, line: str, row
     ("0", "expected 1 to 4"), ("9" * 5000, "expected a row's number"), ("file zz", "no file is called"),
     ("turn " + "x" * 5000, "no row of this session"),
     ("file runs", "4 files match"), ("turn 7", "no row of this session has it"),
-    ("held", "expected a row's number, turn 2 or file NAME; ctrl+p lists all commands"),
+    ("zz", "expected a row's number, turn 2, file NAME or a command, which tab completes"),
+    ("max_tokens=80", "settings are for a session, which enter opens"),
 ], ids=lambda value: value[:20])
 async def test_a_line_that_names_no_row_stays_open_with_the_reason(folder: Path, line: str, says: str) -> None:
     app = LoopInspector([str(folder)])
@@ -594,6 +618,19 @@ async def test_a_line_that_names_no_row_stays_open_with_the_reason(folder: Path,
         assert says in page(app)
         await pilot.press("escape")
         assert (app.screen, listed.cursor) == (listed.screen, 0)
+
+
+async def test_the_line_takes_the_name_of_any_command_as_in_a_session(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press(":", *"turns.group", "enter")
+        await pilot.pause()
+        assert listed.by_file
+        assert "one row a session" in app.screen.note
+        await pilot.press(":", *"hel", "enter")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)
 
 
 async def test_several_files_are_the_same_table(folder: Path) -> None:
@@ -978,10 +1015,25 @@ async def test_attention_goes_round_the_rows_that_need_it(folder: Path) -> None:
         listed = await read(app, pilot)
         await pilot.press("!")
         assert listed.current_row.name == "c"
+        assert app.screen.note == "2 of 2 turns that need attention"
         await pilot.press("!")
         assert listed.current_row.name == "b"
+        assert app.screen.note == "1 of 2 turns that need attention"
         await pilot.press("f", *"complete", "enter", "!")
         assert "no turn that is listed needs attention" in app.screen.note
+
+
+async def test_attention_is_worst_first_in_every_order_as_in_a_session(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        worst = [row.name for row in listed_rows(listed)][:2]
+        app.screen.sort_by("session")
+        app.screen.sort_by("session")
+        listed.cursor = next(at for at, row in enumerate(listed_rows(listed)) if row.name == "a")
+        for name in (*worst, worst[0]):
+            await pilot.press("!")
+            assert listed.current_row.name == name
 
 
 async def test_the_table_is_written_as_csv(folder: Path, tmp_path: Path) -> None:

@@ -187,8 +187,9 @@ def test_the_edge_of_all_turns_keeps_what_the_cell_does_and_one_token_less_does_
 def test_text_says_the_budget_and_its_grain_and_runs_it(inspector):
     told = inspector("tune", SAMPLE).out
     assert " ".join(told.split()).startswith(
-        "1 OF 1 COMPLETE at most smallest max_tokens 20 with attempts=6 (column 28): 7 answers, a guess (from the "
-        "recording 56 with attempts=2) · fewest output tokens 134 with attempts=0, max_tokens=134 or more: a guess "
+        "1 OF 1 CAN COMPLETE smallest max_tokens 20 with up to 6 continuations (in column 28): 7 answers, a guess "
+        "(from the recording 56 with up to 2 continuations) · fewest output tokens 134 with max_tokens 134 and no "
+        "continuations: a guess "
         "grid")
     assert "1 answer, 134 output tokens" in told
     assert " 0 tokens" not in told
@@ -222,10 +223,10 @@ AXES = ("--grid", "attempts=0", "--grid", "max_tokens=4,64")
 def test_text_says_what_is_enough_for_all_turns_and_runs_it(two, inspector):
     told = inspector("tune", two, *AXES).out
     assert " ".join(told.split()).startswith(
-        "2 OF 2 COMPLETE at most smallest max_tokens 13 with attempts=0 (column 64): from the recording · "
-        "fewest output tokens 18 with attempts=0, max_tokens=13 (column 64) or more: from the recording grid")
+        "2 OF 2 CAN COMPLETE smallest max_tokens 13 with no continuations (in column 64): from the recording · "
+        "fewest output tokens 18 with max_tokens 13 and no continuations (in column 64): from the recording grid")
     rows = " ".join(told[told.index("for all turns"):].split())
-    assert "fewest output tokens with attempts=0, max_tokens=13 2 of 2 complete · 18 output tokens" in rows
+    assert "fewest output tokens with max_tokens 13 and no continuations 2 of 2 complete · 18 output tokens" in rows
     assert "known: max_tokens 13 to the token; with 12 turn 1 fails: the limit attempts stops it after 1 answer" in rows
     command = told.splitlines()[-1]
     assert "--set max_tokens=13 --simulate" in command

@@ -135,24 +135,24 @@ def plane_of(*rows: str) -> TunedGrid:
     return TunedGrid(Grid(axes), (turn,), 1, 1)
 
 
-def test_or_more_is_said_where_every_larger_cell_completes():
+def test_nothing_is_said_of_larger_cells_where_each_completes():
     made = plane_of("....", ".xX.", "XxX.")
     assert cells_from(made.grid, 5) == [5, 6, 9, 10], "as recorded is larger than no number"
     assert completes_in_larger(made, 5, 0)
     assert completes_in_larger(made, 5)
-    assert text_of(budget_line(made, Fewest(5, None, ()), 0)) == "with attempts=1, max_tokens=200 or more"
+    assert text_of(budget_line(made, Fewest(5, None, ()), 0)) == "with max_tokens 200 and up to 1 continuation"
     assert text_of(headline(made)) == (
-        "1 OF 1 COMPLETE at most  fewest output tokens 10 with attempts=1, max_tokens=200 or more: from the recording")
+        "1 OF 1 CAN COMPLETE  fewest output tokens 10 with max_tokens 200 and up to 1 continuation: from the recording")
 
 
-def test_on_is_not_said_where_a_larger_cell_does_not_complete():
+def test_it_is_said_where_a_larger_cell_does_not_complete():
     for rows in (("....", ".x.x", "XxXx"), ("....", ".xXx", "X.Xx"), ("....", ".xXx", "Xx.x")):
         made = plane_of(*rows)
         assert not completes_in_larger(made, 5, 0)
         assert not completes_in_larger(made, 5)
         assert text_of(headline(made)) == (
-            "1 OF 1 COMPLETE at most  fewest output tokens 10 with attempts=1, max_tokens=200, but not with every "
-            "larger one: from the recording")
+            "1 OF 1 CAN COMPLETE  fewest output tokens 10 with max_tokens 200 and up to 1 continuation, but not always "
+            "with more: from the recording")
         told = document(made)
         assert told["enough"]["every_larger"] is False
         assert told["turns"][0]["smallest"]["every_larger"] is False
@@ -167,6 +167,7 @@ def test_a_cell_that_was_not_run_is_none_that_completes():
 def test_smaller_values_that_complete_too_are_said_to_cost_no_less():
     made = plane_of("..X.", "XxX.")
     told = plain(list(smallest_lines(made, smallest_limits(made, 0))))
-    assert "completes also, for no fewer output tokens, with: attempts=0 or max_tokens=100" in " ".join(told.split())
+    assert "completes also, for no fewer output tokens, with: no continuations or max_tokens 100" in " ".join(
+        told.split())
     made = plane_of("....", ".xX.")
     assert "completes also" not in plain(list(smallest_lines(made, smallest_limits(made, 0))))

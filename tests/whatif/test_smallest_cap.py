@@ -64,14 +64,16 @@ def test_both_answers_stand_beside_each_other_with_why_each_may_be_believed():
     assert (cap.ends[0].spend.requests, cap.ends[0].spend.continuations) == (5, 4)
     assert [end.complete for end in cap.below] == [False]
     told = said(tuned)
-    assert told.startswith("turn 1 ✓ smallest max_tokens 3 with attempts=5 (t1) 5 answers (4 continuations), 13 output "
-                           "tokens; a guess (SIMULATED): made up from the recorded text; no model was asked")
-    assert "one less, 2 with attempts=5, fails: the limit attempts stops it after 6 answers (5 continuations)" in told
-    assert "from the recording, the smallest tried is 8 with attempts=1: 2 answers (1 continuation), 13 output" in told
-    assert "fewest output tokens with attempts=0, max_tokens=13 1 answer, 13 output tokens; a guess" in told
+    assert told.startswith("turn 1 ✓ smallest max_tokens 3 with up to 5 continuations (t1) 5 answers (4 "
+                           "continuations), 13 output tokens; a guess (SIMULATED): made up from the recorded text; no "
+                           "model was asked")
+    assert "one less, 2 with up to 5 continuations, fails: the limit attempts stops it after 6 answers (5 " in told
+    assert "from the recording, the smallest tried is 8 with up to 1 continuation: 2 answers (1 continuation), " in told
+    assert "fewest output tokens with max_tokens 13 and no continuations 1 answer, 13 output tokens; a guess" in told
     line = text_of(turn_headline(tuned, smallest_limits(tuned, 0)))
-    assert line.startswith("COMPLETES  smallest max_tokens 3 with attempts=5 (column 4): 5 answers, a guess (from the "
-                           "recording 8 with attempts=1) · fewest output tokens 13 with attempts=0")
+    assert line.startswith("COMPLETES  smallest max_tokens 3 with up to 5 continuations (in column 4): 5 answers, a "
+                           "guess (from the recording 8 with up to 1 continuation) · fewest output tokens 13 with "
+                           "max_tokens 13 and no continuations")
 
 
 def test_what_was_recorded_is_no_guess():
@@ -122,7 +124,7 @@ def test_the_smallest_for_all_turns_completes_as_many_as_any():
     assert [end.complete for end in cap.ends] == [True] * 3
     assert [end.complete for end in cap.below] == [True, False, True]
     assert text_of(headline(tuned)).startswith(
-        "3 OF 3 COMPLETE at most  smallest max_tokens 11 with attempts=1 (column 64): a guess · fewest output "
+        "3 OF 3 CAN COMPLETE  smallest max_tokens 11 with up to 1 continuation (in column 64): a guess · fewest output "
         "tokens 41")
 
 
@@ -137,8 +139,8 @@ def test_a_budget_between_two_columns_that_costs_less_than_every_cell_is_the_few
     spent = f"{cost(cap.ends)[0]:,}"
     for line in (turn_headline(tuned, found), headline(tuned)):
         assert f"fewest output tokens {spent} " in text_of(line)
-        assert f"max_tokens={cap.values[1]}" in text_of(line)
-    assert f"fewest output tokens with attempts=9, max_tokens={cap.values[1]}" in said(tuned)
+        assert f"max_tokens {cap.values[1]} and" in text_of(line)
+    assert f"fewest output tokens with max_tokens {cap.values[1]} and up to 9 continuations" in said(tuned)
     assert fewest_tokens_of_all(tuned) is fewest_tokens_of_all(tuned), "it is searched once"
     assert report(tuned, paths=["p"]).count(f"--set max_tokens={cap.values[1]} ") == 2, "both commands name it"
     told = document(tuned)
@@ -171,7 +173,8 @@ def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_compl
     assert whole.below[0].verdict not in WHOLE_SO_FAR
     assert not whole.ends[0].complete
     assert smallest_cap(tuned, 0) is None
-    told = f"▷ {verdict}, not complete: its call comes whole with the smallest max_tokens {budget} with attempts=0"
+    told = (f"▷ {verdict}, not complete: its call comes whole with the smallest max_tokens {budget} with no "
+            "continuations")
     assert told in said(tuned)
     shown = " ".join(report(tuned).split())
     assert "▷ awaits" in shown or "▷ so far" in shown
@@ -180,7 +183,7 @@ def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_compl
     assert "no cell ends with its call whole" not in said(tune(case, grid(4, 64, simulate=False), jobs=1))
     for line in (turn_headline(tuned, found), headline(tuned)):
         assert "COMPLETES  " not in text_of(line)
-        assert f"; its call comes whole with max_tokens {budget} with attempts=0 (column 64)" in text_of(line)
+        assert f"; its call comes whole with max_tokens {budget} and no continuations (in column 64)" in text_of(line)
 
 
 def test_a_call_of_which_the_rest_was_never_recorded_comes_whole_with_no_budget():

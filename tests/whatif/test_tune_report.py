@@ -126,9 +126,10 @@ def test_the_sheet_says_the_answer_first_and_how_to_open_it():
     made = tuned("attempts=0..6")
     told = text(made, paths=[FIRST])
     assert told.startswith(
-        "1 OF 2 COMPLETE, 1 unknown  fewest output tokens 280 with attempts=5 or more:\nfrom the recording\n")
+        "1 OF 2 CAN COMPLETE, 1 unknown  fewest output tokens 280 with up to 5\n"
+        "continuations: from the recording\n")
     assert "RECORDED in 7 cells · the recording ends first in 7:" in told
-    assert "turn 1         ✓ fewest output tokens with attempts=5  (t1)" in told
+    assert "turn 1         ✓ fewest output tokens with up to 5 continuations  (t1)" in told
     assert "grid           attempts (continuation_max_attempts): 0 1 2 3 4 5 6\n" in told
     assert "policy strict\n               This engine's own: nothing unfinished counts as finished" in told
     assert "to the unit: attempts 5, cont_tokens 240, cont_chars 768" in told
@@ -186,12 +187,25 @@ def test_what_was_cancelled_says_so_and_stays_blank():
     assert as_csv(made).count("\n") == 1
 
 
+@pytest.mark.parametrize(("name", "value", "said"), [
+    ("attempts", 6, "up to 6 continuations"), ("attempts", 1, "up to 1 continuation"),
+    ("attempts", 0, "no continuations"),
+    ("cont_tokens", 1000, "up to 1,000 tokens of continuations"), ("chars", 1, "up to 1 character"),
+    ("repairs", 2, "up to 2 repairs"), ("max_tokens", 64, "max_tokens 64"), ("max_tool_steps", 3, "max_tool_steps 3"),
+])
+def test_a_limit_is_said_in_words(name: str, value: int, said: str):
+    (axis,) = parse_axes([f"{name}={value}"])
+    assert axis.phrase(value) == said
+
+
+
 def test_a_cancel_leaves_the_turns_that_were_run():
     asked = iter([False, True])
     made = tuned("attempts=4,5", cancelled=lambda: next(asked, True))
     told = text(made)
     assert told.startswith(
-        "1 OF 1 COMPLETE at most  fewest output tokens 240 with attempts=5 or more: from\nthe recording\n")
+        "1 OF 1 CAN COMPLETE  fewest output tokens 240 with up to 5 continuations: from\n"
+        "the recording\n")
     assert "1 of 2 parts were run" in told
     assert "1 turn not run" in told
     assert [line.split()[-2:] for line in plain(heat(made, "outcome")).split("\n")[1:]] == [["■", "0/1"], ["✓", "1/1"]]
@@ -253,7 +267,7 @@ def test_hostile_names_reach_no_terminal_and_no_spreadsheet():
 def test_the_command_prints_the_sheet_and_ends_with_0(inspector):
     said = inspector("tune", FIRST, "--grid", "attempts=1..6")
     assert said.code == 0
-    assert said.out.startswith("1 OF 2 COMPLETE")
+    assert said.out.startswith("1 OF 2 CAN COMPLETE")
     assert said.err == ""
 
 
@@ -289,7 +303,7 @@ def test_json_and_csv_from_the_command(inspector, tmp_path):
 
 def test_an_outcome_that_the_recording_does_not_hold_is_unknown_and_no_failure(inspector):
     told = inspector("tune", FIRST, "--grid", "attempts=5").out
-    assert told.startswith("1 OF 2 COMPLETE, 1 unknown  "), "turn 2 waits for what was never recorded"
+    assert told.startswith("1 OF 2 CAN COMPLETE, 1 unknown  "), "turn 2 waits for what was never recorded"
     made = tuned("attempts=5")
     told = text_of(turn_headline(made, smallest_limits(made, 1)))
     assert told.startswith("NOT KNOWN TO COMPLETE  the recording ends first")

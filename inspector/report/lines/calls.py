@@ -208,7 +208,7 @@ def _where(facts: ResponseFacts) -> Span:
     """The response of a call and its step; on a row of its own, since beside the name it would be broken in two."""
     if facts.recut is not None:
         return Span(facts.name, Tone.WARN)
-    return Span(f"{facts.name} · step {facts.step + 1}", Tone.DIM)
+    return Span(f"{facts.name} · step {facts.step + 1:,}", Tone.DIM)
 
 
 def without_remedy(why: str) -> str:

@@ -110,8 +110,8 @@ def diff(view: View, index: int) -> LineSheet:
     """The sheet that compares one step with the step before it."""
     step = view.steps[index]
     before = view.steps[index - 1] if step.previous_state is not None else None
-    against = "the turn begins" if before is None else f"against step {index}"
-    head = (Span(f"Step {index + 1} ", Tone.TITLE), Span(against, Tone.DIM))
+    against = "the turn begins" if before is None else f"against step {index:,}"
+    head = (Span(f"Step {index + 1:,} ", Tone.TITLE), Span(against, Tone.DIM))
     lines: list[Line] = [head, forms_line(DIFF_FORMS, "step"), ()]
     lines += [*_state(step, before), *_spend(step, before), *_text(step, before), *_effects(step),
               *_history(step, before)]

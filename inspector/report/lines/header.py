@@ -236,8 +236,8 @@ def status(outline: Outline, index: int, width: int, filtered: str = "", coming:
     step = view.effective_step(index)
     turn = outline.block_of(index).turn + 1
     place: list[Line] = [
-        (Span("step ", Tone.DIM), Span(f"{index + 1}/{len(view.steps)}", Tone.STRONG)),
-        (Span("turn ", Tone.DIM), Span(f"{turn}/{len(view.turns)}", Tone.STRONG)),
+        (Span("step ", Tone.DIM), Span(f"{index + 1:,}/{len(view.steps):,}", Tone.STRONG)),
+        (Span("turn ", Tone.DIM), Span(f"{turn:,}/{len(view.turns):,}", Tone.STRONG)),
         (Span(step.state.value, Tone.HERE),),
     ]
     trust: Line = (fidelity(step, live),)

@@ -195,7 +195,7 @@ def _record(record: Record, index: int, here: int) -> list[Line]:
     name = Tone.STRONG if index <= here else Tone.AHEAD
     gutter = Span(f"{mark} ", Tone.RULE)
     first = Span(f"{glyphs.HERE} ", Tone.HERE) if index == here else gutter
-    head: Line = (first, Span(str(record["event"]), name), Span(f"  step {index + 1}", Tone.DIM))
+    head: Line = (first, Span(str(record["event"]), name), Span(f"  step {index + 1:,}", Tone.DIM))
     lines = [head]
     for key, value in record.items():
         if key not in SHOWN_APART:

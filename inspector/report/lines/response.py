@@ -108,8 +108,8 @@ def _of_file(view: View, facts: ResponseFacts) -> list[Line]:
 def _title(view: View, facts: ResponseFacts) -> Line:
     return join_groups([
         (Span(f"{facts.name[0].upper()}{facts.name[1:]}", Tone.WARN if facts.is_made else Tone.TITLE),),
-        (Span(f"turn {view.number(view.turn_of(facts.step))}"),), (Span(f"segment {facts.segment}"),),
-        (Span(f"step {facts.step + 1}"),), (safe(facts.why, Tone.DIM, 80),),
+        (Span(f"turn {view.number(view.turn_of(facts.step)):,}"),), (Span(f"segment {facts.segment}"),),
+        (Span(f"step {facts.step + 1:,}"),), (safe(facts.why, Tone.DIM, 80),),
     ])
 
 

@@ -203,7 +203,7 @@ def heading(outline: Outline, block: Block) -> Line:
     view = outline.view
     turn = view.turns[block.turn]
     verdict, role = turn.verdict, role_of(turn.verdict)
-    spans = [Span(f" turn {block.turn + 1}", Tone.TITLE), Span(f"  {verdict.glyph} {verdict.count_word}", role)]
+    spans = [Span(f" turn {block.turn + 1:,}", Tone.TITLE), Span(f"  {verdict.glyph} {verdict.count_word}", role)]
     previous = view.turns[block.turn - 1] if block.turn else None
     if previous is not None and previous.conversation != turn.conversation:
         spans.append(safe(f"  {turn.conversation}", Tone.DIM))

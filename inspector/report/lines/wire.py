@@ -230,7 +230,7 @@ def fact_line(provenance: Provenance, choice: FactChoice, response: ChatResponse
     value = value_of(response, choice.fact)
     value_spans = () if value is None else (Span(" = ", Tone.DIM), safe(value, Tone.STRONG, VALUE_SHOWN))
     return join_groups([
-        (Span(f"fact {facts.index(choice.fact) + 1} of {len(facts)}: ", Tone.DIM), safe(choice.fact, Tone.KEY),
+        (Span(f"fact {facts.index(choice.fact) + 1:,} of {len(facts):,}: ", Tone.DIM), safe(choice.fact, Tone.KEY),
          *value_spans),
         (Span(f"bytes {read.start:,}–{read.end:,}"),), (Span(number),), *again,
     ])
