@@ -184,8 +184,7 @@ class TurnList(RowList):
             self.show_cursor()
 
     def _in_place(self, rows: Sequence[TurnRow]) -> list[TurnRow]:
-        """The rows that are already listed, in their order. New rows come last, or first in a table that begins with
-        the newest session."""
+        """The listed rows, in their order. New ones come last, or first in a table that begins with the newest."""
         new = -1 if any(section.title for section in self.sections) else len(self.shown)
         places: dict[object, int] = {}
         for at, row in enumerate(self.shown):
