@@ -233,7 +233,7 @@ class SessionScreen(SessionStage):
                 yield MachinePanel(id="machine").data_bind(SessionScreen.outline, SessionScreen.step)
                 yield SpentPanel(id="spent").data_bind(SessionScreen.outline, SessionScreen.step)
         yield Status(id="status").data_bind(SessionScreen.outline, SessionScreen.step, SessionScreen.filtered)
-        yield KeyBar(id="keys").data_bind(SessionScreen.note, SessionScreen.idle)
+        yield KeyBar(id="keys").data_bind(SessionScreen.note)
 
     def verdict(self) -> VerdictPanel:
         """The header."""
@@ -279,7 +279,8 @@ class SessionScreen(SessionStage):
     def show(self) -> None:
         """Shows the current sheet, and the keys that do something at this step."""
         self.sheet = self.panes.sheet()
-        self.idle = idle_keys(self.run.view, self.step)
+        for bar in self.query(KeyBar):
+            bar.idle = idle_keys(self.run.view, self.step)
 
     def watch_step(self) -> None:
         """Shows the sheet and the note of another step."""

@@ -195,8 +195,6 @@ class SessionStage(Screen[None]):
     step: reactive[int] = reactive(0, init=False, repaint=False)
     sheet: reactive[LineSheet] = reactive(EMPTY_SHEET, init=False, repaint=False)
     note: reactive[str] = reactive("", init=False, repaint=False)
-    idle: reactive[frozenset[str]] = reactive(frozenset(), init=False, repaint=False)
-    """The ids of keys that do nothing at this step."""
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     listed: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     """The outline of the step list: all steps, or those that pass the filter."""

@@ -277,7 +277,7 @@ def test_another_policy_reads_the_response_that_waits():
 def test_a_step_that_does_not_exist_is_the_callers_error(since):
     parent = shown(*continued(*PARTS[:3])).replay
     assert len(parent.trace.steps) < 15
-    with pytest.raises(CallerError, match=f"step {since + 1}: this run has the steps 1 to"):
+    with pytest.raises(CallerError, match=f"step {since + 1:,}: this run has the steps 1 to"):
         rerun(parent, Settings(), since)
 
 

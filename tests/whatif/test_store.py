@@ -360,7 +360,7 @@ def test_a_branch_that_cannot_be_made_is_told_and_kept(read, path):
     tree, notices = branch_report.restore_tree(original, store)
     assert [node.key for node in tree.every] == [ORIGINAL, "good"]
     assert [notice.split(":")[0] for notice in notices] == ["branch far", "branch odd", "branch lost"]
-    assert "step 1000001" in notices[0]
+    assert "step 1,000,001" in notices[0]
     assert "unknown setting 'hope'" in notices[1]
     assert list(Store(path).kept.branches) == ["far", "odd", "lost", "good"]
 
