@@ -183,7 +183,7 @@ FAILURES: Sequence[Failure] = (
     Failure(RefusedCodingError, TransportEnd.ABORTED, "{host} {why}"),
     Failure(CodingError, TransportEnd.RESET, "{host} {why}"),
     Failure(httpx.RemoteProtocolError, TransportEnd.RESET, "{host} {silent}broke the connection",
-            begins=("Server disconnected", "peer closed")),
+            begins=("Server disconnected", "peer closed", "<ConnectionTerminated", "<StreamReset")),
     Failure(httpx.RemoteProtocolError, TransportEnd.RESET, "{host} sent what cannot be read as HTTP/1.1"),
     Failure(httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
     Failure(WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
