@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from loop_core import stream
 from loop_core.client.exchange import Connection, Timeouts
 from loop_core.client.transport import Live
 from loop_core.turn.loop import run
@@ -127,6 +128,21 @@ def test_a_prompt_that_gemini_blocks_is_neither_waited_on_nor_sent_again(
     began = time.monotonic()
     turn, _ = turned("gemini_generate", fake, line=OPEN)
     assert (turn.terminal, len(fake.got), time.monotonic() - began < 4) == ("safety_blocked", 1, True)
+
+
+def test_a_reader_that_takes_its_time_over_a_piece_is_no_silence_of_the_server(fake: Fake) -> None:
+    """The event loop of `stream` stands still between two pieces, while the rest of the answer comes."""
+    def then(peer: Peer) -> None:
+        peer.hold(0.1)
+        peer.send(b"data: %s\n\n" % json.dumps(gemini((" two", "STOP"))).encode())
+        peer.hold(0.1)
+
+    fake.answers, told = [streams("gemini_generate", [b'data: {"candidates":[]}\n\n'], then)], Told()
+    pieces = stream(server("gemini_generate", fake.url), request("gemini_generate"), line=OPEN, observer=told)
+    for _ in pieces:
+        time.sleep(1)
+    (heard,) = told.of("ended")
+    assert (heard.problem, heard.response.transport_end, pieces.answer.terminal) == ("", TransportEnd.EOF, "completed")
 
 
 def test_an_error_right_behind_the_end_of_a_message_is_read_live_too(fake: Fake, turned: Turned) -> None:
