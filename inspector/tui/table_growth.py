@@ -132,7 +132,9 @@ def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, read
         if new:  # an entry that is no file is not opened, a second name of a listed file is left out, and so is a copy
             known = {os.path.realpath(path) for path in files}
             new = [path for path in new if is_session(path) and os.path.realpath(path) not in known]
-            copies = equal_files((*listed, *new)) if new and table.named else {}
+            sizes = {states[path][0] for path in new}
+            alike = [path for path in listed if states[path][0] in sizes]
+            copies = equal_files((*alike, *new)) if table.named else {}
             new = [path for path in new if path not in copies]
         # A logger's files of a folder make up one conversation, which has one file at first.
         together = {os.path.dirname(row.paths[0]): row.paths for row in sorted(
