@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inspector.report.lines.spans import one_line
 from inspector.report.turn_rows import TurnRow
 from inspector.tui.session_files import REST, OpenSession, ReadingOptions, load_followed, reading_of
-from inspector.tui.turn_list import TITLES, Section, found_sections, rows_of_session
+from inspector.tui.turn_list import AGENTS, RECENT, SAMPLES, Section, found_sections, rows_of_session
 from inspector.tui.turns_reading import LARGE, MANY_ROWS, ReadingScreen
 from loop_core.errors import LoopError
 
@@ -25,6 +25,8 @@ SEARCH, SEARCH_REST = 2.0, 1000.0
 """The least time in seconds between two searches for new files, and the seconds of rest for each second of a search. A
 search among 2,000 transcripts takes 15 ms, and is made every 15 seconds."""
 FOUND = "a new session: "
+TITLES = (AGENTS, SAMPLES, RECENT)
+"""The headings of a table that opens without a path, in order."""
 
 
 def watch(table: ReadingScreen) -> None:

@@ -38,8 +38,6 @@ from inspector.tui.session_files import OpenSession, recent_files
 AGENTS = "Transcripts of your agents, newest first"
 SAMPLES = "Sample sessions"
 RECENT = "Recent files"
-TITLES = (AGENTS, SAMPLES, RECENT)
-"""The headings of a table that opens without a path, in order."""
 
 
 class Section(NamedTuple):
