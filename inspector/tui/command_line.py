@@ -94,11 +94,14 @@ class CommandLine(SessionPart):
 
 
 def commands_of(screen: Screen[Any], own: str) -> Mapping[str, ActiveBinding]:
-    """The commands of a screen by the ids of their keys, without the key of its command line (`own`). They are looked
-    up before a prompt takes the focus, so that the keys of the list are still active."""
+    """The commands of a screen by the ids of their keys, without the key of its command line (`own`), and without the
+    beginning that marks ids as the screen's own (`turns.sort`). They are looked up before a prompt takes the focus, so
+    that the keys of the list are still active."""
     from inspector.tui.keys import active_keys
 
-    return {str(found.binding.id): found for _, found in active_keys(screen) if found.binding.id != own}
+    prefix = own[: own.rfind(".") + 1]
+    return {str(found.binding.id).removeprefix(prefix): found for _, found in active_keys(screen)
+            if found.binding.id != own}
 
 
 def command_named(screen: Screen[Any], line: str, able: Mapping[str, ActiveBinding], others: str) -> Act:

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.report.lines.spans import one_line
 from inspector.report.turn_rows import TurnRow
 from inspector.tui.session_files import REST, OpenSession, ReadingOptions, load_followed, reading_of
-from inspector.tui.turn_list import Section, found_sections, rows_of_session
+from inspector.tui.turn_list import AGENTS, RECENT, SAMPLES, Section, found_sections, rows_of_session
 from inspector.tui.turns_reading import LARGE, MANY_ROWS, ReadingScreen
 from loop_core.errors import LoopError
 
@@ -25,6 +25,8 @@ SEARCH, SEARCH_REST = 2.0, 1000.0
 """The least time in seconds between two searches for new files, and the seconds of rest for each second of a search. A
 search among 2,000 transcripts takes 15 ms, and is made every 15 seconds."""
 FOUND = "a new session: "
+TITLES = (AGENTS, SAMPLES, RECENT)
+"""The headings of a table that opens without a path, in order."""
 
 
 def watch(table: ReadingScreen) -> None:
@@ -62,7 +64,7 @@ def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions)
                      if not grown.isdisjoint(row.paths) for path in row.paths]
             for found in read_rows(paths, reading.api, reading.profile, reading.settings, not table.named):
                 batch += found.rows
-    except LoopError as why:
+    except (LoopError, OSError) as why:  # of the system: the working folder was removed
         table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
     table.app.call_from_thread(_take_growth, table, batch, read, time.monotonic() + REST * (time.monotonic() - begun))
 
@@ -108,7 +110,8 @@ class Search(NamedTuple):
 def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, reading: ReadingOptions) -> None:
     """Finds the files that are new in the folders of the table, reads them, and chooses the files to watch."""
     from inspector.report.turn_index import read_rows
-    from inspector.sessions.folders import is_beside
+    from inspector.sessions.copies import equal_files
+    from inspector.sessions.folders import is_beside, is_session
     from inspector.sessions.following import states_of
 
     begun = time.monotonic()
@@ -122,14 +125,27 @@ def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, read
     before = table.states or first
     new = [path for path in others if states[path] != before.get(path)]
     listed.sort(key=lambda path: max(states[path][1], states[f"{path}-wal"][1]))
-    is_repeated = len(listed) > WATCHED or not table.named or any(section.paths for section in sections)
+    # A named folder may be empty now.
+    is_repeated = len(listed) > WATCHED or not table.named or any(
+        path not in files for section in table.sections for path in section.paths)
     rest = max(SEARCH, SEARCH_REST * (time.monotonic() - begun)) if is_repeated else float("inf")
-    # A logger's files of a folder make up one conversation.
-    together = {os.path.dirname(row.paths[0]): row.paths for row in files.values() if len(row.paths) > 1}
-    paths = dict.fromkeys(path for each in new for path in (*together.get(os.path.dirname(each), ()), each))
     batch = list[tuple[str, list[TurnRow]]]()
-    for each in read_rows([*paths], reading.api, reading.profile, reading.settings, not table.named) if new else ():
-        batch += each.rows
+    try:
+        if new:  # an entry that is no file is not opened, a second name of a listed file is left out, and so is a copy
+            known = {os.path.realpath(path) for path in files}
+            new = [path for path in new if is_session(path) and os.path.realpath(path) not in known]
+            sizes = {states[path][0] for path in new}
+            alike = [path for path in listed if states[path][0] in sizes]
+            copies = equal_files((*alike, *new)) if table.named else {}
+            new = [path for path in new if path not in copies]
+        # A logger's files of a folder make up one conversation, which has one file at first.
+        together = {os.path.dirname(row.paths[0]): row.paths for row in sorted(
+            files.values(), key=lambda row: len(row.paths)) if len(row.paths) > 1 or (row.of == 1 and not row.agent)}
+        paths = dict.fromkeys(path for each in new for path in (*together.get(os.path.dirname(each), ()), each))
+        for each in read_rows([*paths], reading.api, reading.profile, reading.settings, not table.named) if new else ():
+            batch += each.rows
+    except (LoopError, OSError) as why:
+        table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
     states = {**first, **{path: states[path] for path in others}}
     table.app.call_from_thread(_take_new, table, Search(sections, batch, states, listed[-WATCHED:], rest))
 
@@ -151,11 +167,19 @@ def _take_new(table: ReadingScreen, search: Search) -> None:
     table.states, table.watched = {**table.states, **search.states}, search.watched
     holds = {slot for slot, rows in search.batch if any(row.verdict is not None for row in rows)}
     if holds and not table.named:
-        listed = holds | table.listed.slots.keys()
-        table.sections = [section._replace(paths=tuple(filter(listed.__contains__, section.paths)))
-                          for section in search.sections]
+        table.sections = _sections_after(table.sections, search.sections, holds | table.listed.slots.keys())
         table.listed.set_sections(table.sections)
     new = [rows[0] for slot, rows in search.batch if slot in holds and slot not in table.listed.slots]
     _put(table, search.batch)
     if new and (not table.note or table.note.startswith(FOUND)):
         table.note = f"{FOUND}{one_line(new[-1].name)}" + (f" and {len(new) - 1} more" if len(new) > 1 else "")
+
+
+def _sections_after(before: Sequence[Section], found: Sequence[Section], listed: Set[str]) -> list[Section]:
+    """The headings with their listed files; a file that was removed since stays below its heading."""
+    held = {path for section in found for path in section.paths}
+    paths: dict[str, list[str]] = {}
+    for section, keep in (*((each, listed) for each in found), *((each, listed - held) for each in before)):
+        paths.setdefault(section.title, []).extend(filter(keep.__contains__, section.paths))
+    every = {section.title: section for section in (*before, *found)}
+    return [every[title]._replace(paths=tuple(paths[title])) for title in TITLES if title in every]

@@ -335,7 +335,8 @@ def is_broken(answer: LiveResponse) -> bool:
         return answer.body.lstrip()[:1] in (b"{", b"[", b"")  # JSON that was cut, and no page of a gateway
     if response.error is not None:
         return response.error.retryable
-    if response.saw_stop_reason or response.saw_done or answer.judgement.cap_reached:
+    blocked = response.stop_reason.normalized is Stop.SAFETY_BLOCKED  # a prompt that is blocked has no stop word
+    if response.saw_stop_reason or response.saw_done or blocked or answer.judgement.cap_reached:
         return False  # it came to its end, or its budget did
     return response.streaming or response.transport_end is not TransportEnd.EOF or not is_json(answer.body)
 
@@ -370,16 +371,15 @@ class Timeouts:
     whole: float = 1800.0
     """The longest time for one answer. If the caller passed in a client without an event loop, this time is only
     checked after each piece of the body; until the head has arrived, `silence` is the only limit."""
+    poll: float = 2.0
+    """The time between two requests for a response that is made in the background."""
     after_end: float = 0.25
     """The time for which a stream is still read behind the last event of its format; whatever comes then is kept, and
     the answer is whole. If the caller passed in a client without an event loop, the connection is closed at once."""
     after_stop: float = 10.0
     """The longest silence behind a stop word or an error that is not the last event of its format."""
-    poll: float = 2.0
-    """The time between two requests for a response that is made in the background."""
-
     def __post_init__(self) -> None:
-        check_seconds(self, ("connect", "silence", "whole", "after_end", "after_stop", "poll"))
+        check_seconds(self, ("connect", "silence", "whole", "poll", "after_end", "after_stop"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,7 @@ class IncomingAnswer:
     @property
     def may_be_over(self) -> bool:
         """Whether the last event of the format, a stop word or an error was read."""
-        decoder = self.reader.decoder
-        return self.is_over or decoder.raw is not None or decoder.error is not None
+        return bool(self.reader.decoder.may_be_over)
 
     @property
     def left(self) -> float:

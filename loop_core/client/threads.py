@@ -12,6 +12,9 @@ from typing import Any
 
 from loop_core.errors import CallerError
 
+MOMENT = 0.002
+"""A time in seconds that is certainly over when a timer of it has run out, by any clock."""
+
 
 def inside_a_loop() -> bool:
     """Whether an event loop runs in this thread."""
@@ -97,16 +100,28 @@ class AfterStopError(Exception):
 @asynccontextmanager
 async def at_most(seconds: float) -> AsyncIterator[Callable[[float], None]]:
     """Ends the block that runs inside after this many seconds, or after as many as the yielded function is called
-    with. Raises `WholeTimeoutError` if the time is over. A
-    `TimeoutError` of an observer, whose disk is slow, is no such error."""
-    limit, now = asyncio.timeout(seconds), asyncio.get_running_loop().time
+    with. Raises `WholeTimeoutError` if the time is over. A `TimeoutError` of an observer, whose disk is slow, is no
+    such error, and a loop that stood still first reads what came meanwhile."""
+    limit, loop = asyncio.timeout(None), asyncio.get_running_loop()
+    timers: list[asyncio.TimerHandle] = []
+
+    def within(left: float) -> None:
+        for timer in timers:
+            timer.cancel()
+        limit.reschedule(None)
+        timers[:] = [loop.call_later(left, lambda: limit.reschedule(loop.time() + MOMENT))]
+
     try:
         async with limit:
-            yield lambda left: limit.reschedule(now() + left)
+            within(seconds)
+            yield within
     except TimeoutError:
         if limit.expired():
             raise WholeTimeoutError from None
         raise
+    finally:
+        for timer in timers:
+            timer.cancel()
 
 
 class Cutter:

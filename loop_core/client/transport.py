@@ -2,7 +2,7 @@
 
 `Live` and `AsyncLive` are sources for `run` and `arun`. Both send a request, pass the bytes of its answer to a
 `ResponseReader`, and report how the bytes ended. What is sent, what an answer means and when a request is repeated is
-decided in other modules. The two differ in `await` only.
+decided in other modules. The two differ in `await`, and in what ends a wait that is too long.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from loop_core.client.exchange import Connection, LiveResponse, Observer, Respon
 from loop_core.client.incoming import Failure, IncomingAnswer
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
-from loop_core.client.threads import AfterStopError, Cutter, WholeTimeoutError, at_most, run_in_thread, unless
+from loop_core.client.threads import MOMENT, AfterStopError, Cutter, WholeTimeoutError, at_most, run_in_thread, unless
 from loop_core.errors import CallerError, LoopError, foreign
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
@@ -33,8 +33,6 @@ from loop_core.turn.tools import Toolbox, ToolRunner, until
 from loop_core.values import Message, Request, TransportEnd
 from loop_core.wire import wire
 
-MOMENT = 0.002
-"""A time in seconds that is certainly over when a timer of it has run out, by any clock."""
 _Client = TypeVar("_Client", httpx.Client, httpx.AsyncClient)
 RequestRewrite = Callable[[LiveRequest], LiveRequest]
 """A function that changes how a request is written, for example to repeat a recorded request exactly."""
@@ -183,7 +181,7 @@ FAILURES: Sequence[Failure] = (
     Failure(RefusedCodingError, TransportEnd.ABORTED, "{host} {why}"),
     Failure(CodingError, TransportEnd.RESET, "{host} {why}"),
     Failure(httpx.RemoteProtocolError, TransportEnd.RESET, "{host} {silent}broke the connection",
-            begins=("Server disconnected", "peer closed")),
+            begins=("Server disconnected", "peer closed", "<ConnectionTerminated", "<StreamReset")),
     Failure(httpx.RemoteProtocolError, TransportEnd.RESET, "{host} sent what cannot be read as HTTP/1.1"),
     Failure(httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
     Failure(WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
@@ -359,7 +357,7 @@ class AsyncLive(_Source):
                         break
                     if incoming.may_be_over:
                         within(incoming.left + MOMENT)
-        return incoming.answer()
+        return incoming.close(TransportEnd.EOF)  # `at_most` has ended what came too late
 
     async def aclose(self) -> None:
         """Closes the connections, unless the caller passed the HTTP client."""

@@ -120,6 +120,11 @@ class Decoder:
         """Whether the last event of the format was read."""
         return self.saw_done
 
+    @property
+    def may_be_over(self) -> bool:
+        """Whether the last event, a stop word or an error was read. An empty word ends nothing."""
+        return self.is_over or bool(self.raw) or self.error is not None
+
     # -- what callers and formats use ----------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
@@ -195,8 +200,7 @@ class Decoder:
         self.findings.note(Finding(rule, severity, message, at))
 
     def after_end(self) -> None:
-        """Reports an event after the end of the stream. If it were read, calls of a stream sent twice would run twice.
-        """
+        """Reports an event behind the end. If it were read, calls of a stream that is sent twice would run twice."""
         self._late = self.frame
         self.find("frame.after_end", "an event follows the end of the answer and is no part of it", self.at())
 
@@ -257,10 +261,9 @@ class Decoder:
             if self.line_mark.match(head):
                 self.streaming = True
                 return NDJSON()
-        failed = (self.http_status or 0) >= 300
         try:
             framing = framing_of(self._head, self.object_framing, self.array_framing, self.binary_framing,
-                                 final=final, failed=failed)
+                                 final=final, failed=(self.http_status or 0) >= 300)
         except ValueError:
             raise self._no_body() from None
         self.streaming = framing is not None and type(framing) is not Whole
@@ -384,9 +387,8 @@ class Decoder:
         sent_on = failures.redirect(self.http_status, self.headers)
         end_at = At(ExchangePart.BODY, self.size, self.size)
         if sent_on is not None and not response.parts and not stop.raw:
-            # If there is a body, it is a page about the redirect, and findings about it would be of no use.
             self.error, stop = sent_on
-            self.findings.clear()
+            self.findings.clear()  # if there is a body, it is a page about the redirect
         elif self.error is not None and (self._failed or stop.normalized is not Stop.SAFETY_BLOCKED):
             stop = failures.error_reason(self.error, self.error_at, stop)
         elif end is TransportEnd.CUT and stop.normalized is Stop.INTERRUPTED:

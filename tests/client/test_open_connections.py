@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from loop_core import stream
 from loop_core.client.exchange import Connection, Timeouts
+from loop_core.client.transport import Live
+from loop_core.turn.loop import run
 from loop_core.turn.state import Turn
 from loop_core.values import Stop, TransportEnd, Usage
-from tests.scenes.live import ERROR, WORDS, Told, answer, async_turn, streams, sync_turn
+from tests.scenes.live import ERROR, WORDS, Told, answer, async_turn, plan, request, server, streams, sync_turn
 from tests.scenes.loopback import Answer, Fake, Peer, read
 
 Turned = Callable[..., tuple[Turn, Told]]
@@ -69,6 +75,74 @@ def test_what_follows_a_stop_word_in_time_is_read(fake: Fake, turned: Turned) ->
     turn, told = turned("gemini_generate", fake, line=OPEN)
     assert turn.joined_answer().text.startswith("One two")
     assert told.of("ended")[0].response.transport_end is TransportEnd.EOF
+
+
+def chat(index: int, text: str, reason: str | None) -> dict[str, Any]:
+    choice = {"index": index, "delta": {"content": text}, "finish_reason": reason}
+    return {"id": "x", "model": "m", "choices": [choice]}
+
+
+def gemini(*candidates: tuple[str, str | None], index: int = 0) -> dict[str, Any]:
+    return {"candidates": [{"index": index + at, "content": {"parts": [{"text": text}]},
+                            **({} if reason is None else {"finishReason": reason})}
+                           for at, (text, reason) in enumerate(candidates)]}
+
+
+FAR = {
+    "an empty word": ("openai_chat", 1, [chat(0, "One", "")], [chat(0, " two", "stop")]),
+    "Gemini's empty word": ("gemini_generate", 1, [gemini(("One", ""))], [gemini((" two", "STOP"))]),
+    "a word in every chunk": (
+        "gemini_generate", 1, [gemini(("One", "STOP")), gemini((" t", "STOP"))], [gemini(("wo", "STOP"))]),
+    "the other choice": ("openai_chat", 2, [chat(0, "One", None), chat(1, "Uno", "stop")], [chat(0, " two", "stop")]),
+    "the other choice has not begun": ("openai_chat", 2, [chat(1, "Uno", "stop")], [chat(0, "One two", "stop")]),
+    "the other candidate": (
+        "gemini_generate", 2, [gemini(("One two", "STOP"), ("Uno", None))], [gemini((" dos", "STOP"), index=1)]),
+}
+"""What ends no answer -> format, number of choices, what comes before a silence and behind it."""
+
+
+@pytest.mark.parametrize("case", FAR)
+def test_a_word_that_ends_nothing_begins_no_wait(case: str, fake: Fake) -> None:
+    """Some servers write an empty finish reason into every chunk, and choices end far apart."""
+    api, count, before, behind = FAR[case]
+    first, last = (b"".join(b"data: %s\n\n" % json.dumps(each).encode() for each in events)
+                   for events in (before, behind))
+
+    def then(peer: Peer) -> None:
+        peer.hold(0.9)
+        peer.send(last)
+
+    fake.answers, told = [streams(api, [first], then)], Told()
+    with Live(server(api, fake.url), told, None, OPEN) as source:
+        ended = run("t", replace(request(api), n=count), source, plan(api)).steps[-1].turn
+    (heard,) = told.of("ended")
+    assert (heard.problem, heard.body) == ("", first + last)
+    assert (ended.terminal, ended.joined_answer().text) == ("completed", "One two")
+
+
+@pytest.mark.parametrize("then", [Peer.hold, None], ids=["open", "closed"])
+def test_a_prompt_that_gemini_blocks_is_neither_waited_on_nor_sent_again(
+    then: Callable[[Peer], None] | None, fake: Fake, turned: Turned
+) -> None:
+    fake.answers = [streams("gemini_generate", [b'data: {"promptFeedback":{"blockReason":"SAFETY"}}\n\n'], then)]
+    began = time.monotonic()
+    turn, _ = turned("gemini_generate", fake, line=OPEN)
+    assert (turn.terminal, len(fake.got), time.monotonic() - began < 4) == ("safety_blocked", 1, True)
+
+
+def test_a_reader_that_takes_its_time_over_a_piece_is_no_silence_of_the_server(fake: Fake) -> None:
+    """The event loop of `stream` stands still between two pieces, while the rest of the answer comes."""
+    def then(peer: Peer) -> None:
+        peer.hold(0.1)
+        peer.send(b"data: %s\n\n" % json.dumps(gemini((" two", "STOP"))).encode())
+        peer.hold(0.1)
+
+    fake.answers, told = [streams("gemini_generate", [b'data: {"candidates":[]}\n\n'], then)], Told()
+    pieces = stream(server("gemini_generate", fake.url), request("gemini_generate"), line=OPEN, observer=told)
+    for _ in pieces:
+        time.sleep(1)
+    (heard,) = told.of("ended")
+    assert (heard.problem, heard.response.transport_end, pieces.answer.terminal) == ("", TransportEnd.EOF, "completed")
 
 
 def test_an_error_right_behind_the_end_of_a_message_is_read_live_too(fake: Fake, turned: Turned) -> None:

@@ -385,6 +385,7 @@ def test_a_prefill_is_sent_in_the_servers_own_way(fake: Fake, turned: Turned) ->
      "127.0.0.1:9 sent nothing of the answer for 10 s behind its stop word or error"),
     (httpx.RemoteProtocolError("peer closed connection x"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
     (httpx.ReadError("x"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
+    (httpx.RemoteProtocolError("<StreamReset stream_id:1>"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
     (httpx.RemoteProtocolError("x"), TransportEnd.RESET, "127.0.0.1:9 sent what cannot be read as HTTP/1.1"),
     (CodingError("sent what is no gzip"), TransportEnd.RESET, "127.0.0.1:9 sent what is no gzip"),
 ])

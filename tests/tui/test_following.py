@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,8 @@ from inspector.report.turn_rows import TurnRow
 from inspector.tui import growth, table_growth
 from inspector.tui.app import LoopInspector
 from inspector.tui.growth import rest_seconds
-from inspector.tui.session_files import ReadingOptions, load, load_followed
-from inspector.tui.turn_list import AGENTS
+from inspector.tui.session_files import ReadingOptions, load, load_followed, remember
+from inspector.tui.turn_list import AGENTS, RECENT
 from inspector.whatif import branch_report
 from inspector.whatif.store import Store
 from tests.scenes.app import page, until
@@ -293,14 +294,91 @@ async def test_a_further_file_of_a_loggers_folder_goes_on_with_its_conversation(
         (tmp_path / f"{number}.json").write_bytes(lines(asked(talk, chat(f"answer {2 * number}"), max_tokens=50)))
 
     write(0)
-    write(1)
     app = LoopInspector([str(tmp_path)])
     async with app.run_test(size=(120, 35)) as pilot:
-        await until(pilot, lambda: not app.screen.reading and len(listed(app)) == 2)
-        write(2)
+        for number in (1, 2):
+            await until(pilot, lambda: app.screen.watched and len(listed(app)) == number)  # noqa: B023
+            write(number)
         await until(pilot, lambda: len(listed(app)) == 3)
         assert [row.number for row in app.screen.listed.rows] == [1, 2, 3]
         assert len(app.screen.listed.slots) == 1
+
+
+def transcript(word: str) -> str:
+    return claude(prompt(f"say {word}"), block(text(word.title()), stop="end_turn"))
+
+
+def names(app) -> list[str]:
+    """The names of the listed files; headings as they are."""
+    return [row if isinstance(row, str) else Path(row.paths[0]).name for row in app.screen.listed.shown]
+
+
+async def test_a_folder_that_was_emptied_is_still_searched(path) -> None:
+    app = LoopInspector([str(path.parent)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: app.screen.watched)
+        path.unlink()
+        await pilot.pause(0.5)
+        path.with_name("new.jsonl").write_text(transcript("one"))
+        await until(pilot, lambda: names(app) == ["s.jsonl", "new.jsonl"])
+
+
+async def test_another_name_of_a_listed_file_and_a_copy_are_no_new_sessions(path) -> None:
+    os.symlink(path, path.with_name("t.jsonl"))
+    app = LoopInspector([str(path.parent)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: app.screen.watched)
+        add(path, LOST)
+        await until(pilot, lambda: len(listed(app)) == 2)
+        path.with_name("u.jsonl").write_bytes(path.read_bytes())
+        path.with_name("new.jsonl").write_text(transcript("one"))
+        await until(pilot, lambda: len(listed(app)) == 3)
+        await pilot.pause(0.5)
+        assert (names(app), app.screen.note) == (["s.jsonl", "s.jsonl", "new.jsonl"], "a new session: new")
+
+
+async def test_what_is_no_file_in_a_folder_stops_no_search(path) -> None:
+    app = LoopInspector([str(path.parent)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: app.screen.watched)
+        os.mkfifo(path.with_name("pipe.jsonl"))  # to open it would wait for a writer
+        os.symlink("nowhere", path.with_name("dangling.jsonl"))
+        os.symlink(path.parent, path.with_name("loop"))
+        path.with_name("empty.jsonl").touch()
+        await pilot.pause(1)
+        path.with_name("new.jsonl").write_text(transcript("one"))
+        await until(pilot, lambda: names(app) == ["s.jsonl", "new.jsonl"])
+
+
+async def test_a_working_folder_that_was_removed_ends_no_table(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "work"
+    (place / "logs").mkdir(parents=True)
+    (place / "logs" / "a.jsonl").write_text(transcript("one"))
+    monkeypatch.chdir(place)
+    app = LoopInspector(["logs"])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: app.screen.watched)
+        shutil.rmtree(place)
+        await until(pilot, lambda: "No such file" in app.screen.note)
+        assert names(app) == ["a.jsonl"]
+
+
+async def test_a_file_that_was_removed_stays_below_its_heading(tmp_path) -> None:
+    projects, recent = Path(os.environ["HOME"], ".claude", "projects", "-work"), tmp_path / "recent.jsonl"
+    projects.mkdir(parents=True)
+    recent.write_text(transcript("recent"))
+    remember([str(recent)])
+    (projects / "one.jsonl").write_text(transcript("one"))
+    app = LoopInspector()
+    async with app.run_test(size=(120, 45)) as pilot:
+        await until(pilot, lambda: app.screen.watched)
+        before = names(app)
+        assert before[-2:] == [RECENT, "recent.jsonl"]
+        (projects / "one.jsonl").unlink()
+        recent.unlink()
+        (projects / "two.jsonl").write_text(transcript("two"))
+        await until(pilot, lambda: names(app)[1] == "two.jsonl")
+        assert names(app) == [before[0], "two.jsonl", *before[1:]]
 
 
 def test_explain_follows_with_a_line_for_each_new_verdict(path) -> None:

@@ -624,7 +624,7 @@ async def test_the_line_takes_the_name_of_any_command_as_in_a_session(folder: Pa
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
-        await pilot.press(":", *"turns.group", "enter")
+        await pilot.press(":", *"group", "enter")
         await pilot.pause()
         assert listed.by_file
         assert "one row a session" in app.screen.note

@@ -71,6 +71,14 @@ class Decoder(base.Decoder):
         """Whether the list of chunks was closed. As events they have no last one: text may follow a finish reason."""
         return isinstance(self._framing, JSONArray) and self._framing.closed
 
+    @property
+    def may_be_over(self) -> bool:
+        """Whether every candidate has a finish reason, unless it is repeated: then it may stand in every chunk."""
+        reasons = sum(bool(raw) for raw, _ in self.words_said)
+        ended = [reasons == 1, *(each is not None for each in self._others.values())]
+        blocked = self._blocked is not None or self.error is not None
+        return self.is_over or blocked or (all(ended) and len(ended) >= self.n)
+
     def at(self, *path: str | int) -> At:
         """The place of the value that is being read, or of a value in the answer that it holds."""
         return super().at(*self._holder, *path) if path else super().at()

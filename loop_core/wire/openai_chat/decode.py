@@ -1,8 +1,7 @@
 """Decodes Chat Completions, whole or streamed, into a `ChatResponse`, for OpenAI and the servers that imitate it.
 
 This module chooses the choice that is read, maps the stop reason, and reads the fields beside the choices (usage,
-errors, words of routers and filters). `choice` reads messages, and `calls` assembles calls. The first section makes one
-answer of several choices.
+errors, words of servers). `choice` reads messages, `calls` assembles calls. The first section joins several choices.
 """
 
 from __future__ import annotations
@@ -338,6 +337,12 @@ class Decoder(Base):
         return slice_of(self.text(), *path)
 
     # -- the response --------------------------------------------------------------------------------------------
+
+    @property
+    def may_be_over(self) -> bool:
+        """Whether `[DONE]`, an error, or a finish reason of every choice was read; choices may end far apart."""
+        ended = sum(bool(choice.raw) for choice in self._choices)
+        return self.is_over or self.error is not None or ended >= max(self.n, len(self._choices))
 
     def build(self) -> ChatResponse:
         """The response of the first choice, or of several that are pieces of one answer."""
