@@ -549,8 +549,8 @@ def test_a_notice_that_several_files_have_is_told_once_with_its_sum(tmp_path: Pa
     (tmp_path / "3.jsonl").write_text(claude(prompt("b"), block(said("B"), "msg_30", stop="end_turn")))
     path = str(tmp_path)
     view = session_of(open_case(open_paths([path])), [path]).original.view
-    kept = ("answers have no stop reason, as Claude Code writes them: what is shown for those is inferred from other "
-            "rows")
+    kept = ("answers have no stop reason, as Claude Code keeps none for them: what is shown for those is inferred from "
+            "other rows")
     assert text(view, everything=False, table=WIDE).splitlines()[-2:] == [
         f"notice of 2 files: 3 of 3 {kept}, and says so",
         "files without a notice of their own: 3 (by format: claude-code 3; --all lists them)"]
