@@ -2,11 +2,11 @@
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import accumulate, groupby
+from itertools import groupby
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
@@ -259,12 +259,6 @@ class Recording(NamedTuple):
         """The conversations, in order."""
         return tuple(Conversation(name, tuple(turns)) for name, turns in groupby(
             self.turns, key=lambda turn: turn.conversation))
-
-
-def beginnings(items: Iterable[Hashable]) -> list[int]:
-    """A key for each beginning of a list: for the empty one, for the first item, for the first two, and so on. Equal
-    beginnings of two lists have equal keys, so that one look finds a list that another repeats."""
-    return [*accumulate(items, lambda before, item: hash((before, item)), initial=0)]
 
 
 def common_beginning(before: Sequence[Any], after: Sequence[Any], same: Callable[[Any, Any], bool] = is_) -> int:

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from inspector.sessions import redact
 from inspector.sessions.importers.otlp import deciding_word, row_of, take_output, take_word
-from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
+from inspector.sessions.importers.records import Piece, beginnings, first_look, list_pieces, object_in
 from inspector.sessions.importers.span_names import MessageKey, fact, key_of, message_of, messages_with_words
 from inspector.sessions.importers.span_names import words_of as words_of_span
-from inspector.sessions.recording import FileReading, Options, SessionAbout, beginnings, common_beginning
+from inspector.sessions.recording import FileReading, Options, SessionAbout, common_beginning
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -180,8 +180,7 @@ class _Trace(ChatReader):
         super().__init__(path, options)
         self.inner: frozenset[str] = frozenset()
         self.inputs: dict[tuple[str, int], list[tuple[list[Any], TreePlace]]] = {}
-        """Trace and key of an input (`beginnings`) -> the messages of each such input that no later one repeats, with
-        the place after its answer."""
+        """Trace and key of an input -> the messages of each such input that none repeats, and the place after it."""
         self.latest: dict[str, int] = {}
         """Trace -> the key of its last input."""
         self.tools: dict[str, list[ToolRun]] = {}
@@ -225,8 +224,7 @@ class _Trace(ChatReader):
             else:
                 message = f"the generation is marked as an error: {why[:200]}"
                 answer.findings.append(Finding("transcript.error_level", Severity.WARNING, message, at))
-        inputs = self.inputs.get((self.trace, self.latest.get(self.trace, 0)))
-        if inputs:
+        if inputs := self.inputs.get((self.trace, self.latest.get(self.trace, 0))):
             inputs[-1] = (inputs[-1][0], TreePlace(answer))
         return TreePlace(answer)
 
@@ -274,8 +272,7 @@ class _Trace(ChatReader):
         followed = next((key for key in reversed(keys) if self.inputs.get((self.trace, key))), None)
         last = self.inputs[self.trace, latest][-1][0] if latest is not None else []
         again = latest is not None and common_beginning(last, listed, eq) == len(listed)  # the same request
-        self.latest[self.trace] = keys[-1]
-        own = self.inputs.setdefault((self.trace, keys[-1]), [])
+        self.latest[self.trace], own = keys[-1], self.inputs.setdefault((self.trace, keys[-1]), [])
         if followed is None and not again and self._begins(listed, place):
             own.append((listed, place))
             return listed, TreePlace(None)

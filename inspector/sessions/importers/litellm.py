@@ -16,10 +16,10 @@ from operator import eq
 from typing import Any, NamedTuple
 
 from inspector.sessions.importers.otlp import take_output
-from inspector.sessions.importers.records import Piece, first_look, list_pieces
+from inspector.sessions.importers.records import Piece, beginnings, first_look, list_pieces
 from inspector.sessions.importers.span_names import load_json, message_of
 from inspector.sessions.reasons import shortened_call_reason
-from inspector.sessions.recording import FileReading, Options, beginnings, common_beginning
+from inspector.sessions.recording import FileReading, Options, common_beginning
 from inspector.sessions.traffic import loads, moment, written_status
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
