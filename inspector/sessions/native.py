@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.config.files import private_file, replace_all
 from inspector.sessions import detection, redact, traffic
-from inspector.sessions.native_fields import bytes_of, lost_piece, optional_text, packed, time_of
+from inspector.sessions.native_fields import bytes_of, lost_piece, optional_text, packed, time_of, written_id
 from inspector.sessions.recording import (
     Act,
     Chunk,
@@ -102,7 +102,7 @@ class SessionWriter:
         kind, piece = packed(data)
         when = "" if ms is None else f', "ms": {float(ms)!r}'
         # Written without the models: only these fields occur, and during a stream this is most of the work.
-        record = f'{{"type": "bytes", "request": {spelled(request)}, "{kind}": {spelled(piece)}{when}}}\n'
+        record = f'{{"type": "bytes", "request": {spelled(written_id(request))}, "{kind}": {spelled(piece)}{when}}}\n'
         self._file.write(record.encode())
         self._file.flush()
 
@@ -222,7 +222,8 @@ class _Reader:
             self.unknown[kind[:40] if kind.isprintable() else "?"] += 1
             return
         if self.suspicious and kind not in _OF_EXCHANGES:
-            record = redact.texts(record)
+            # The id of its request is only compared, with ids as they stand in the file.
+            record = redact.texts(record) | {name: record[name] for name in ("request",) if name in record}
         if all(isinstance(record.get(name), types) for name, types in needed.items()):
             try:
                 getattr(self, f"_{kind}")(record)  # `kind` is a key of `FIELDS`

@@ -60,6 +60,16 @@ def base64_of(data: bytes) -> str:
     return binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")
 
 
+def written_id(key: str) -> str:
+    """The id of a request as it is written: a masked one has a digest behind it, so that different ids stay so."""
+    masked = redact.text(key)
+    if masked == key:
+        return key
+    from hashlib import sha256  # no id of this program's own needs it
+
+    return f"{masked}-{sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
 def bytes_of(record: Mapping[str, Any]) -> bytes:
     """The bytes that a record holds as text or as base64; empty if it holds neither. Raises `ValueError` if it holds
     both, or something else."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from inspector.sessions import redact
-from inspector.sessions.native_fields import base64_of, bytes_of
+from inspector.sessions.native_fields import base64_of, bytes_of, written_id
 from loop_core.formats import FORMATS
 from loop_core.turn.state import RequestPlace
 
@@ -204,7 +204,8 @@ def clean(record: BaseModel | Mapping[str, Any]) -> str:
         raise ValueError(_first(why)) from None
     written = model.model_dump(mode="json", exclude_defaults=True) | _marks(model)
     masked = redact.texts(written)
-    # These members have masks of their own, which look like a part of a header, an address, a request or a body.
+    # These members have masks of their own, which look like a part of an id, a header, an address, a request or a body.
+    masked |= {name: written_id(written[name]) for name in ("id", "request", "retries") if written.get(name)}
     if "headers" in written:
         masked["headers"] = redact.headers([(name, value) for name, value in written["headers"]])
     if "url" in written:

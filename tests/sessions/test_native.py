@@ -455,3 +455,29 @@ def test_a_status_that_is_none_is_told_and_costs_the_status_alone(status):
     (one,) = loaded.exchanges
     assert (one.response.text, one.response.http_status, one.headers) == ("Hi", None, (("x-a", "b"),))
     assert "line 3: " in loaded.inputs[0].notices[0]
+
+
+def test_a_record_finds_its_request_also_where_the_id_looks_like_a_credential(opened):
+    key = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"
+    (source,) = opened(lines(HEADER, *exchange(key), {"type": "note", "request": key, "text": "seen"},
+                             {"type": "tool_result", "request": key, "text": "ok"},
+                             {"type": "cancel", "request": key})).inputs
+    assert [act.entry for act in source.acts] == [0, 0]
+    assert [answer.entry for answer in source.answers] == [0]
+
+
+def test_ids_that_look_like_credentials_are_masked_and_stay_different(tmp_path):
+    keys = [f"sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St{last}" for last in "01"]
+    path = tmp_path / "a.jsonl"
+    with SessionWriter(path) as writer:
+        for key in keys:
+            asked, answered, _, end = exchange(key)
+            writer.append(asked)
+            writer.append(answered)
+            writer.append_bytes(key, chat_body(key[-1]).encode(), None)
+            writer.append(end)
+    written = path.read_text(encoding="utf-8")
+    assert not any(key in written for key in keys)
+    assert [each.response.text for each in open_paths([str(path)]).exchanges] == ["0", "1"]
+    again = session_bytes(json.loads(line) for line in written.splitlines())
+    assert again.decode() == written

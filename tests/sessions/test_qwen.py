@@ -284,3 +284,13 @@ def test_an_answer_whose_parent_is_lost_is_no_part_of_the_one_before(tmp_path):
     seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Look."), CALL),
                       row("4", "lost", "assistant", text("Done."))), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Look.", "Done."]
+
+
+def test_a_result_without_an_id_behind_a_lost_answer_makes_no_earlier_call_ready(tmp_path):
+    """The user spoke in between: the result may be that of a call in the row that is lost."""
+    call = {"functionCall": {"name": "write", "args": {"a": 1}}}
+    result = {"functionResponse": {"name": "write", "response": {"output": "ok"}}}
+    seen = shown(file(
+        row("1", None, "user", text("go")), row("2", "1", "assistant", call), row("3", "2", "user", text("again")),
+        row("5", "4", "tool_result", result), row("6", "5", "assistant", text("Done."))), tmp_path)
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]

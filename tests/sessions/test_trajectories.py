@@ -261,6 +261,19 @@ def test_a_block_of_thinking_counts_though_its_text_is_hidden(tmp_path):
     assert facts.exchange.response.parts == (ReasoningPart("", "s"),)
 
 
+@pytest.mark.parametrize(("given", "thoughts"), [
+    ({"content": "Done.", "thinking_blocks": [{"thinking": "hm"}]}, ("hm",)),
+    ({"content": [{"type": "think", "think": "then"}], "reasoning_content": "first"}, ("first", "then")),
+    ({"content": [{"type": "thinking", "thinking": "hm", "signature": "s"}], "reasoning_content": "hm"}, ("hm",)),
+    ({"content": "", "reasoning_content": "hm", "thinking_blocks": [{"type": "thinking", "thinking": "hm"}]}, ("hm",)),
+])
+def test_reasoning_is_shown_once_whatever_member_holds_it(given, thoughts, tmp_path):
+    answer = {**answered("stop", model="claude-x"), **given}
+    (facts,) = shown(mini(TASK, answer), tmp_path).responses
+    parts = facts.exchange.response.parts
+    assert tuple(part.text for part in parts if isinstance(part, ReasoningPart)) == thoughts
+
+
 def test_an_answer_that_could_not_be_used_stands_in_the_complaint(tmp_path):
     cut = litellm("length", "deepseek-chat", function(arguments='{"command": "ls'), tokens=64)
     complaint = {"role": "user", "content": "Tool call error", "extra": {"interrupt_type": "FormatError",

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from inspector.sessions import redact
 from inspector.sessions.importers.otlp import deciding_word, row_of, take_output, take_word
-from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
+from inspector.sessions.importers.records import Piece, beginnings, first_look, list_pieces, object_in
 from inspector.sessions.importers.span_names import MessageKey, fact, key_of, message_of, messages_with_words
 from inspector.sessions.importers.span_names import words_of as words_of_span
 from inspector.sessions.recording import FileReading, Options, SessionAbout, common_beginning
@@ -179,8 +179,10 @@ class _Trace(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.inner: frozenset[str] = frozenset()
-        self.inputs: dict[str, list[tuple[list[Any], TreePlace]]] = {}
-        """Trace -> the messages of each input that no later one repeats, with the place after its answer."""
+        self.inputs: dict[tuple[str, int], list[tuple[list[Any], TreePlace]]] = {}
+        """Trace and key of an input -> the messages of each such input that none repeats, and the place after it."""
+        self.latest: dict[str, int] = {}
+        """Trace -> the key of its last input."""
         self.tools: dict[str, list[ToolRun]] = {}
         """Trace -> the tool runs that have not been matched with a call so far."""
         self.traces: dict[TranscriptAnswer, str] = {}
@@ -222,8 +224,7 @@ class _Trace(ChatReader):
             else:
                 message = f"the generation is marked as an error: {why[:200]}"
                 answer.findings.append(Finding("transcript.error_level", Severity.WARNING, message, at))
-        inputs = self.inputs.get(self.trace)
-        if inputs:
+        if inputs := self.inputs.get((self.trace, self.latest.get(self.trace, 0))):
             inputs[-1] = (inputs[-1][0], TreePlace(answer))
         return TreePlace(answer)
 
@@ -243,7 +244,7 @@ class _Trace(ChatReader):
         members = object_of(value)
         listed = value if isinstance(value, list) else next((members[name] for name in LISTS if name in members), None)
         if listed is None and members.get("role") == "user":  # the one new message
-            listed, self.inputs[self.trace] = [members], [([], place)]
+            listed, self.inputs[self.trace, 0], self.latest[self.trace] = [members], [([], place)], 0
         if not isinstance(listed, list):
             text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dump(value)
             # an object that is no message shows nothing that was said after an answer
@@ -267,17 +268,18 @@ class _Trace(ChatReader):
     def _new_messages(self, listed: list[Any], place: TreePlace) -> tuple[list[Any], TreePlace]:
         """The messages of an input that the one before did not have, and the place after the answer to that. An input
         mostly repeats the history; where several agents work at once, the one before is the longest that it repeats."""
-        inputs = self.inputs.setdefault(self.trace, [])
-        held = [number for number, (before, _) in enumerate(inputs)
-                if len(listed) > len(before) == common_beginning(before, listed, eq)]
-        again = bool(inputs) and common_beginning(inputs[-1][0], listed, eq) == len(listed)  # the same request
-        if not held and not again and self._begins(listed, place):
-            inputs.append((listed, place))
+        latest, keys = self.latest.get(self.trace), beginnings(json.dumps(each, sort_keys=True) for each in listed)
+        followed = next((key for key in reversed(keys) if self.inputs.get((self.trace, key))), None)
+        last = self.inputs[self.trace, latest][-1][0] if latest is not None else []
+        again = latest is not None and common_beginning(last, listed, eq) == len(listed)  # the same request
+        self.latest[self.trace], own = keys[-1], self.inputs.setdefault((self.trace, keys[-1]), [])
+        if followed is None and not again and self._begins(listed, place):
+            own.append((listed, place))
             return listed, TreePlace(None)
-        at = max(held, key=lambda number: (len(inputs[number][0]), number), default=len(inputs) - 1)
-        before, after = inputs.pop(at) if inputs else ([], place)
-        place = place if at == len(inputs) else after
-        inputs.append((listed, place))
+        at = latest if followed is None else followed
+        before, after = ([], place) if at is None else self.inputs[self.trace, at].pop()
+        place = place if at == latest else after
+        own.append((listed, place))
         # parts of a repeated message may be rewritten (times, dropped thoughts), but not who said it
         if len(listed) > len(before) == common_beginning(before, listed, _same_role):
             return listed[len(before) :], place

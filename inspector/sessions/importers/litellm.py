@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from operator import eq
 from typing import Any, NamedTuple
 
 from inspector.sessions.importers.otlp import take_output
-from inspector.sessions.importers.records import Piece, first_look, list_pieces
+from inspector.sessions.importers.records import Piece, beginnings, first_look, list_pieces
 from inspector.sessions.importers.span_names import load_json, message_of
 from inspector.sessions.reasons import shortened_call_reason
 from inspector.sessions.recording import FileReading, Options, common_beginning
@@ -121,7 +122,8 @@ def _read_log(number: int, value: dict[str, Any]) -> _Logged:
 def _pieces(data: bytes, repeated: frozenset[int], earlier: dict[int, int]) -> Iterator[Piece]:
     """The payloads without the messages of the call before; a cut, unusual or repeated payload stays as it is. Where
     several agents share a trace, the call before is the last whose messages this one repeats, noted in `earlier`."""
-    calls: dict[str, list[tuple[int, list[dict[str, Any]]]]] = {}
+    calls: dict[str, dict[int, tuple[int, list[int]]]] = {}
+    openings: set[tuple[str, int]] = set()
     for (number, piece, last), value in _payloads(data):
         if value is None or number in repeated:
             yield number, piece, last
@@ -129,25 +131,30 @@ def _pieces(data: bytes, repeated: frozenset[int], earlier: dict[int, int]) -> I
         if not isinstance(value.get("messages"), list):
             yield number, json.dumps(value).encode(), last
             continue
-        messages, before = objects_of(value["messages"]), calls.setdefault(str(value.get("trace_id")), [])
-        same = [common_beginning(history, messages, _equal_content) for _, history in before]
-        whole = [at for at, (_, history) in enumerate(before) if len(messages) > same[at] == len(history)]
-        at = max(whole, key=lambda at: (same[at], at), default=len(before) - 1)
-        shared = same[at] if before else 0
-        if before:
-            earlier[number] = before.pop(at)[0] if whole or not _begins(messages, max(same)) else 0
-        before.append((number, messages))
+        messages, trace = objects_of(value["messages"]), str(value.get("trace_id"))
+        keys, before = beginnings(map(_key_of, messages)), calls.setdefault(trace, {})
+        roles, shared = [each.get("role") for each in messages], 0
+        opening = trace, keys[next((at for at, role in enumerate(roles, 1) if role not in SYSTEM), len(roles))]
+        followed = next((key for key in reversed(keys) if key in before), None)
+        begins = opening not in openings and all(role == "user" or role in SYSTEM for role in roles)
+        if followed is None and before and not begins:
+            followed = next(reversed(before))
+        if followed is not None:
+            earlier[number], history = before.pop(followed)
+            shared = common_beginning(history, keys, eq) - 1
+        elif before:
+            earlier[number] = 0
+        before[keys[-1]] = number, keys
+        openings.add(opening)
         yield number, json.dumps({**value, "messages": messages[shared:]}).encode(), last
 
 
-def _begins(messages: list[dict[str, Any]], same: int) -> bool:
-    """Whether messages are the first of a conversation, of which `same` stand in another one too."""
-    return all(each.get("role") in ("system", "developer") for each in messages[:same]) and all(
-        each.get("role") in ("system", "developer", "user") for each in messages)
+SYSTEM = ("system", "developer")
+"""The roles of messages that other conversations may begin with too."""
 
 
-def _equal_content(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return one.get("content") == other.get("content") and one.get("role") == other.get("role")
+def _key_of(message: dict[str, Any]) -> tuple[str, str]:
+    return str(message.get("role")), str(message.get("content"))
 
 
 def _objects(text: bytes) -> Iterator[Piece]:

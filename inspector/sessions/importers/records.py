@@ -9,8 +9,9 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
 from inspector.sessions import redact, traffic
@@ -332,3 +333,9 @@ def join_stream(texts: Sequence[str]) -> str:
     """The body of a stream that was stored as its chunks as they arrived, or as its lines."""
     are_lines = all(not text or (text.startswith(_FIELDS) and "\n" not in text) for text in texts)
     return "\n".join([*texts, ""]) if are_lines else "".join(texts)
+
+
+def beginnings(items: Iterable[Hashable]) -> list[int]:
+    """A key for each beginning of a list: for the empty one, for the first item, for the first two, and so on. Equal
+    beginnings of two lists have equal keys, so that one look finds a list that another repeats."""
+    return [*accumulate(items, lambda before, item: hash((before, item)), initial=0)]

@@ -57,9 +57,11 @@ def take_message(answer: TranscriptAnswer, message: dict[str, Any], line: Transc
     """Reads reasoning, text and calls of the message at `path` of a row."""
     thought, content = message.get("reasoning_content") or message.get("reasoning"), message.get("content")
     answer.add_thought(thought)
-    # The text of a block may be hidden, and the model thought all the same.
-    blocks = [] if known_text(thought) else objects_of(message.get("thinking_blocks")) or objects_of(content)
-    answer.parts += [thought_of(block) for block in blocks if is_thought(block)]
+    shown = known_text(thought)
+    beside = [] if shown else objects_of(message.get("thinking_blocks"))
+    thoughts = [thought_of(block) for block in beside or filter(is_thought, objects_of(content))]
+    # The text of a block may be hidden, and the model thought all the same; or the block repeats what is shown.
+    answer.parts += [part for part in thoughts if shown is None or part.text not in shown]
     answer.add_text(said_text(content))
     take_calls(answer, message.get("tool_calls"), line, at, *path, "tool_calls")
 

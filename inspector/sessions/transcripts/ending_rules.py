@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import dropwhile
 from typing import NamedTuple
 
 from inspector.sessions.reasons import (
@@ -230,17 +231,24 @@ def _has_all_results(answer: TranscriptAnswer) -> bool:
     ids are answered by as many results of the same tools."""
     found = [_result(answer, call.id) for call in answer.calls]
     if len(found) > 1 and not any(call.id for call in answer.calls):
-        beside = [part for row in answer.after for part in row.results if part.call_id is None]
+        beside = [part for part in _nearby_results(answer) if part.call_id is None]
         named = sorted(part.name or "" for part in beside) == sorted(call.name for call in answer.calls)
         found = list(beside) if named else found
     return all(part is not None and not placeholder(part) for part in found)
+
+
+def _nearby_results(answer: TranscriptAnswer) -> list[ToolResultPart]:
+    """The results that follow, for calls without ids; none if one stands behind a message of the user, since that may
+    belong to an answer whose row is lost."""
+    spoken = dropwhile(lambda row: not row.is_user_message, answer.after)
+    return [] if any(row.results for row in spoken) else [part for row in answer.after for part in row.results]
 
 
 def _result(answer: TranscriptAnswer, key: str | None) -> ToolResultPart | None:
     """The result of a call; one without an id answers an answer's only call (some recorders leave ids out)."""
     if key is not None:
         return answer.results.get(key)
-    alone = [part for row in answer.after for part in row.results]
+    alone = _nearby_results(answer)
     return alone[0] if len(alone) == 1 and len(answer.calls) == 1 else None
 
 
