@@ -25,6 +25,8 @@ SEARCH, SEARCH_REST = 2.0, 1000.0
 """The least time in seconds between two searches for new files, and the seconds of rest for each second of a search. A
 search among 2,000 transcripts takes 15 ms, and is made every 15 seconds."""
 FOUND = "a new session: "
+RowsByPath = list[tuple[str, list[TurnRow]]]
+"""The first path of each file, and the rows of the file."""
 TITLES = (AGENTS, SAMPLES, RECENT)
 """The headings of a table that opens without a path, in order."""
 
@@ -54,7 +56,8 @@ def _look(table: ReadingScreen, since: int) -> None:
 def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions) -> None:
     from inspector.report.turn_index import read_rows
 
-    begun, batch, read = time.monotonic(), list[tuple[str, list[TurnRow]]](), table.opened
+    batch: RowsByPath = []
+    begun, read = time.monotonic(), table.opened
     try:
         if read is not None:
             read = load_followed(read.paths, reading, read.following)
@@ -70,14 +73,14 @@ def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions)
 
 
 def _take_growth(
-    table: ReadingScreen, batch: Sequence[tuple[str, list[TurnRow]]], read: OpenSession | None, rests_until: float
+    table: ReadingScreen, batch: RowsByPath, read: OpenSession | None, rests_until: float
 ) -> None:
     table.rests_until = rests_until
     if table.is_attached and not table.reading and _put(table, batch):
         table.opened = read
 
 
-def _put(table: ReadingScreen, batch: Sequence[tuple[str, list[TurnRow]]]) -> bool:
+def _put(table: ReadingScreen, batch: RowsByPath) -> bool:
     """Lists the rows of files that hold turns; returns whether there are any."""
     # a file that is being rewritten may be empty right now
     whole = [(slot, rows) for slot, rows in batch if any(row.verdict is not None for row in rows)]
@@ -97,8 +100,8 @@ class Search(NamedTuple):
 
     sections: Sequence[Section]
     """The files that the table would be opened with now, under their headings."""
-    batch: Sequence[tuple[str, list[TurnRow]]]
-    """The first path of each new file, and its rows."""
+    batch: RowsByPath
+    """The rows of new files."""
     states: Mapping[str, FileState]
     """The states of the files that are not listed; of the first search, also those of listed files when read."""
     watched: Sequence[str]
@@ -109,9 +112,7 @@ class Search(NamedTuple):
 
 def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, reading: ReadingOptions) -> None:
     """Finds the files that are new in the folders of the table, reads them, and chooses the files to watch."""
-    from inspector.report.turn_index import read_rows
-    from inspector.sessions.copies import equal_files
-    from inspector.sessions.folders import is_beside, is_session
+    from inspector.sessions.folders import is_beside
     from inspector.sessions.following import states_of
 
     begun = time.monotonic()
@@ -129,25 +130,39 @@ def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, read
     is_repeated = len(listed) > WATCHED or not table.named or any(
         path not in files for section in table.sections for path in section.paths)
     rest = max(SEARCH, SEARCH_REST * (time.monotonic() - begun)) if is_repeated else float("inf")
-    batch = list[tuple[str, list[TurnRow]]]()
+    batch: RowsByPath = []
     try:
-        if new:  # an entry that is no file is not opened, a second name of a listed file is left out, and so is a copy
-            known = {os.path.realpath(path) for path in files}
-            new = [path for path in new if is_session(path) and os.path.realpath(path) not in known]
-            sizes = {states[path][0] for path in new}
-            alike = [path for path in listed if states[path][0] in sizes]
-            copies = equal_files((*alike, *new)) if table.named else {}
-            new = [path for path in new if path not in copies]
-        # A logger's files of a folder make up one conversation, which has one file at first.
-        together = {os.path.dirname(row.paths[0]): row.paths for row in sorted(
-            files.values(), key=lambda row: len(row.paths)) if len(row.paths) > 1 or (row.of == 1 and not row.agent)}
-        paths = dict.fromkeys(path for each in new for path in (*together.get(os.path.dirname(each), ()), each))
-        for each in read_rows([*paths], reading.api, reading.profile, reading.settings, not table.named) if new else ():
-            batch += each.rows
+        batch = _read_new(new, files, states, reading, table.named) if new else batch
     except (LoopError, OSError) as why:
         table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
     states = {**first, **{path: states[path] for path in others}}
     table.app.call_from_thread(_take_new, table, Search(sections, batch, states, listed[-WATCHED:], rest))
+
+
+def _read_new(
+    new: Sequence[str], files: Mapping[str, TurnRow], states: Mapping[str, FileState], reading: ReadingOptions,
+    named: bool,
+) -> RowsByPath:
+    """The rows of new files, with those of the logger's files that they go on from. Left out are entries that are no
+    session, another name of a listed file, and in a table of named paths a copy of one."""
+    from inspector.report.turn_index import read_rows
+    from inspector.sessions.copies import equal_files
+    from inspector.sessions.folders import is_session
+
+    known = {os.path.realpath(path) for path in files}
+    new = [path for path in new if is_session(path) and os.path.realpath(path) not in known]
+    sizes = {states[path][0] for path in new}
+    copies = equal_files((*(path for path, row in files.items() if row.why != LARGE and states[path][0] in sizes),
+                          *new)) if named else {}
+    # A logger's files of a folder make up one conversation, which has one file at first.
+    together = {os.path.dirname(row.paths[0]): row.paths for row in sorted(
+        files.values(), key=lambda row: len(row.paths)) if len(row.paths) > 1 or (row.of == 1 and not row.agent)}
+    paths = dict.fromkeys(path for each in new if each not in copies
+                          for path in (*together.get(os.path.dirname(each), ()), each))
+    rows: RowsByPath = []
+    for found in read_rows([*paths], reading.api, reading.profile, reading.settings, not named) if paths else ():
+        rows += found.rows
+    return rows
 
 
 def _sections_now(table: ReadingScreen) -> list[Section]:
