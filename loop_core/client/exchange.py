@@ -378,6 +378,7 @@ class Timeouts:
     the answer is whole. If the caller passed in a client without an event loop, the connection is closed at once."""
     after_stop: float = 10.0
     """The longest silence behind a stop word or an error that is not the last event of its format."""
+
     def __post_init__(self) -> None:
         check_seconds(self, ("connect", "silence", "whole", "poll", "after_end", "after_stop"))
 
