@@ -160,8 +160,8 @@ class Decoder(base.Decoder):
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     binary_framing = EventStream
-    # A recorder wrote the events as lines of JSON, without Amazon's frames.
     closing = (*base.Decoder.closing, b"messageStop")
+    # A recorder wrote the events as lines of JSON, without Amazon's frames.
     line_mark = re.compile(rb'\{\s*"(?:' + "|".join(sorted(EVENTS)).encode() + rb'|[A-Za-z]+Exception)"\s*:')
 
     def __init__(self, **options: Any) -> None:
