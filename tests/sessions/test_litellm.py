@@ -290,12 +290,13 @@ def test_an_answer_may_be_the_object_of_anthropic_or_google(opened, response, te
     assert (stops(seen), seen.exchanges[0].response.text) == ([stop], text)
 
 
-def test_a_payload_follows_the_one_whose_messages_its_own_repeat(tmp_path):
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_a_payload_follows_the_one_whose_messages_its_own_repeat(tmp_path, role):
     """Two agents work at the same time under one trace."""
     made = []
     for agent in (0, 1):
         call = {"id": f"c{agent}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-        asks = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": f"task {agent}"}]
+        asks = [{"role": role, "content": "Be brief."}, {"role": "user", "content": f"task {agent}"}]
         later = [*asks, {"role": "assistant", "content": None, "tool_calls": [call]},
                  {"role": "tool", "tool_call_id": f"c{agent}", "content": "a.py"}]
         half, more = {"role": "assistant", "content": f"The half of {agent}"}, {"role": "user", "content": "Continue."}
