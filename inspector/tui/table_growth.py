@@ -54,42 +54,48 @@ def _look(table: ReadingScreen, since: int) -> None:
 
 
 def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions) -> None:
-    from inspector.report.turn_index import read_rows
-
     batch: RowsByPath = []
     begun, read = time.monotonic(), table.opened
     try:
         if read is not None:
             read = load_followed(read.paths, reading, read.following)
-            batch = [(read.paths[0], rows_of_session(read))]
+            rows = rows_of_session(read)
+            batch = [(read.paths[0], rows)] if _holds_turns(rows) else []
         else:
             paths = [path for rows in table.listed.slots.values() for row in rows[:1]
                      if not grown.isdisjoint(row.paths) for path in row.paths]
-            for found in read_rows(paths, reading.api, reading.profile, reading.settings, not table.named):
-                batch += found.rows
+            batch = _rows_of(paths, reading, table.named)
     except (LoopError, OSError) as why:  # of the system: the working folder was removed
         table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
     table.app.call_from_thread(_take_growth, table, batch, read, time.monotonic() + REST * (time.monotonic() - begun))
+
+
+def _rows_of(paths: Sequence[str], reading: ReadingOptions, named: bool) -> RowsByPath:
+    """The rows of those files that hold turns."""
+    from inspector.report.turn_index import read_rows
+
+    found = read_rows(paths, reading.api, reading.profile, reading.settings, not named)
+    return [(slot, rows) for each in found for slot, rows in each.rows if _holds_turns(rows)]
+
+
+def _holds_turns(rows: Sequence[TurnRow]) -> bool:
+    return any(row.verdict is not None for row in rows)  # a file that is being rewritten may be empty right now
 
 
 def _take_growth(
     table: ReadingScreen, batch: RowsByPath, read: OpenSession | None, rests_until: float
 ) -> None:
     table.rests_until = rests_until
-    if table.is_attached and not table.reading and _put(table, batch):
+    if batch and table.is_attached and not table.reading:
         table.opened = read
+        _put(table, batch)
 
 
-def _put(table: ReadingScreen, batch: RowsByPath) -> bool:
-    """Lists the rows of files that hold turns; returns whether there are any."""
-    # a file that is being rewritten may be empty right now
-    whole = [(slot, rows) for slot, rows in batch if any(row.verdict is not None for row in rows)]
-    for slot, rows in whole:
+def _put(table: ReadingScreen, batch: RowsByPath) -> None:
+    for slot, rows in batch:
         table.listed.set_rows(slot, rows)
-    if whole:
-        table.listed.relist(growing=True)
-        table.count()
-    return bool(whole)
+    table.listed.relist(growing=True)
+    table.count()
 
 
 # -- New files -------------------------------------------------------------------------------------------------------
@@ -101,7 +107,7 @@ class Search(NamedTuple):
     sections: Sequence[Section]
     """The files that the table would be opened with now, under their headings."""
     batch: RowsByPath
-    """The rows of new files."""
+    """The rows of new files that hold turns."""
     states: Mapping[str, FileState]
     """The states of the files that are not listed; of the first search, also those of listed files when read."""
     watched: Sequence[str]
@@ -145,7 +151,6 @@ def _read_new(
 ) -> RowsByPath:
     """The rows of new files, with those of the logger's files that they go on from. Left out are entries that are no
     session, another name of a listed file, and in a table of named paths a copy of one."""
-    from inspector.report.turn_index import read_rows
     from inspector.sessions.copies import equal_files
     from inspector.sessions.folders import is_session
 
@@ -159,10 +164,7 @@ def _read_new(
         files.values(), key=lambda row: len(row.paths)) if len(row.paths) > 1 or (row.of == 1 and not row.agent)}
     paths = dict.fromkeys(path for each in new if each not in copies
                           for path in (*together.get(os.path.dirname(each), ()), each))
-    rows: RowsByPath = []
-    for found in read_rows([*paths], reading.api, reading.profile, reading.settings, not named) if paths else ():
-        rows += found.rows
-    return rows
+    return _rows_of([*paths], reading, named) if paths else []
 
 
 def _sections_now(table: ReadingScreen) -> list[Section]:
@@ -180,11 +182,13 @@ def _take_new(table: ReadingScreen, search: Search) -> None:
     if not table.is_attached or table.reading:
         return
     table.states, table.watched = {**table.states, **search.states}, search.watched
-    holds = {slot for slot, rows in search.batch if any(row.verdict is not None for row in rows)}
-    if holds and not table.named:
-        table.sections = _sections_after(table.sections, search.sections, holds | table.listed.slots.keys())
+    if not search.batch:
+        return
+    new = [rows[0] for slot, rows in search.batch if slot not in table.listed.slots]
+    if not table.named:
+        listed = {slot for slot, _ in search.batch} | table.listed.slots.keys()
+        table.sections = _sections_after(table.sections, search.sections, listed)
         table.listed.set_sections(table.sections)
-    new = [rows[0] for slot, rows in search.batch if slot in holds and slot not in table.listed.slots]
     _put(table, search.batch)
     if new and (not table.note or table.note.startswith(FOUND)):
         table.note = f"{FOUND}{one_line(new[-1].name)}" + (f" and {len(new) - 1} more" if len(new) > 1 else "")
