@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -19,6 +18,7 @@ from loop_core.formats import FORMATS
 from loop_core.turn.continuation import Method, SeamRule, Segment
 from loop_core.turn.policy import STRICT
 from loop_core.values import ChatResponse, Stop, StopReason, TextPart, Usage
+from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.live import WORDS
 
 STATED = re.compile(rb'"(id|responseId|created|created_at)":("?)[^",}]*')
@@ -84,16 +84,14 @@ def test_what_is_shown_begins_the_answer(api: str, text: str, other: str, size: 
 def test_a_long_answer_in_small_pieces_takes_time_in_proportion() -> None:
     piece = b'data: {"choices":[{"index":0,"delta":{"content":"0123456789"}}]}\n\n'
 
-    def seconds(count: int) -> float:
+    def show(count: int) -> None:
         out: list[str] = []
         text = ShownText("openai_chat", (), STRICT, out.append)
-        began = time.process_time()
         for _ in range(count):
             text.on_data(0, piece, 0.0)
         assert "".join(out) == "0123456789" * count
-        return time.process_time() - began
 
-    assert seconds(80_000) < 8 * seconds(20_000) + 1  # as their squares they would be 16 times as long
+    assert growth(show, int, 8_000) < IN_PROPORTION
 
 
 def test_what_a_long_continuation_waits_for_is_not_asked_with_each_piece(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from inspector.report.lines.slices import CHUNK, Slices, text_of_bytes
 from inspector.report.lines.spans import LONGEST, Span, Tone, text_of
 from inspector.report.lines.wire import wire
 from tests.report.test_inert import HOSTILE, dangerous
+from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.recordings import ASKS, asked, chat, cut_stream, shown, user
 
 NAMES = {Tone.KEY: "name", Tone.STRING: "string", Tone.NUMBER: "number", Tone.DIM: "mark"}
@@ -181,11 +182,14 @@ def test_what_is_searched_in_a_request_is_found() -> None:
 
 
 def test_a_large_request_is_laid_out_at_once() -> None:
-    text = json.dumps([{"id": number, "name": "xxxxx"} for number in range(100_000)], indent=2)
-    began = time.process_time()
-    found = JsonLines([], text)
-    assert sum(found.height(index, 80) for index in range(len(found))) == len(found)
-    assert time.process_time() - began < 2
+    def lay_out(text: str) -> None:
+        found = JsonLines([], text)
+        assert sum(found.height(index, 80) for index in range(len(found))) == len(found)
+
+    def make(count: int) -> str:
+        return json.dumps([{"id": number, "name": "xxxxx"} for number in range(count)], indent=2)
+
+    assert growth(lay_out, make, 10_000) < IN_PROPORTION
 
 
 def test_bytes_that_are_no_text_stay_marks() -> None:
