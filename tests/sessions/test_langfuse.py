@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from inspector.sessions.importers import choose, langfuse
-from inspector.sessions.recording import common_beginning
+from inspector.sessions.importers import choose
 from tests.scenes.transcripts import places, rules, shown, stops, words
 
 CALL = {"id": "c1", "type": "function",
@@ -418,13 +417,3 @@ def test_a_request_that_is_sent_again_follows_its_first_attempt_among_several_ag
                        generation("d", 5, later[0], chat("The whole.", "stop"))), tmp_path)
     first, other, again = (next(turn for turn in seen.turns if at in turn.responses) for at in (2, 3, 4))
     assert first.conversation == again.conversation != other.conversation
-
-
-def test_many_answers_of_one_trace_are_not_compared_each_with_each(tmp_path, monkeypatch):
-    looked = []
-    monkeypatch.setattr(langfuse, "common_beginning", lambda *given: looked.append(0) or common_beginning(*given))
-    calls = [{**CALL, "id": f"c{at}"} for at in range(40)]
-    seen = shown(trace(*(generation(f"g{at}", 0, [user(f"task {at}")] * (at + 1), chat(None, "tool_calls", call))
-                         for at, call in enumerate(calls))), tmp_path)
-    assert len({turn.conversation for turn in seen.turns}) == 40
-    assert len(looked) <= 120  # the last input, and twice the one that is followed

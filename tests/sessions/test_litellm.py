@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from inspector.sessions.importers import litellm
-from inspector.sessions.recording import common_beginning
 from tests.scenes.transcripts import places, shown, words
 
 ASK = {"role": "user", "content": "go"}
@@ -325,15 +323,3 @@ def test_a_request_that_is_sent_again_follows_its_first_attempt_among_several_ag
     seen = shown("".join(json.dumps(one) + "\n" for one in made), tmp_path)
     first, other, again = (next(turn for turn in seen.turns if at in turn.responses) for at in range(3))
     assert first.conversation == again.conversation != other.conversation
-
-
-def test_many_calls_of_one_trace_are_not_compared_each_with_each(tmp_path, monkeypatch):
-    looked = []
-    monkeypatch.setattr(litellm, "common_beginning", lambda *given: looked.append(0) or common_beginning(*given))
-    made = [payload("stop", id=f"p{at}", startTime=1700000000.0 + at, messages=[{"role": "user", "content": f"{at}"}])
-            for at in range(40)]
-    for at, one in enumerate(made):
-        one["response"]["id"] = f"r{at}"
-    seen = shown("".join(json.dumps(one) + "\n" for one in made), tmp_path)
-    assert len({turn.conversation for turn in seen.turns}) == 40
-    assert len(looked) <= 40

@@ -11,16 +11,24 @@ model.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
-from operator import eq
 from typing import Any, NamedTuple
 
 from inspector.sessions import redact
 from inspector.sessions.importers.otlp import deciding_word, row_of, take_output, take_word
-from inspector.sessions.importers.records import Piece, beginnings, first_look, list_pieces, object_in
-from inspector.sessions.importers.span_names import MessageKey, fact, key_of, message_of, messages_with_words
+from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
+from inspector.sessions.importers.span_names import (
+    MessageKey,
+    SpanMessage,
+    fact,
+    key_of,
+    message_of,
+    messages_with_words,
+)
 from inspector.sessions.importers.span_names import words_of as words_of_span
-from inspector.sessions.recording import FileReading, Options, SessionAbout, common_beginning
+from inspector.sessions.importers.trace_order import BY_TIME, TraceOrder
+from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -179,10 +187,9 @@ class _Trace(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.inner: frozenset[str] = frozenset()
-        self.inputs: dict[tuple[str, int], list[tuple[list[Any], TreePlace]]] = {}
-        """Trace and key of an input -> the messages of each such input that none repeats, and the place after it."""
-        self.latest: dict[str, int] = {}
-        """Trace -> the key of its last input."""
+        self.trace_order = TraceOrder()
+        self.after: dict[int, TreePlace] = {}
+        """The number of an observation -> the place after its answer."""
         self.tools: dict[str, list[ToolRun]] = {}
         """Trace -> the tool runs that have not been matched with a call so far."""
         self.traces: dict[TranscriptAnswer, str] = {}
@@ -209,7 +216,7 @@ class _Trace(ChatReader):
         if value.get("id") in self.inner:
             self.remarks["are left out, since they repeat an answer that another one around them tells of"] += 1
             return place
-        place = self._input(line, parse_nested(value.get("input")), place)
+        place = self._input(line, parse_nested(value.get("input")))
         answer = self.answer(line, place, model=known_text(value.get("model")))
         answer.started = known_text(value.get("startTime"))
         self.traces[answer] = self.trace
@@ -224,9 +231,10 @@ class _Trace(ChatReader):
             else:
                 message = f"the generation is marked as an error: {why[:200]}"
                 answer.findings.append(Finding("transcript.error_level", Severity.WARNING, message, at))
-        if inputs := self.inputs.get((self.trace, self.latest.get(self.trace, 0))):
-            inputs[-1] = (inputs[-1][0], TreePlace(answer))
-        return TreePlace(answer)
+        self.trace_order.answer(line.number, [SpanMessage("assistant", answer.text, calls=tuple(
+            (call.id, call.name, None) for call in answer.calls))])
+        self.after[line.number] = TreePlace(answer)
+        return self.after[line.number]
 
     def _note_observation(self, line: TranscriptLine) -> None:
         """Stores the part of an observation that belongs to answers: the run of a tool, or LangChain's stop words."""
@@ -239,20 +247,25 @@ class _Trace(ChatReader):
                 if key is not None:
                     self.known_words[key] = (line, word)
 
-    def _input(self, line: TranscriptLine, value: Any, place: TreePlace) -> TreePlace:
-        """Reads the messages of an input that the input before did not have, and the results of tools before it."""
+    def _input(self, line: TranscriptLine, value: Any) -> TreePlace:
+        """Reads the messages of an input that are new, and the results of tools before it."""
         members = object_of(value)
         listed = value if isinstance(value, list) else next((members[name] for name in LISTS if name in members), None)
         if listed is None and members.get("role") == "user":  # the one new message
-            listed, self.inputs[self.trace, 0], self.latest[self.trace] = [members], [([], place)], 0
-        if not isinstance(listed, list):
+            found, messages = self.trace_order.follow(line.number, self.trace, []), [message_of(members)]
+        else:
+            messages = [message_of(each) for each in objects_of(listed)]
+            found = self.trace_order.follow(line.number, self.trace, messages)
+            messages = messages[found.repeats :]
+        self.remarks += Counter({BY_TIME: int(found.by_time)})
+        place = self.after.get(found.before or 0, TreePlace(None))
+        if not messages and not isinstance(listed, list):
             text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dump(value)
             # an object that is no message shows nothing that was said after an answer
             if text and (place.answer is None or isinstance(value, str) or isinstance(listed, str)):
                 place = self.say(line, place, text, own=place.answer is not None)
             return self._add_tool_results(line, place)
-        new, place = self._new_messages(listed, place)
-        for message in map(message_of, objects_of(new)):
+        for message in messages:
             if message.role == "tool" and message.calls:
                 continue  # some instrumentations write the call itself with this role
             results = message.results
@@ -264,36 +277,6 @@ class _Trace(ChatReader):
             if message.role == "user" and message.text:
                 place = self.say(line, place, message.text, own=bool(message.results))
         return self._add_tool_results(line, place)
-
-    def _new_messages(self, listed: list[Any], place: TreePlace) -> tuple[list[Any], TreePlace]:
-        """The messages of an input that the one before did not have, and the place after the answer to that. An input
-        mostly repeats the history; where several agents work at once, the one before is the longest that it repeats."""
-        latest, keys = self.latest.get(self.trace), beginnings(json.dumps(each, sort_keys=True) for each in listed)
-        followed = next((key for key in reversed(keys) if self.inputs.get((self.trace, key))), None)
-        last = self.inputs[self.trace, latest][-1][0] if latest is not None else []
-        again = latest is not None and common_beginning(last, listed, eq) == len(listed)  # the same request
-        self.latest[self.trace], own = keys[-1], self.inputs.setdefault((self.trace, keys[-1]), [])
-        if followed is None and not again and self._begins(listed, place):
-            own.append((listed, place))
-            return listed, TreePlace(None)
-        at = latest if followed is None else followed
-        before, after = ([], place) if at is None else self.inputs[self.trace, at].pop()
-        place = place if at == latest else after
-        own.append((listed, place))
-        # parts of a repeated message may be rewritten (times, dropped thoughts), but not who said it
-        if len(listed) > len(before) == common_beginning(before, listed, _same_role):
-            return listed[len(before) :], place
-        return listed[common_beginning(before, listed, eq) :], place
-
-    def _begins(self, listed: list[Any], place: TreePlace) -> bool:
-        """Whether an input is the first of an agent, while the answer before waits for results that no tool gave."""
-        above = place.right_above
-        if above is None or not above.calls:
-            return False
-        if any(message.results or message.calls or message.role in ("assistant", "model", "ai")
-               for message in map(message_of, objects_of(listed))):
-            return False
-        return not any(run.fits(call) for run in self.tools.get(self.trace, ()) for call in above.calls)
 
     def _add_tool_results(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Adds the results of an answer's calls from the observations of tools, if no input has them."""
@@ -364,10 +347,6 @@ class _Trace(ChatReader):
         super().summarise()
         if self.title:
             self.reading.about = SessionAbout(title=self.title)
-
-
-def _same_role(one: Any, other: Any) -> bool:
-    return object_of(one).get("role") == object_of(other).get("role")
 
 
 def _first_open_call(place: TreePlace, name: str | None = None) -> str | None:

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
-from operator import eq
 from typing import Any, NamedTuple
 
 from inspector.sessions.importers.otlp import take_output
-from inspector.sessions.importers.records import Piece, beginnings, first_look, list_pieces
+from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import load_json, message_of
+from inspector.sessions.importers.trace_order import BY_TIME, Predecessor, TraceOrder
 from inspector.sessions.reasons import shortened_call_reason
-from inspector.sessions.recording import FileReading, Options, common_beginning
+from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads, moment, written_status
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
@@ -119,42 +120,23 @@ def _read_log(number: int, value: dict[str, Any]) -> _Logged:
                    "" if output is None else json.dumps(output), moment(str(value.get("startTime"))))
 
 
-def _pieces(data: bytes, repeated: frozenset[int], earlier: dict[int, int]) -> Iterator[Piece]:
-    """The payloads without the messages of the call before; a cut, unusual or repeated payload stays as it is. Where
-    several agents share a trace, the call before is the last whose messages this one repeats, noted in `earlier`."""
-    calls: dict[str, dict[int, tuple[int, list[int]]]] = {}
-    openings: set[tuple[str, int]] = set()
+def _pieces(data: bytes, repeated: frozenset[int], earlier: dict[int, Predecessor]) -> Iterator[Piece]:
+    """The payloads without the messages that are not new; a cut, unusual or repeated payload stays as it is. What each
+    continues is noted in `earlier`."""
+    order = TraceOrder()
     for (number, piece, last), value in _payloads(data):
         if value is None or number in repeated:
             yield number, piece, last
             continue
-        if not isinstance(value.get("messages"), list):
-            yield number, json.dumps(value).encode(), last
-            continue
-        messages, trace = objects_of(value["messages"]), str(value.get("trace_id"))
-        keys, before = beginnings(map(_key_of, messages)), calls.setdefault(trace, {})
-        roles, shared = [each.get("role") for each in messages], 0
-        opening = trace, keys[next((at for at, role in enumerate(roles, 1) if role not in SYSTEM), len(roles))]
-        followed = next((key for key in reversed(keys) if key in before), None)
-        begins = opening not in openings and all(role == "user" or role in SYSTEM for role in roles)
-        if followed is None and before and not begins:
-            followed = next(reversed(before))
-        if followed is not None:
-            earlier[number], history = before.pop(followed)
-            shared = common_beginning(history, keys, eq) - 1
-        elif before:
-            earlier[number] = 0
-        before[keys[-1]] = number, keys
-        openings.add(opening)
-        yield number, json.dumps({**value, "messages": messages[shared:]}).encode(), last
-
-
-SYSTEM = ("system", "developer")
-"""The roles of messages that other conversations may begin with too."""
-
-
-def _key_of(message: dict[str, Any]) -> tuple[str, str]:
-    return str(message.get("role")), str(message.get("content"))
+        listed, response = objects_of(value.get("messages")), object_of(value.get("response"))
+        found = earlier[number] = order.follow(number, str(value.get("trace_id")), [*map(message_of, listed)])
+        answers = [object_of(choice.get("message")) for choice in objects_of(response.get("choices"))[:1]] or [
+            object_of(each.get("content")) for each in objects_of(response.get("candidates"))[:1]] or objects_of(
+            response.get("output")) or [response]
+        order.answer(number, [*map(message_of, answers)])
+        if isinstance(value.get("messages"), list):
+            value["messages"] = listed[found.repeats :]
+        yield number, json.dumps(value).encode(), last
 
 
 def _objects(text: bytes) -> Iterator[Piece]:
@@ -177,8 +159,8 @@ class _Log(DialogueReader):
         super().__init__(path, options)
         self.repeated: frozenset[int] = frozenset()
         """The numbers of the records whose exchange another record logs as well."""
-        self.earlier: dict[int, int] = {}
-        """The number of a payload -> that of the call before it; 0 if it begins a conversation (`_pieces`)."""
+        self.earlier: dict[int, Predecessor] = {}
+        """The number of a payload -> what it continues."""
         self.after: dict[int, TreePlace] = {}
         """The number of a payload -> the place after its answer."""
 
@@ -193,10 +175,9 @@ class _Log(DialogueReader):
         if line.number in self.repeated:
             self.remarks["repeat an exchange that another one logs"] += 1
             return self.here
-        parent = self.earlier.get(line.number)
-        if parent is not None:
-            after = self.after.get(parent, TreePlace(None))
-            self.ends[self.session] = self.here if after.answer is self.here.answer else after
+        found = self.earlier.get(line.number, Predecessor(None, 0))
+        self.remarks += Counter({BY_TIME: int(found.by_time)})
+        self.ends[self.session] = self.after.get(found.before or 0, TreePlace(None))
         for message in objects_of(value.get("messages")):
             message_text, role = text_of(message.get("content")), message.get("role")
             if role == "tool":
@@ -206,7 +187,7 @@ class _Log(DialogueReader):
         response, model = object_of(value.get("response")), known_text(value.get("model"))
         name = known_text(response.get("id")) or known_text(value.get("id")) or self.unit
         answer = self.answer_of(line, f"{name}:{line.number}", "openai_chat", model, value.get("startTime"))
-        self.after[line.number] = self.here
+        self.after[line.number] = TreePlace(answer)
         at = answer.take(line)
         provider = known_text(value.get("custom_llm_provider"))
         if response.get("object") == "response":

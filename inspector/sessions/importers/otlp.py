@@ -32,6 +32,7 @@ from inspector.sessions.importers.span_names import (
     outputs_of,
     words_of,
 )
+from inspector.sessions.importers.trace_order import BY_TIME, TraceOrder
 from inspector.sessions.notices import Notice
 from inspector.sessions.reasons import missing_content_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options
@@ -80,11 +81,9 @@ class _Traces(ChatReader):
         super().__init__(path, options)
         self.spans: dict[int, TraceSpan] = {}
         self.by_id: dict[str, TraceSpan] = {}
-        self.lasts: dict[tuple[str, str], TreePlace] = {}
-        self.asked: dict[tuple[str, str], list[str]] = {}
-        """Conversation and agent -> the texts of the last history."""
-        self.said: dict[tuple[object, ...], TreePlace] = {}
-        """Conversation, agent and what an answer says (`_said`) -> the place after it."""
+        self.trace_order = TraceOrder()
+        self.after: dict[int, TreePlace] = {}
+        """The number of a span -> the place after its answer."""
         self.tools: dict[str | None, dict[str, ToolResultPart]] = {}
         """Id of a call -> trace -> the result. Servers number the calls of each answer anew."""
         self.masked: Counter[str] = Counter()
@@ -158,15 +157,10 @@ class _Traces(ChatReader):
         span = self.spans[line.number]
         attributes, group = span.attributes, self._group(span)
         history = inputs_of(attributes)
-        # a span repeats the whole history, like its request
-        begun = [number for number, message in enumerate(history) if message.role in ("assistant", "model")]
-        latest = self.lasts.get(group, TreePlace(None))
-        place = self.said.get((*group, *_said(history[begun[-1]])), latest) if begun else latest
-        texts = [message.text for message in history]
-        again, self.asked[group] = texts == self.asked.get(group), texts
-        if history and not begun and (group[0] == span.trace or (self._asks(latest, history) and not again)):
-            place = TreePlace(None)  # the first of its own
-        place = self._new_messages(line, place, history[begun[-1] + 1 :] if begun else history)
+        found = self.trace_order.follow(line.number, group[0], history, group[1])
+        self.remarks += Counter({BY_TIME: int(found.by_time)})
+        place = self.after.get(found.before or 0, TreePlace(None))
+        place = self._new_messages(line, place, history[found.repeats :])
         answer = self.answer(line, place, known_text(fact(attributes, "id")) or span.id, fact(attributes, "model"))
         answer.cap = cap_of(attributes)
         if span.start:
@@ -180,16 +174,9 @@ class _Traces(ChatReader):
         take_output(answer, outputs[0] if outputs else None, first._replace(end=last.end))
         of_message = next(((each.word, *each.further_words) for each in outputs if each.word), ())
         self._end(answer, line, [*words_of(attributes), *of_message], rows[span.word_row])
-        self.lasts[group] = after = TreePlace(answer)
-        if outputs:
-            self.said[*group, *_said(outputs[0])] = after
-        return after
-
-    def _asks(self, last: TreePlace, history: list[SpanMessage]) -> bool:
-        """Whether the last answer waits for results, which neither a history nor the span of a tool has."""
-        above = last.right_above
-        return above is not None and bool(above.calls) and not (
-            self._results(above) or any(message.results for message in history))
+        self.trace_order.answer(line.number, outputs[:1])
+        self.after[line.number] = TreePlace(answer)
+        return self.after[line.number]
 
     def _new_messages(self, line: TranscriptLine, place: TreePlace, tail: list[SpanMessage]) -> TreePlace:
         """Adds the messages that are new in the history before an answer, from its span or the spans of tools."""
@@ -223,11 +210,6 @@ class _Traces(ChatReader):
             if missing and not answer.next:
                 answer.follow(InterimRow(answer.line, "", missing, unit=self.unit))
         super().settle()
-
-
-def _said(message: SpanMessage) -> tuple[object, ...]:
-    """What tells an answer from others, also in a later history, which may leave its text out beside calls."""
-    return tuple((key, name) for key, name, _ in message.calls) or (message.text.strip(),)
 
 
 def _failure_of(value: dict[str, Any], kind: str | None) -> tuple[bool, str | None]:

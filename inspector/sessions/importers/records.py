@@ -367,10 +367,11 @@ def join_stream(texts: Sequence[str]) -> str:
     return "\n".join([*texts, ""]) if are_lines else "".join(texts)
 
 
-def beginnings(items: Iterable[Hashable]) -> list[int]:
+def beginnings(items: Iterable[Hashable], start: int = 0) -> list[int]:
     """A key for each beginning of a list: for the empty one, for the first item, for the first two, and so on. Equal
-    beginnings of two lists have equal keys, so that one look finds a list that another repeats."""
-    return [*accumulate(items, lambda before, item: hash((before, item)), initial=0)]
+    beginnings of two lists have equal keys, so that one look finds a list that another repeats. `start`: the key of the
+    items before them."""
+    return [*accumulate(items, lambda before, item: hash((before, item)), initial=start)]
 
 
 STARTED = ("started", "startedDateTime", "timestamp", "time", "ts", "recorded_at", "created_at")

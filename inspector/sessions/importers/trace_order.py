@@ -1,0 +1,139 @@
+"""Which exchange of a trace a request continues, for every format of traces.
+
+Several agents may work in one trace, at once or in turns, and a trace may lack the spans around them. So a request
+continues the exchange whose messages it repeats. Evidence is tried from the strongest to the weakest: the messages with
+their answer, or without it, the longest first; the last answer of the history alone, since a client may rewrite what is
+before it; a result for a call of the answer. A request that repeats another one entirely stands where that one stands:
+whether it is a further attempt is decided with the other turns. A request of a user alone begins a conversation.
+
+If there is nothing to compare, or nothing that is known, the request follows the last one of its agent by time, and
+only if the trace has no other conversation; the reader reports that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from inspector.sessions.importers.records import beginnings
+from inspector.sessions.importers.span_names import SpanMessage
+
+SYSTEM = ("system", "developer")
+"""The roles of messages that other conversations may begin with too."""
+ANSWERING = ("assistant", "model", "ai")
+"""The roles of messages of a model, in the words of different APIs and of LangChain."""
+BY_TIME = "are placed by their time alone, since no message shows what they continue"
+"""The remark about requests that only the time places."""
+
+
+class Predecessor(NamedTuple):
+    """What a request continues."""
+
+    before: int | None
+    """The number of the earlier exchange; None if the request begins a conversation."""
+    repeats: int
+    """The number of messages at the beginning of the request that are not new after that exchange."""
+    by_time: bool = False
+    """Whether only the time shows it."""
+
+
+class TraceOrder:
+    """The exchanges of one file so far, each with a number, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self._repeated: defaultdict[tuple[str, Hashable], list[int]] = defaultdict(list)
+        """Trace and a beginning of messages, or an answer, or a call's id -> the exchanges that have it."""
+        self._requests: dict[tuple[str, int], int] = {}
+        """Trace and all messages of a request -> the last exchange with that request."""
+        self._ends: dict[int, tuple[str, int]] = {}
+        """Exchange -> its trace and the key of all its messages."""
+        self._predecessors: dict[int, Predecessor] = {}
+        self._last: dict[tuple[str, str], int] = {}
+        """Trace and agent -> the last exchange."""
+        self._conversations: defaultdict[str, int] = defaultdict(int)
+        """Trace -> the number of its conversations."""
+
+    def follow(self, number: int, trace: str, messages: Sequence[SpanMessage], agent: str = "") -> Predecessor:
+        """What a request continues; the request is noted."""
+        items, ends = _items_of(messages)
+        keys = beginnings(items)
+        found = self._find(trace, agent, messages, list(zip(keys, ends, strict=True)))
+        self._conversations[trace] += found.before is None
+        self._predecessors[number], self._last[trace, agent], self._ends[number] = found, number, (trace, keys[-1])
+        if _can_compare(messages):
+            self._requests[trace, keys[-1]] = number
+            self._repeated[trace, keys[-1]].append(number)
+        return found
+
+    def answer(self, number: int, messages: Sequence[SpanMessage]) -> None:
+        """Notes the answer to a request."""
+        trace, key = self._ends[number]
+        for item in _items_of([each._replace(role=ANSWERING[0]) for each in messages])[0]:
+            if item != _NOTHING:
+                for each in (beginnings([item], key)[-1], item):
+                    self._repeated[trace, each].append(number)
+        for message in messages:
+            for call, _, _ in message.calls:
+                self._repeated[trace, ("call", call)].append(number)
+
+    def _find(
+        self, trace: str, agent: str, messages: Sequence[SpanMessage], begins: list[tuple[int, int]]
+    ) -> Predecessor:
+        opening = next((at for at, each in enumerate(messages, 1) if each.role not in SYSTEM), len(messages) + 1)
+        last = max((at for at, each in enumerate(messages, 1) if _is_answer(each)), default=0)
+        if _can_compare(messages):
+            same = self._requests.get((trace, begins[-1][0]))
+            if same is not None:
+                return self._predecessors[same]
+            for key, end in reversed(begins):
+                if end >= opening and (one := self._take(trace, key)) is not None:
+                    return Predecessor(one, end)
+            run = next(reversed(_items_of(messages[:last])[0]), _NOTHING)
+            one = self._take(trace, run) if run != _NOTHING else None
+            for call in (part.call_id for each in messages[last:] for part in each.results if part.call_id):
+                one = one if one is not None else self._take(trace, ("call", call))
+            if one is not None:
+                return Predecessor(one, last)
+        if messages and all(each.role in ("user", *SYSTEM) and not each.results for each in messages):
+            return Predecessor(None, 0)
+        before = self._last.get((trace, agent))
+        return Predecessor(before if self._conversations[trace] < 2 else None, last, before is not None)
+
+    def _take(self, trace: str, key: Hashable) -> int | None:
+        """The last exchange with this key; of several, each is found once."""
+        found = self._repeated.get((trace, key))
+        return None if not found else found.pop() if len(found) > 1 else found[0]
+
+
+_NOTHING = ("answer", "")
+"""The item of an answer of which nothing is known."""
+
+
+def _is_answer(message: SpanMessage) -> bool:
+    # Some instrumentations write a call as a message of its own, without a role or with that of the tool.
+    return message.role in ANSWERING or (bool(message.calls) and message.role in ("", "tool"))
+
+
+def _can_compare(messages: Sequence[SpanMessage]) -> bool:
+    """Whether the messages hold something that distinguishes them from others: recorders leave out contents."""
+    return any(each.role not in SYSTEM and (each.text or each.calls or each.results) for each in messages)
+
+
+def _items_of(messages: Sequence[SpanMessage]) -> tuple[list[tuple[Hashable, ...]], list[int]]:
+    """What is compared of the messages, and where each item ends, from 0. Messages in which the model goes on are one
+    item: the ids and names of the calls, else the text, which a history may leave out beside calls."""
+    items: list[tuple[Hashable, ...]] = []
+    ends = [0]
+    for answers, group in groupby(messages, _is_answer):
+        run = list(group)
+        if answers:
+            calls = tuple((key, name) for each in run for key, name, _ in each.calls)
+            items.append(("answer", calls or "".join("".join(each.text.split()) for each in run)))
+            ends.append(ends[-1] + len(run))
+            continue
+        for each in run:
+            items.append((each.role, each.text, tuple((part.call_id, part.text) for part in each.results)))
+            ends.append(ends[-1] + 1)
+    return items, ends
