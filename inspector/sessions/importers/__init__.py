@@ -173,6 +173,13 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.crush", "Crush database", 'a database whose table "messages" has "parts"', Keeps(Words.RECORDER),
         (SQLITE,), (AgentFolder("Crush", "", ".crush", (), ("crush.db",)),),
     ),
+    "llm": FileFormat(
+        f"{_HERE}.llm_logs", "log of llm", 'a database whose table "responses" or "turns" has "response_json"',
+        Keeps(Words.PROVIDER, cap=True, usage=True), (SQLITE,), (
+            AgentFolder("llm", "LLM_USER_PATH", ".config/io.datasette.llm", (), ("logs.db",)),
+            AgentFolder("llm", "", "Library/Application Support/io.datasette.llm", (), ("logs.db",)),
+        ),
+    ),
     "amp": FileFormat(
         f"{_HERE}.amp", "Amp thread", 'an object with "messages" and an "id" that begins with "T-"',
         Keeps(Words.RECORDER, usage=True), (b'"T-',),
