@@ -1,6 +1,6 @@
 """Deletes every row of every table, one at a time, and asks for a behavioural test that fails.
 
-    python tests/mutants.py [-v] [--list] [--jobs N] [--times REPORT] [WORD ...]
+    python tests/mutants.py [-v] [--list] [--jobs N] [--times REPORT] [--part K/N] [WORD ...]
                                                                     only rows whose name holds one of the words
 
 A table is every tuple, list, set or mapping that a module assigns to a public name in capitals, and what `PARTS` names;
@@ -713,6 +713,20 @@ def prepare() -> None:
     gc.freeze()  # what all processes share need not be searched in each
 
 
+def part(text: str) -> tuple[int, int]:
+    """`K/N` as numbers, from 1/1 on; raises `ValueError` if it is none."""
+    number, count = map(int, text.split("/"))
+    if not 1 <= number <= count:
+        raise ValueError(text)
+    return number, count
+
+
+def rows_of(found: Sequence[Row], number: int, count: int) -> Sequence[Row]:
+    """The rows of a part. Those of a module stand together, as do nearly all in one part: what misses one is tried for
+    the next."""
+    return found[len(found) * (number - 1) // count : len(found) * number // count]
+
+
 def main() -> int:
     """Tries every row; the exit code says whether each was missed."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -720,6 +734,8 @@ def main() -> int:
     asked.add_argument("--list", action="store_true")
     asked.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) + 1)
     asked.add_argument("--times", type=Path, metavar="REPORT", help="the JUnit report of a run of all tests")
+    asked.add_argument("--part", type=part, default=(1, 1), metavar="K/N",
+                       help="only the rows of one of N parts")
     asked.add_argument("-v", "--verbose", action="store_true")
     options = asked.parse_args()
     prepare()
@@ -728,7 +744,8 @@ def main() -> int:
     if not found:
         print("the tables could not be read", file=sys.stderr)
         return 2
-    chosen = [row for row in found if not options.words or any(word in row.title for word in options.words)]
+    chosen = [row for row in rows_of(found, *options.part)
+              if not options.words or any(word in row.title for word in options.words)]
     if options.list:
         print("\n".join(row.title for row in chosen))
         return 0

@@ -127,6 +127,19 @@ def test_the_files_that_are_named_are_there() -> None:
     assert {file for file in named if not (mutants.ROOT / file).is_file()} == set()
 
 
+def test_the_parts_are_all_rows_each_once() -> None:
+    rows = [mutants.Row(mutants.Table("orchard.words", "STOPS"), at, "ripe") for at in range(40)]
+    parts = [mutants.rows_of(rows, *mutants.part(f"{number}/3")) for number in (1, 2, 3)]
+    assert [len(each) for each in parts] == [13, 13, 14]
+    assert [row for each in parts for row in each] == mutants.rows_of(rows, 1, 1) == rows
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b"])
+def test_a_part_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        mutants.part(text)
+
+
 def test_a_row_is_deleted_from_a_table_of_any_kind() -> None:
     assert mutants.without({"a": 1, "b": 2}, (0,)) == {"b": 2}
     assert mutants.without(("a", "b"), (1,)) == ("a",)
