@@ -59,8 +59,8 @@ class RunTree(Dialog[tuple[str, int] | None]):
     def __init__(self, runs: SessionRuns, turn: int) -> None:
         super().__init__()
         self._list = RunRows(runs, turn)
-        self._doomed: Node | None = None
-        """The run that the next press of the key removes."""
+        self._removal: Node | None = None
+        """The run that another press of the key removes."""
 
     def compose(self) -> ComposeResult:
         """A title, the rows, the keys."""
@@ -99,8 +99,8 @@ class RunTree(Dialog[tuple[str, int] | None]):
     def action_remove(self) -> None:
         """Removes the run at the cursor, at the second press: on other screens the key exports."""
         node = self._list.shown[self._list.cursor][0]
-        if node is not self._doomed and node.parent is not None:
-            self._doomed, more = node, sum(node in line_of(each) for each in self._list.runs.tree.every) - 1
+        if node is not self._removal and node.parent is not None:
+            self._removal, more = node, sum(node in line_of(each) for each in self._list.runs.tree.every) - 1
             made = f" and {count_of(more, 'run')} made from it" if more else ""
             self.query(Note).last().line = (safe(f"x again removes {node.name}{made}", Tone.WARN),)
             return
