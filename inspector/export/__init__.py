@@ -18,7 +18,6 @@ from zlib import crc32
 from inspector.config.files import folder_named, replace_all
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.sessions import redact
-from inspector.sessions.thread import response_number
 from loop_core.errors import CallerError
 
 
@@ -56,7 +55,7 @@ def _response(scope: ExportScope) -> ResponseFacts:
 def _number(facts: ResponseFacts) -> str:
     """The part of a file name that tells responses apart: its number, else a mark and the step."""
     mark = f"{facts.fidelity.value.lower()}_" if facts.is_made else ""
-    return mark + (str(response_number(facts.index)) if facts.index >= 0 else f"step_{facts.step + 1}")
+    return mark + (str(facts.index + 1) if facts.index >= 0 else f"step_{facts.step + 1}")
 
 
 def _page(scope: ExportScope, suffix: str) -> Mapping[str, str]:

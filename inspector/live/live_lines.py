@@ -122,7 +122,7 @@ def _waiting_line(driver: Driver, key: Keys) -> Line:
 
 def _asking_line(driver: Driver, key: Keys) -> Line:
     flow = driver.live.flow
-    number = 1 if flow is None else response_number(flow.number)
+    number = "1" if flow is None else response_number(flow.number)
     return (Span(f"{GLYPH} ASKED", Tone.WARN), Span("  "), Span(f"request {number} was sent, no answer yet"),
             *_silence_line(driver), *_doing_line(driver, key))
 

@@ -146,7 +146,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         impossible = Finding(evidence_places.IMPOSSIBLE, Severity.WARNING, message)
         yield ReportedFinding(evidence_places.finding(exchange, impossible), link.index, turn)
     if link.ambiguous:
-        others = ", ".join(str(response_number(index)) for index in link.ambiguous)
+        others = ", ".join(map(response_number, link.ambiguous))
         message = f"its parent is ambiguous (responses {others}), so it opens a turn of its own"
         finding = Finding("thread.ambiguous", Severity.INFO, message, At(ExchangePart.REQUEST))
         yield ReportedFinding(finding, link.index, turn)

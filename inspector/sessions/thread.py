@@ -18,9 +18,9 @@ from inspector.sessions.traffic import moment
 from loop_core.values import Request
 
 
-def response_number(index: int) -> int:
+def response_number(index: int) -> str:
     """The number of a response for people, who count everything from 1; a document for programs holds its index."""
-    return index + 1
+    return f"{index + 1:,}"
 
 
 def entry_word(format_name: str, many: bool = False) -> str:

@@ -13,6 +13,7 @@ from textual.screen import Screen
 
 from inspector.config.settings import CHOICES, parse_stretches, settings_of
 from inspector.report.lines.spans import in_quotes
+from inspector.tui.messages import ask_operator
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import RANGES, SCOPES, whole_number
@@ -118,6 +119,21 @@ def command_named(screen: Screen[Any], line: str, able: Mapping[str, ActiveBindi
         screen.run_worker(screen.app.run_action(binding.binding.action, binding.node))
 
     return press
+
+
+def ask_line(screen: Screen[Any], own: str, what: str, number: Callable[[str], Act | None]) -> None:
+    """Asks for a line in another screen: what `number` reads and `what` names, or a command. `own` is the id of the
+    screen's colon."""
+    from inspector.tui.questions import Prompt, WordSuggester, refusal_of
+
+    able = commands_of(screen, own)
+
+    def read(line: str) -> Act:
+        return number(line) or command_named(screen, line.strip(), able, what)
+
+    prompt = Prompt(":", f"{what} · the name of a command", words=WordSuggester(sorted(able), None),
+                    refusal=refusal_of(read))
+    ask_operator(screen.app, prompt, lambda typed: read(typed)())
 
 
 def _turn_number(stage: SessionStage, text: str) -> int:

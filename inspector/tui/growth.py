@@ -116,5 +116,5 @@ class Growth(SessionPart):
         stage.set_timer(STILL, partial(self._restore_if_still, self._readings))
         stage.show()
         if len(stage.run.view.steps) < steps:
-            stage.note = "the file was truncated or rewritten"
+            stage.note = "the file was truncated or rewritten: this is what it holds now"
             stage.runs.waiting.clear()  # they are about steps that are gone

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from textual import on, work
@@ -23,11 +24,12 @@ from inspector.provider.dialect_output import MOST, TableQuery, document, path_o
 from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
 from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, in_quotes, mark_matches, spread_ends
+from inspector.tui.command_line import Act, ask_line
 from inspector.tui.lists import Choose, CursorTable, TableScreen
 from inspector.tui.messages import LiveWanted, RowOpened, SessionWanted, ask_operator
 from inspector.tui.paint import paint_of
 from inspector.tui.session_files import OpenSession, run_of
-from loop_core.errors import LoopError
+from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import whole_number
 from loop_core.turn.presets import POLICIES, preset
 
@@ -125,8 +127,8 @@ class ProvidersScreen(TableScreen):
                 tooltip="Choose what the model meant to answer"),
         Binding("+,=", "budget(1)", "budget", tooltip="A larger budget; all run again", id="providers.more"),
         Binding("-", "budget(-1)", "Less", show=False, tooltip="A smaller budget; all run again", id="providers.less"),
-        Binding(":", "type_budget", "Budget", show=False, tooltip="Type a budget; nothing is the scenario's own",
-                id="providers.budget"),
+        Binding(":", "type_budget", "Budget", show=False, id="providers.budget",
+                tooltip="Type a budget, or what any key does; nothing is the scenario's own budget"),
         Binding("p", "policies", "policy", tooltip="Choose the policy that decides", id="providers.policy"),
         Binding("e", "each", "unfold", tooltip="Every dialect on its own line, or those that say the same in one",
                 id="providers.each"),
@@ -236,18 +238,16 @@ class ProvidersScreen(TableScreen):
         self._ask(self.table_query.shift_budget(by))
 
     def action_type_budget(self) -> None:
-        """Asks for a budget."""
-        from inspector.tui.questions import Prompt
+        """Asks for a budget or a command."""
+        what = f"a budget of 1 to {MOST:,} tokens, empty for {self.table_query.scenario.budget:,}"
+        ask_line(self, "providers.budget", what, self._budget_typed)
 
-        hint = f"1 to {MOST:,} tokens; empty: {self.table_query.scenario.budget:,}"
-        ask_operator(self.app, Prompt("budget", hint), self._budget_typed)
-
-    def _budget_typed(self, text: str) -> None:
-        budget = whole_number(text)
-        if text.strip() and (budget is None or not 1 <= budget <= MOST):
-            self.note = f"{in_quotes(text)} is not a budget: 1 to {MOST:,}"
-            return
-        self._ask(replace(self.table_query, budget=budget))
+    def _budget_typed(self, line: str) -> Act | None:
+        budget = whole_number(line)
+        if not 1 <= budget <= MOST if budget is not None else line.strip()[:1].isdecimal():
+            raise CallerError(f"{in_quotes(line)} is not a budget: expected 1 to {MOST:,}")
+        known = budget is not None or not line.strip()
+        return partial(self._ask, replace(self.table_query, budget=budget)) if known else None
 
     def action_policies(self) -> None:
         """Asks for a policy."""

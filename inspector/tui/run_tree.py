@@ -9,14 +9,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
-from inspector.report.lines.spans import Line, Span, Tone
+from inspector.report.lines.spans import Line, Span, Tone, count_of, safe
 from inspector.tui.lists import RowList
 from inspector.tui.messages import ONE_RUN, RowOpened
 from inspector.tui.panels import Dialog, Note, Panel, key_note, note
 from inspector.tui.session_files import Run
 from inspector.tui.stage import SessionRuns
 from inspector.whatif.branch_lines import run_line
-from inspector.whatif.tree import Node, tree_prefix
+from inspector.whatif.tree import Node, line_of, tree_prefix
 
 
 class RunRows(RowList):
@@ -59,6 +59,8 @@ class RunTree(Dialog[tuple[str, int] | None]):
     def __init__(self, runs: SessionRuns, turn: int) -> None:
         super().__init__()
         self._list = RunRows(runs, turn)
+        self._removal: Node | None = None
+        """The run that another press of the key removes."""
 
     def compose(self) -> ComposeResult:
         """A title, the rows, the keys."""
@@ -95,7 +97,13 @@ class RunTree(Dialog[tuple[str, int] | None]):
         self.dismiss(("beside", self._chosen_index()))
 
     def action_remove(self) -> None:
-        """Removes the run at the cursor."""
+        """Removes the run at the cursor, at the second press: on other screens the key exports."""
+        node = self._list.shown[self._list.cursor][0]
+        if node is not self._removal and node.parent is not None:
+            self._removal, more = node, sum(node in line_of(each) for each in self._list.runs.tree.every) - 1
+            made = f" and {count_of(more, 'run')} made from it" if more else ""
+            self.query(Note).last().line = (safe(f"x again removes {node.name}{made}", Tone.WARN),)
+            return
         gone, why = self._list.runs.remove(self._chosen_index())
         message = f"not kept: {why}" if why else f"{gone} removed" if gone else "the original stays"
         self.query(Note).last().line = (Span(message, Tone.WARN),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import ClassVar
 
@@ -16,19 +17,21 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from inspector.report.lines.spans import EMPTY, LineSheet, in_quotes
+from inspector.tui.command_line import Act, ask_line
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.heat_map import HeatMap
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose
 from inspector.tui.messages import RowOpened, ask_operator
 from inspector.tui.panels import WrappedLines
-from inspector.tui.questions import AxesPrompt, Prompt
+from inspector.tui.questions import AxesPrompt
 from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView
 from inspector.tui.tuning_table import EXPORT_FORMS, GridOutcome, TuningTable, outcome_of
 from inspector.whatif.grid import Grid, GridRequest, axis_text, parse_axes
 from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import MEASURES
+from loop_core.errors import CallerError
 from loop_core.turn.limits import whole_number
 
 SPLIT_WIDTH = 110
@@ -84,7 +87,8 @@ class TuneScreen(Screen[int | None]):
         Binding("]", "turn(1)", "turn", tooltip="The next turn alone; all of them before the first", id="tune.turn"),
         Binding("[", "turn(-1)", "Turn before", show=False, tooltip="The turn before, or all of them",
                 id="tune.turn-before"),
-        Binding(":", "jump", "Go to turn", show=False, tooltip="One turn by its number, or all", id="tune.turn-number"),
+        Binding(":", "jump", "Go to turn", show=False, id="tune.turn-number",
+                tooltip="One turn by its number, all of them, or what any key does"),
         Binding("b", "best", "best", id="tune.best",
                 tooltip="To the smallest max_tokens, the fewest output tokens, then the best value"),
         Binding("e", "axes", "limits", tooltip="Which limits are varied, and their values", id="tune.axes"),
@@ -236,16 +240,18 @@ class TuneScreen(Screen[int | None]):
         self._to_turn((here + by) % (count + 1))
 
     def action_jump(self) -> None:
-        """Asks for a turn."""
+        """Asks for a turn or a command."""
         count = len(self.table.case.recording.turns)
-        ask_operator(self.app, Prompt("turn", f"1 to {count:,}; 0 for all of them"), self._jump)
+        ask_line(self, "tune.turn-number", f"turn 1 to {count:,}, 0 for all of them", self._turn_named)
 
-    def _jump(self, text: str) -> None:
-        count, number = len(self.table.case.recording.turns), whole_number(text)
-        if number is None or not 0 <= number <= count:
-            self.note = f"{in_quotes(text)} is not a turn: 1 to {count:,}, or 0 for all of them"
-            return
-        self._to_turn(number)
+    def _turn_named(self, line: str) -> Act | None:
+        word, _, rest = line.strip().rpartition(" ")
+        count, number = len(self.table.case.recording.turns), whole_number(rest)
+        if number is not None and 0 <= number <= count and word in ("", "turn"):
+            return partial(self._to_turn, number)
+        if number is not None or word == "turn" or rest[:1].isdecimal():
+            raise CallerError(f"{in_quotes(rest)} is not a turn: expected 1 to {count:,}, or 0 for all of them")
+        return None if line.strip() else lambda: None
 
     def _to_turn(self, number: int) -> None:
         self.table.turn, self.table.exact = number - 1 if number else None, None

@@ -18,7 +18,7 @@ from inspector.replay.case import Case, links_of_loop
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, recorded_findings, shows_cut
 from inspector.report.judged_turn import judged_turn_of
 from inspector.report.lines.blocks import file_names
-from inspector.report.lines.spans import cells, count_of
+from inspector.report.lines.spans import cells, count_of, last_name
 from inspector.report.sentences import REQUEST_WORDS, short
 from inspector.report.verdict import is_unanswered, verdict_word
 from inspector.sessions.recording import TurnPlace
@@ -291,15 +291,17 @@ class Matrix:
         return max(map(cells, self.files), default=0)
 
     @cached_property
-    def _common(self) -> int:
-        """The number of characters that the names of all files begin with."""
-        first, last = min(self.files), max(self.files)  # the names between these two share the same beginning
-        return next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0)
+    def _short_files(self) -> tuple[str, ...]:
+        """The names in `files` without their folders, if those are not needed, and without what all begin with."""
+        names = tuple(map(last_name, self.files))
+        names = names if len(set(names)) == len(set(self.files)) else self.files
+        first, last = min(names), max(names)  # the names between these two share the same beginning
+        common = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0)
+        return names if common < 2 else tuple(f"…{name[common:]}" for name in names)
 
     def file_within(self, turn: int, columns: int) -> str:
-        """The name of a turn's file; without what all names begin with if it does not fit."""
-        name = self.files[turn]
-        return name if cells(name) <= columns or self._common < 2 else f"…{name[self._common:]}"
+        """The name of a turn's file; the part that tells it from the others if it does not fit."""
+        return self.files[turn] if cells(self.files[turn]) <= columns else self._short_files[turn]
 
     def complete(self, policy: int) -> int:
         """The number of turns that are complete under a policy, by their verdict."""

@@ -174,14 +174,14 @@ class Tree:
             return node.branch or compare(node.view, node.view, "unchanged", node.path)
         if node.branch is not None and node.parent is other:
             return node.branch
-        line = [each for each in reversed(_line(node)) if each not in _line(other)]
+        line = [each for each in reversed(line_of(node)) if each not in line_of(other)]
         return compare(other.view, node.view, ", ".join(each.name for each in line) or node.name, other.path)
 
     def remove(self, node: Node) -> list[Node]:
         """Removes a branch and its descendants; returns the removed nodes. The original stays."""
         if node is self.original:
             return []
-        gone = [each for each in self.every if node in _line(each)]
+        gone = [each for each in self.every if node in line_of(each)]
         self.every = [each for each in self.every if each not in gone]
         return gone
 
@@ -218,8 +218,9 @@ def tree_prefix(follows: tuple[bool, ...]) -> str:
     return "".join("│ " if more else "  " for more in follows[:-1]) + ("├ " if follows[-1] else "└ ")
 
 
-def _line(node: Node) -> list[Node]:
-    return [node] if node.parent is None else [node, *_line(node.parent)]
+def line_of(node: Node) -> list[Node]:
+    """A run and those that it was made from, the original last."""
+    return [node] if node.parent is None else [node, *line_of(node.parent)]
 
 
 # -- The steps of two turns, aligned: of one turn in two runs, or of any two turns ------------------------------------

@@ -2,6 +2,7 @@
 
 import json
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -558,8 +559,9 @@ def test_gauges_fill_with_what_is_spent(seen: View) -> None:
     assert shown[2] == "cont_tokens ▰▱▱▱ 256 of 1,024"
     assert shown[4] == "repairs     ▱    0 of 1"
     assert text_of(header.limits_line(seen.steps[11].turn)) == (
-        "continuations 3/3 tokens 25% characters 0% repairs 0/1")
-    assert [text_of(each) for each in header.limits_in_use(seen.steps[11].turn)] == ["continuations 3/3", "tokens 25%"]
+        "attempts 3/3 cont_tokens 25% cont_chars 0% repairs 0/1"), "the names under which they are set"
+    assert [text_of(each) for each in header.limits_in_use(seen.steps[11].turn)] == [
+        "attempts 3/3", "cont_tokens 25%"]
     assert header.limits_in_use(seen.steps[0].turn) == []
     assert text_of(header.gauges(seen.steps[11].turn, 20)[2]) == "cont_tokens ▰▱▱▱ 256/1,024"
 
@@ -584,7 +586,16 @@ def test_the_status_line_never_loses_the_stop_reason(tmp_path: Path, width: int)
 
 
 def test_the_status_line_tells_all_output_where_there_is_room(seen: View) -> None:
-    assert text_of(header.status(Outline(seen), 11, 120)).endswith("out 256 · continuations 3/3 tokens 25%")
+    assert text_of(header.status(Outline(seen), 11, 120)).endswith("out 256 · attempts 3/3 cont_tokens 25%")
+
+
+def test_the_number_of_a_response_is_written_like_those_of_turns_and_steps(seen: View) -> None:
+    assert replace(seen.responses[0], index=3_000).name == "response 3,001"
+
+
+def test_every_view_has_one_name_for_what_a_limit_counts(seen: View) -> None:
+    spent = next(text_of(line) for line in diff.diff(seen, 1).lines if text_of(line).startswith("spent"))
+    assert "cont_tokens 0 → 64 · cont_chars 0 → " in spent
 
 
 def test_an_end_that_was_not_recorded_is_a_warning_wherever_it_is_named() -> None:
@@ -614,7 +625,7 @@ def test_a_refused_call_without_a_name_is_shown() -> None:
 
 
 def test_a_narrow_status_line_names_the_limit_that_is_nearest_to_its_end(seen: View) -> None:
-    assert text_of(header.status(Outline(seen), 11, 80)).endswith(' "length" → max_tokens continuations 3/3')
+    assert text_of(header.status(Outline(seen), 11, 80)).endswith(' "length" → max_tokens · attempts 3/3')
     assert text_of(header.status(Outline(seen), 0, 80)).endswith("no answer yet · out 0"), "nothing is spent yet"
 
 

@@ -645,19 +645,18 @@ def test_a_file_whose_name_every_session_has_is_called_by_its_first_message(stem
 
 
 @pytest.mark.parametrize(("sample", "keys"), [
-    ("01-cut-call-and-long-answer.session.jsonl", " · F makes this run"),
-    ("10-agent-ran-a-cut-call.session.jsonl", " · F asks the provider or a stand-in"),
-    ("18-claude-code-cut-writes.jsonl", " · L opens the form of a live turn"),
+    ("01-cut-call-and-long-answer.session.jsonl", "F: "),
+    ("10-agent-ran-a-cut-call.session.jsonl", "F: "),
+    ("18-claude-code-cut-writes.jsonl", "L: "),
     ("11-context-window-exceeded.session.jsonl", ""),
 ])
 def test_the_details_of_a_row_name_the_keys_that_run_its_advice(sample: str, keys: str) -> None:
     rows = rows_of(load((str(ROOT / "sample_sessions" / sample),), ReadingOptions()).original.view)
     row = next(row for row in rows if row.advice)
     [said] = [text_of(line) for line in turn_table.about(row) if text_of(line).startswith("change")]
-    first = f"{keys[3:4]}: " if keys else ""
-    assert said == f"change   {first}{row.advice}{keys}", "the key is first, since the end may be cut off"
+    assert said == f"change   {keys}{row.advice}", "the key is first, since the end may be cut off, and named once"
     [line] = [line for line in turn_table.about(row) if text_of(line) == said]
-    assert [span.text for span in line if span.role is Tone.PRESS] == list(keys[3:4] * 2), "an article is not a key"
+    assert [span.text for span in line if span.role is Tone.PRESS] == list(keys[:1]), "an article is not a key"
 
 
 def test_an_advice_that_a_simulation_tried_names_its_key_too() -> None:
@@ -665,7 +664,7 @@ def test_an_advice_that_a_simulation_tried_names_its_key_too() -> None:
     assert row.verdict is not None
     advice = Advice("raise max_tokens to 90: a simulation then completes the turn, which is a guess", Basis.SIMULATED)
     simulated = row._replace(verdict=row.verdict._replace(advice=advice))
-    assert any(text_of(line).endswith("which is a guess · F makes this run") for line in turn_table.about(simulated))
+    assert any(text_of(line).startswith("change   F: raise max_tokens to 90") for line in turn_table.about(simulated))
 
 
 @pytest.mark.parametrize("path", [SAMPLES[0], SAMPLES[2], SAMPLES[4]], ids=lambda path: Path(path).name[:2])

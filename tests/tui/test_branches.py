@@ -136,6 +136,11 @@ async def test_the_tree_shows_goes_and_takes_away(app_on: AppOn) -> None:
         await pilot.press("g", "enter")
         assert session(pilot).run.name == "original"
         await pilot.press("R", "j", "x")
+        assert "x again removes attempts=4 and 1 run made from it" in page(pilot.app), "x exports on every other screen"
+        assert pilot.app.screen.query_one(RunRows).count == 3
+        await pilot.press("j", "x")
+        assert "x again removes attempts=1" in page(pilot.app), "the run at the cursor, and no other"
+        await pilot.press("k", "x", "x")
         assert "2 removed" in page(pilot.app)
         assert pilot.app.screen.query_one(RunRows).count == 1
         await pilot.press("x")
@@ -271,7 +276,7 @@ async def test_what_was_tried_and_written_is_there_the_next_time(app_on: AppOn, 
         await pilot.press("o")
         assert screen.run.name == "attempts=5"
         assert screen.remarks.marks == {marked}
-        await pilot.press("R", "G", "x", "escape", "b", "d", "escape")
+        await pilot.press("R", "G", "x", "x", "escape", "b", "d", "escape")
     async with app_on(continued()).run_test(size=THREE) as pilot:
         await settled(pilot)
         assert [run.name for run in session(pilot).runs.every] == ["original"]
@@ -313,7 +318,7 @@ async def test_the_tree_that_is_opened_before_the_saved_runs_are_read_shows_them
         restore(screen)
         await until(pilot, lambda: screen.runs.store is not None)
         await until(pilot, lambda: "└ attempts=5" in page(pilot.app))
-        await pilot.press("G", "x", "g", "enter")
+        await pilot.press("G", "x", "x", "g", "enter")
         assert [run.name for run in session(pilot).runs.every] == ["original"]
 
 
@@ -398,7 +403,7 @@ async def test_a_branch_that_is_taken_away_and_would_come_back_says_so(
         await pilot.press("e", "5", "enter")
         data.rename(tmp_path / "elsewhere")
         data.touch()
-        await pilot.press("R", "x")
+        await pilot.press("R", "x", "x")
         assert "not kept: " in page(pilot.app)
         assert len(session_of(pilot).runs.every) == 1
 

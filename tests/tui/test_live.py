@@ -131,7 +131,7 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
         assert "One, two, " in told(pilot.app)
         assert "NEXT REQUEST" in told(pilot.app)
         assert "continuation 1" in page(pilot.app)
-        assert "RequestContinuation LIVE \"length\" → max_tokens continuations 1/3" in page(pilot.app)
+        assert "RequestContinuation LIVE \"length\" → max_tokens attempts 1/3" in page(pilot.app)
         await pilot.press("d")
         await until(pilot, waits(pilot, Finish))
         assert "the turn ended: completed" in page(pilot.app)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from inspector.cli import main
 from inspector.config.settings import Settings
@@ -156,10 +157,16 @@ async def test_the_budget_is_changed_and_all_run_again() -> None:
         await pilot.press(":", "enter")
         await settled(pilot)
         assert "32 tokens" in seen(pilot.app)[0]
-        for wrong in ("0", "x", "99999999999", "0000005" + "0" * 12):
+        for wrong in ("0", "-5", "x", "99999999999", "0000005" + "0" * 12):
             await pilot.press(":", *wrong, "enter")
-            assert f"'{wrong}' is not a budget: 1 to 1,000,000" in page(pilot.app)
+            assert ("is not a command here" if wrong == "x" else
+                    f"'{wrong}' is not a budget: expected 1 to 1,000,000") in page(pilot.app)
+            assert pilot.app.screen.query_one(Input).value == wrong, "the line stays open for correction"
+            await pilot.press("escape")
             assert "32 tokens" in seen(pilot.app)[0]
+        await pilot.press(":", *"more", "enter")
+        await settled(pilot)
+        assert "36 tokens" in seen(pilot.app)[0], "the name of a key's action, as after a colon elsewhere"
 
 
 async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def always(app: LoopInspector) -> None:
     assert ("no answer yet" if step.turn.evaluation is None else '"length" → max_tokens') in rows[-2]
     # A limit is shown in words once something is spent: of "a0/3 t25% c0% r1/1" nobody could read which is which.
     attempts = step.turn.spend.attempts
-    assert app.size.width < 80 or not attempts or f"continuations {attempts}/3" in rows[-2]
+    assert app.size.width < 80 or not attempts or f"attempts {attempts}/3" in rows[-2]
     assert all(len(row) == app.size.width for row in rows)
 
 

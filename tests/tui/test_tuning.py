@@ -336,11 +336,22 @@ async def test_brackets_and_a_number_choose_a_turn_or_all(app_on: AppOn) -> None
         await pilot.press(":", "1", "enter")
         assert "turn 1 of 2" in page(pilot.app)
         await pilot.press(":", "9", "enter")
-        assert "'9' is not a turn" in page(pilot.app)
-        pilot.app.screen._jump("9" * 5_000)  # more digits than int() reads
-        await pilot.pause()
+        assert "'9' is not a turn: expected 1 to 2, or 0 for all" in page(pilot.app)
+        assert pilot.app.screen.query_one(Input).value == "9", "the line stays open for correction"
+        pilot.app.screen.query_one(Input).value = "turn " + "9" * 5_000  # more digits than int() reads
+        await pilot.press("enter")
         assert "999…' is not a turn:" in page(pilot.app), "cut as in every message"
-        await pilot.press(":", "0", "enter")
+        pilot.app.screen.query_one(Input).value = "0"
+        await pilot.press("enter")
+        assert "all 2 turns" in page(pilot.app)
+        await pilot.press(":", *"turn 2", "enter")
+        assert "turn 2 of 2" in page(pilot.app), "as after a colon elsewhere"
+        await pilot.press(":", *"sho", "enter")
+        await pilot.pause()
+        assert "[spend]" in page(pilot.app), "the name of a key's action, as after a colon elsewhere"
+        await pilot.press(":", *"wrong", "enter")
+        assert "'wrong' is not a command here" in page(pilot.app)
+        await pilot.press("escape", "v", "v", ":", "0", "enter")
         assert "all 2 turns" in page(pilot.app)
         await pilot.press(":", "escape")
         assert "all 2 turns" in page(pilot.app)

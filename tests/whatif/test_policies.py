@@ -524,6 +524,16 @@ def test_turns_of_several_files_in_which_all_agree_say_how_many_files(tmp_path: 
     assert "1–2    2 turns of 2 files in which all policies agree" in policies_lines.text(made)
 
 
+def test_a_file_that_does_not_fit_is_called_without_its_folder(tmp_path: Path) -> None:
+    for folder in ("first-of-all", "second-of-all"):
+        (tmp_path / folder).mkdir()
+    made = several(tmp_path, "first-of-all/one.jsonl", "second-of-all/two.jsonl")
+    assert [made.file_within(turn, 10) for turn in (0, 3)] == ["one.jsonl", "two.jsonl"]
+    assert made.file_within(3, 30) == "second-of-all/two.jsonl"
+    alike = several(tmp_path, "first-of-all/one.jsonl", "second-of-all/one.jsonl")
+    assert alike.file_within(3, 10) == "second-of-all/one.jsonl", "the folder tells them apart"
+
+
 def test_a_row_has_the_file_between_its_number_and_the_policies(tmp_path: Path) -> None:
     names = [f"rollout-2026-01-{day:02}T10.jsonl" for day in (1, 2)]
     made = several(tmp_path, *names)

@@ -138,13 +138,18 @@ def _state(step: Step, before: Step | None) -> list[Line]:
     return lines
 
 
+SPENT_NAMES = {"continuation_tokens": "cont_tokens", "continuation_chars": "cont_chars"}
+"""Count of a turn -> the name of its limit in every other view."""
+
+
 def _spend(step: Step, before: Step | None) -> list[Line]:
     old = before.turn.spend if before is not None else Spend()
     new = step.turn.spend
     parts: list[Line] = []
     for name, was, now in zip(Spend._fields, old, new, strict=True):
         if was != now:
-            parts.append((Span(f"{name.replace('_', ' ')} ", Tone.DIM), *change_line(f"{was:,}", f"{now:,}")))
+            shown = SPENT_NAMES.get(name, name.replace("_", " "))
+            parts.append((Span(f"{shown} ", Tone.DIM), *change_line(f"{was:,}", f"{now:,}")))
     return [field("spent", *join_groups(parts))] if parts else [field("spent", Span("nothing", Tone.DIM))]
 
 

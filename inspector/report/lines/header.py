@@ -135,8 +135,6 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
 
 FULL, EMPTY = "▰", "▱"
 GAUGE, NAME = 4, 12
-LIMIT_WORDS = {"attempts": "continuations", "cont_tokens": "tokens", "cont_chars": "characters", "repairs": "repairs"}
-"""Short name of a limit -> its name in the status line."""
 
 
 def gauges(turn: Turn, width: int) -> list[Line]:
@@ -197,7 +195,7 @@ def _role(amount: int, limit: int | None) -> Tone:
 
 
 def limits_line(turn: Turn) -> Line:
-    """All four limits: `continuations 2/3 tokens 60% characters 3% repairs 0/1`."""
+    """All four limits: `attempts 2/3 cont_tokens 60% cont_chars 3% repairs 0/1`."""
     return join_groups([_limit_words(name, used, limit) for _, name, used, limit in limit_usage(turn)], " ")
 
 
@@ -215,7 +213,7 @@ def _limit_words(name: str, used: int, limit: int | None) -> Line:
         amount = f"{used}/{limit}"
     else:
         amount = f"{min(999, used * 100 // limit)}%"
-    return Span(f"{LIMIT_WORDS[name]} ", Tone.DIM), Span(amount, _role(used, limit))
+    return Span(f"{name} ", Tone.DIM), Span(amount, _role(used, limit))
 
 
 # -- The status line -------------------------------------------------------------------------------------------------
