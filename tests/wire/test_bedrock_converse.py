@@ -729,6 +729,11 @@ def test_odd_requests_do_not_raise(odd: Any) -> None:
     ({"output": [{"type": "message"}], "object": "response"}, None, False),
     ({"type": "message", "content": []}, None, False),
     ({"metadata": {}, "choices": []}, None, False),
+    ({"usage": {"inputTokens": 1}}, "metadata", True),
+    ({"metadata": {"metrics": {"latencyMs": 1}}}, None, True),
+    ({"metadata": {"trace": {}}}, None, True),
+    ({"run_id": "01994ed8", "attempt": 1}, "metadata", False),
+    ({"metadata": {"run_id": "01994ed8"}}, None, False),
     ({"message": "no"}, None, False),
 ])
 def test_recognises(value: dict[str, Any], event: str | None, ours: bool) -> None:

@@ -50,6 +50,9 @@ EVENTS = frozenset({
     "messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata",
 })
 
+COUNTED = frozenset({"usage", "metrics", "trace"})
+"""The members of the event `metadata`, of which each has one."""
+
 FIELDS = ".fields"
 """The end of the type of an opaque part that holds further fields of the block before it: `citationsContent.fields`."""
 
@@ -75,12 +78,14 @@ def unwrap(event: Mapping[str, Any]) -> tuple[str | None, Any]:
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a JSON value is a Converse body or an event of its stream; `event` is the `:event-type`."""
-    if event in EVENTS or "contentBlockIndex" in value:  # no other format's events have this member
+    if "contentBlockIndex" in value:  # no other format's events have this member
         return True
     output = value.get("output")
     if isinstance(output, dict):
         return isinstance(output.get("message"), dict)
-    return unwrap(value)[0] in EVENTS
+    name, content = (event, value) if event in EVENTS else unwrap(value)
+    # LangGraph's streams begin with an event `metadata` of their own
+    return name in EVENTS and (name != "metadata" or not COUNTED.isdisjoint(content))
 
 
 # -- Which values of a Converse body or event become which facts -----------------------------------------------------
