@@ -25,7 +25,7 @@ from loop_core.values import Message, Request, Role, Stop, TextPart, Tool, ToolC
 from loop_core.wire import wire
 from tests.scenes.live import PATIENT, answer, streams
 from tests.scenes.loopback import Fake
-from tests.scenes.provider import IMPATIENT, STORIES, in_each_way
+from tests.scenes.provider import CALLING, IMPATIENT, STORIES, in_each_way
 
 QUICK = Connection(Timeouts(connect=5, silence=1.5, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
 
@@ -145,6 +145,24 @@ def test_ids_that_come_twice_read_back_as_the_turn_that_was_run(fake: Fake, tmp_
     history = replay(open_case(open_paths([str(path)]))).trace.steps[-1].turn.history
     results = [part.text for message in history for part in message.results]
     assert results == ["sun in Oslo", "sun in Rome", "sun in Bonn"]
+
+
+@pytest.mark.parametrize("api", CALLING)
+def test_another_call_after_a_repair_is_judged_by_what_the_request_said(api: str, fake: Fake, tmp_path: Path) -> None:
+    """Ollama's requests cannot force a tool, so nothing in them forbids another one; Cohere's leave the others out."""
+    model = "anthropic.claude-3-haiku" if api == "bedrock_invoke" else "m"
+    cut, other = (ToolCall(f"call_{name}", name, "{}", closed=True) for name in ("write", "look"))
+    fake.answers = [streams(api, answer(api, "", Stop.MAX_TOKENS, cut)),
+                    streams(api, answer(api, "", Stop.TOOL_CALL, other)),
+                    streams(api, answer(api, "Done.", Stop.END_TURN))]
+    ran_tools: list[str] = []
+    tools = Toolbox({name: lambda _, name=name: ran_tools.append(name) or "done" for name in ("write", "look")})
+    request = asked(api, model, [Tool(name, {"type": "object"}) for name in ("write", "look")])
+    path = tmp_path / "s.jsonl"
+    ran, read = both(run_live(request, Server(api, fake.url), Settings(), tools, str(path), PATIENT), path)
+    verdicts = [[call["verdict"] for each in said["responses"] for call in each["tool_calls"]] for said in (ran, read)]
+    assert verdicts == [["held", "ready" if api == "ollama_chat" else "rejected"]] * 2
+    assert ran_tools == (["look"] if api == "ollama_chat" else [])
 
 
 def test_limits_of_a_run_hold_for_its_recording(provider: Provider, tmp_path: Path) -> None:
