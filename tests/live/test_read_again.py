@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,27 @@ def test_ids_that_come_twice_read_back_as_the_turn_that_was_run(fake: Fake, tmp_
     history = replay(open_case(open_paths([str(path)]))).trace.steps[-1].turn.history
     results = [part.text for message in history for part in message.results]
     assert results == ["sun in Oslo", "sun in Rome", "sun in Bonn"]
+
+
+@pytest.mark.parametrize(("base", "profile", "rule"), [
+    ("http://api.openai.com/v1", None, "profile.host"),
+    ("http://server.test:11434/v1", None, "profile.body"),  # a port is a guess, a mark of the answer is none
+    ("http://server.test:1234/v1", None, "profile.port"),
+    ("http://server.test:1234/v1", "vllm", "profile.named"),
+])
+def test_who_answered_is_read_back_from_what_showed_it(
+    base: str, profile: str | None, rule: str, fake: Fake, tmp_path: Path
+) -> None:
+    """A profile that nobody named is in no recording: it would be a claim without bytes."""
+    pieces = answer("openai_chat", "Done.", Stop.END_TURN)
+    mark = b'"timings":{"predicted_n":1},"object"' if rule == "profile.body" else b'"object"'
+    fake.answers = [streams("openai_chat", [piece.replace(b'"object"', mark) for piece in pieces])]
+    server, line = Server("openai_chat", base, profile=profile), replace(PATIENT, proxy=fake.url)
+    ran, read = both(run_live(asked("openai_chat", "m"), server, Settings(), Toolbox(), str(tmp_path / "s"), line),
+                     tmp_path / "s")
+    assert ran == read
+    (response,) = read["responses"]
+    assert response["evidence"][0]["rule"] == rule
 
 
 @pytest.mark.parametrize("api", CALLING)
