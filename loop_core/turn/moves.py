@@ -124,8 +124,8 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     )
     # A token may end inside a surrogate pair, and JSON with half of one is refused by servers.
     text, previous = history.whole_characters(turn.tail), turn.last_send
-    blank = turn.evaluation is not None and not turn.evaluation.response.text
-    cap, lower = costs.next_cap(turn, blank)  # nothing visible came: a retry needs more room (hermes-agent #96973)
+    # A retry after nothing visible needs more room (hermes-agent #96973).
+    cap, lower = costs.next_cap(turn, costs.nothing_visible_came(turn))
     # The quotation is requested once more before more text is added to an unverified seam.
     again = misses_anchor(turn)
     method = Method.AGAIN if again else history.method_for(turn.policy.methods, text, _ability(turn))

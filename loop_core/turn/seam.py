@@ -118,7 +118,8 @@ def added_chars(segments: Sequence[Segment], rule: SeamRule) -> int:
     replaced = len(whole.seams) > 1 and whole.seams[-2].decision is SeamDecision.LEFT_OUT
     if replaced and segments[-1].method is Method.AGAIN:
         return len(whole.text) - whole.seams[-2].at  # it replaces the segment before
-    return len(whole.text) - len(join(segments[:-1], rule).text)
+    before = join(segments[:-1], rule).text
+    return len(whole.text) - len(before if before.strip() else "")
 
 
 def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> bool:
@@ -166,6 +167,8 @@ def _careful(text: str, segment: Segment) -> _Cut:
         if text and segment.text:
             return _Cut(SeamDecision.APART, len(text), 0, "text beside a repaired call, set apart")
         return _as_sent(text, segment)
+    if segment.method in (Method.BOOST, Method.NUDGE) and text.isspace():
+        return _Cut(SeamDecision.RESTART, 0, 0, "the same request was answered, and nothing visible was before")
     if segment.method is Method.PREFILL:
         return _prefill_cut(text, segment)
     # Claude's pause_turn and Gemini's continuation token: nothing of the text is sent twice.
