@@ -119,7 +119,7 @@ def added_chars(segments: Sequence[Segment], rule: SeamRule) -> int:
     if replaced and segments[-1].method is Method.AGAIN:
         return len(whole.text) - whole.seams[-2].at  # it replaces the segment before
     before = join(segments[:-1], rule).text
-    return len(whole.text) - len(before if before.strip() else "")
+    return len(whole.text) - len(before if before.strip() else "")  # white space alone is nothing yet
 
 
 def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> bool:
@@ -188,8 +188,7 @@ def _careful(text: str, segment: Segment) -> _Cut:
     if _is_quoted_whole(text, segment.text):
         why = "it stands between quotation marks as a whole, right behind a word: they may be around the continuation"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
-    like = _new_message(text, segment.text)
-    if like is not None:
+    if (like := _new_message(text, segment.text)) is not None:
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, f"it begins like a {like.kind.value}", False)
     return _Cut(SeamDecision.AS_SENT, len(text), 0, "no overlap, joined as sent")
 
