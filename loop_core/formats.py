@@ -22,6 +22,8 @@ class FormatEntry(NamedTuple):
     """Names of further profiles that speak the format, besides the profiles whose own rows list it."""
     late_system: bool = False
     """Whether a history of the format may end with a system message, whatever the model."""
+    forces_tool: bool = True
+    """Whether a request can force a call of one tool."""
     least_cap: int = 1
     """The smallest output cap that the format permits, in tokens."""
     names_stop_strings: bool = False
@@ -48,7 +50,8 @@ FORMATS: Mapping[str, FormatEntry] = {
         (b'"candidates"', b'"promptFeedback"', b'"usageMetadata"')),
     "bedrock_converse": FormatEntry(
         "loop_core.wire.bedrock_converse", ("/converse",), (b'"stopReason"', b":event-type"), names_stop_strings=True),
-    "ollama_chat": FormatEntry("loop_core.wire.ollama_chat", ("/api/chat",), (b'"done"',), late_system=True),
+    "ollama_chat": FormatEntry("loop_core.wire.ollama_chat", ("/api/chat",), (b'"done"',), late_system=True,
+                               forces_tool=False),
     "gemini_interactions": FormatEntry(
         "loop_core.wire.gemini_interactions", ("/interactions",), (b'"interaction', b'"event_type"', b'"steps"'),
         servers=("gemini",)),

@@ -68,6 +68,7 @@ PARTS = frozenset({"columns", "words", "lacks", "unlisted"})
 """The fields of a record, or of a row, that are tables of their own although they have no name in capitals."""
 FIELD_TESTS = {
     "late_system": "tests/client/test_outgoing.py", "least_cap": "tests/turn/test_limits.py",
+    "forces_tool": "tests/live/test_read_again.py",
     "names_stop_strings": "tests/judge/test_endings.py", "servers": "tests/wire/test_profiles.py",
     "prefills": "tests/client/test_outgoing.py", "chained": "tests/client/test_outgoing.py",
     "container": "tests/client/test_outgoing.py", "body_marks": "tests/client/test_outgoing.py",

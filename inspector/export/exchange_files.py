@@ -128,7 +128,8 @@ def records(exchanges: Iterable[Exchange], inputs: Iterable[Input] = ()) -> Iter
         follows = (exchange.path, exchange.entry - 1) == before
         before = exchange.path, exchange.entry
         yield {
-            "type": "request", "id": key, "api": exchange.api, "profile": exchange.profile.name, "url": exchange.url,
+            "type": "request", "id": key, "api": exchange.api, "url": exchange.url,
+            **({"profile": exchange.named_profile} if exchange.named_profile is not None else {}),
             "headers": [list(pair) for pair in redact.headers(exchange.request_headers)],
             **({"body": exchange.request_json} if exchange.request_json is not None else {}),
             **({"at": exchange.started} if exchange.started else {}),
@@ -146,7 +147,8 @@ def records(exchanges: Iterable[Exchange], inputs: Iterable[Input] = ()) -> Iter
             yield _bytes(key, exchange.body[start:], None)
         if exchange.response.transport_end is not TransportEnd.CUT:  # a cut body has no such record
             end = exchange.response.transport_end.value if exchange.recorded else NOT_RECORDED
-            yield {"type": "end", "request": key, "end": end}
+            problem = exchange.response.broken_connection
+            yield {"type": "end", "request": key, "end": end, **({"problem": problem} if problem else {})}
         yield from ({**record, "request": key} for record in beside.get(before, ()))
 
 

@@ -274,9 +274,8 @@ def _places(data: bytes, count: int) -> tuple[tuple[RequestPlace, int], ...]:
 def _ability_before(exchange: Exchange) -> tuple[Ability, str]:
     """The abilities and the profile of the server, as they were known before it answered."""
     request = exchange.request or Request(exchange.api)
-    by_name = any(evidence.rule == "profile.named" for evidence in exchange.profile_evidence)
     chosen = _profile_by_address(exchange, request)
-    if by_name and exchange.profile.name != chosen.profile.name:
+    if exchange.named_profile not in (None, chosen.profile.name):
         chosen = profile_named(exchange.profile.name, request.model)
     return ability(chosen.profile, exchange.api), chosen.profile.name
 

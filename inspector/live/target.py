@@ -95,9 +95,8 @@ def target_of(
                     hidden_words=secrets_of(environment), insecure_http=tuple(insecure_http))
     owner = expected_speaker(server, request.model)
     by = owner.evidence[0].rule if owner.evidence else ""
-    named = exchange.profile_evidence[0].rule == "profile.named" if exchange.profile_evidence else False
     # At another address another server may speak, so a profile that was only guessed from the recording is dropped.
-    elsewhere = bool(base.strip()) and not named
+    elsewhere = bool(base.strip()) and exchange.named_profile is None
     if not elsewhere and exchange.profile.name not in ("generic", owner.profile.name) and by != "profile.host":
         server = replace(server, profile=exchange.profile.name)
     if profile is not None:

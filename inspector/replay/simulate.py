@@ -159,6 +159,8 @@ class SimulatedTurn:
         positions = {answer[2].number: place for place, answer in enumerate(self.source.answers)}
         text, length = output.text, 0
         for segment in _round(turn):
+            if segment.method is Method.BOOST and not text[:length].strip():
+                length = 0  # the request was made again, and its answer begins again
             if segment.response is None:
                 length += len(segment.text) - len(_repetition(text, length, segment))
                 continue
@@ -171,6 +173,8 @@ class SimulatedTurn:
     def _simulate(self, send: Send, turn: Turn, output: KnownOutput) -> Event:
         fresh = send.place in OPENING_PLACES
         length = 0 if fresh else self._known_length(turn, output)
+        if send.method is Method.BOOST and not output.text[:length].strip():
+            length = 0
         repair = send.place is RequestPlace.REPAIR
         share = None if repair and not output.calls else take(output, length, send.max_tokens, repair)
         if share is None:

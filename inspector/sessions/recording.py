@@ -105,6 +105,11 @@ class Exchange:
         return self.content if isinstance(self.content, bytes) else self.content.read()
 
     @property
+    def named_profile(self) -> str | None:
+        """The profile that somebody named; None if the exchange itself shows it."""
+        return self.profile.name if any(each.rule == "profile.named" for each in self.profile_evidence) else None
+
+    @property
     def size(self) -> int:
         """The number of bytes of the body."""
         return len(self.content) if isinstance(self.content, bytes) else self.content.size

@@ -191,8 +191,8 @@ class ResponseReader:
             end, problem = TransportEnd.ABORTED, f"more than {MOST_BYTES:,} bytes came"
         body, request = b"".join(self._body), self.ask.request
         chosen = self._speaker
-        # If the address is unknown, the answer itself may show whose server it is.
-        if self._server.profile is None and chosen.profile.name == "generic":
+        # The answer itself may show whose server it is; a port or a model was only a guess.
+        if self._server.profile is None:
             chosen = choose(self._server.api, self.ask.url, self._headers, body, request.model)
         response = self._mask.response(self._close_decoder(chosen, body, end))
         if problem:

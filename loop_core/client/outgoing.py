@@ -216,7 +216,7 @@ class LiveRequest:
     headers: tuple[tuple[str, str], ...]
     body: Mapping[str, Any] | None
     profile: str | None
-    """The name of the profile that the address or the operator names; None if only the answer can show it."""
+    """The name of the profile that the operator named; None if the address or the answer shows it."""
     attempt: int = 0
     """The number of times that the same request was sent before."""
     repeats: int | None = None
@@ -250,7 +250,7 @@ def live_request(server: Server, request: Request, send: Send, number: int) -> L
         number, request, send.place, send.ordinal, "GET" if polled else "POST", url,
         (*address.headers_of(server, request.stream), *address.masked_proof(server, chosen.profile.name)),
         None if polled else body_of(request, chosen.profile, send.method),
-        None if chosen.profile.name == "generic" else chosen.profile.name,
+        server.profile,
     )
 
 

@@ -214,7 +214,7 @@ def _evaluation_change(turn: Turn, signal: Signal) -> Change:
         return {"refusals": names, "spend": spent._replace(**counts)}
     if signal is Signal.MAX_TOKENS:
         continuing = send is not None and send.place is RequestPlace.CONTINUATION
-        empty = not evaluation.response.text
+        empty = nothing_visible_came(turn)
         # A segment that did not begin with the quotation is requested again and replaced, so its lack of progress does
         # not count.
         counted = continuing and not empty and not misses_anchor(turn)
@@ -233,6 +233,11 @@ def _evaluation_change(turn: Turn, signal: Signal) -> Change:
             counts["identical"] = identical
         change["last_calls"] = calls
     return {**change, "spend": spent._replace(**counts)} if counts else change
+
+
+def nothing_visible_came(turn: Turn) -> bool:
+    """Whether the current response brought no text, or only white space where no text was before."""
+    return turn.evaluation is not None and not (turn.evaluation.response.text and turn.tail.strip())
 
 
 def is_cut(turn: Turn) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from loop_core.errors import failure_words
+from loop_core.formats import format_entry
 from loop_core.judge import gate
 from loop_core.judge.classify import LOST_FRAME_RULES
 from loop_core.judge.endings import REPEATED_MEMBER_RULES, Ending, is_unread
@@ -123,8 +124,8 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     )
     # A token may end inside a surrogate pair, and JSON with half of one is refused by servers.
     text, previous = history.whole_characters(turn.tail), turn.last_send
-    blank = turn.evaluation is not None and not turn.evaluation.response.text
-    cap, lower = costs.next_cap(turn, blank)  # nothing visible came: a retry needs more room (hermes-agent #96973)
+    # A retry after nothing visible needs more room (hermes-agent #96973).
+    cap, lower = costs.next_cap(turn, costs.nothing_visible_came(turn))
     # The quotation is requested once more before more text is added to an unverified seam.
     again = misses_anchor(turn)
     method = Method.AGAIN if again else history.method_for(turn.policy.methods, text, _ability(turn))
@@ -185,8 +186,8 @@ def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
     declared = {tool.name for tool in turn.request.tools}
     if not declared:
         return None  # a choice among tools that are not declared would be refused
-    if turn.request.tool_choice == "none":
-        return "none"  # no repair allows what the caller forbade
+    if turn.request.tool_choice == "none" or not format_entry(turn.request.api).forces_tool:
+        return turn.request.tool_choice  # no repair allows what the caller forbade, or forbids what no request says
     return f"tool:{calls[0].name}" if len(calls) == 1 and calls[0].name in declared else "any"
 
 

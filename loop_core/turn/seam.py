@@ -118,7 +118,8 @@ def added_chars(segments: Sequence[Segment], rule: SeamRule) -> int:
     replaced = len(whole.seams) > 1 and whole.seams[-2].decision is SeamDecision.LEFT_OUT
     if replaced and segments[-1].method is Method.AGAIN:
         return len(whole.text) - whole.seams[-2].at  # it replaces the segment before
-    return len(whole.text) - len(join(segments[:-1], rule).text)
+    before = join(segments[:-1], rule).text
+    return len(whole.text) - len(before if before.strip() else "")  # white space alone is nothing yet
 
 
 def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> bool:
@@ -166,6 +167,8 @@ def _careful(text: str, segment: Segment) -> _Cut:
         if text and segment.text:
             return _Cut(SeamDecision.APART, len(text), 0, "text beside a repaired call, set apart")
         return _as_sent(text, segment)
+    if segment.method in (Method.BOOST, Method.NUDGE) and text.isspace():
+        return _Cut(SeamDecision.RESTART, 0, 0, "the same request was answered, and nothing visible was before")
     if segment.method is Method.PREFILL:
         return _prefill_cut(text, segment)
     # Claude's pause_turn and Gemini's continuation token: nothing of the text is sent twice.
@@ -185,8 +188,7 @@ def _careful(text: str, segment: Segment) -> _Cut:
     if _is_quoted_whole(text, segment.text):
         why = "it stands between quotation marks as a whole, right behind a word: they may be around the continuation"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
-    like = _new_message(text, segment.text)
-    if like is not None:
+    if (like := _new_message(text, segment.text)) is not None:
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, f"it begins like a {like.kind.value}", False)
     return _Cut(SeamDecision.AS_SENT, len(text), 0, "no overlap, joined as sent")
 

@@ -103,7 +103,8 @@ def _is_grown(call: ToolCall, other: ToolCall, one: Object, another: Object) -> 
     if call.kind is CallKind.CUSTOM:
         return _begins(call.arguments, other.arguments)
     if one is None or another is None:
-        return False
+        # Absent or blank arguments may mean `{}`: two calls of a tool that takes none would both be ready.
+        return all(value == {} or not (each.arguments or "").strip() for each, value in ((call, one), (other, another)))
     few, many = sorted((one, another), key=len)
     return all(name in many and _begins(few[name], many[name]) for name in few)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from loop_core.values import Message, Request, Role, Stop, TextPart, Tool, ToolC
 from loop_core.wire import wire
 from tests.scenes.live import PATIENT, answer, streams
 from tests.scenes.loopback import Fake
-from tests.scenes.provider import IMPATIENT, STORIES, in_each_way
+from tests.scenes.provider import CALLING, IMPATIENT, STORIES, in_each_way
 
 QUICK = Connection(Timeouts(connect=5, silence=1.5, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
 
@@ -145,6 +146,45 @@ def test_ids_that_come_twice_read_back_as_the_turn_that_was_run(fake: Fake, tmp_
     history = replay(open_case(open_paths([str(path)]))).trace.steps[-1].turn.history
     results = [part.text for message in history for part in message.results]
     assert results == ["sun in Oslo", "sun in Rome", "sun in Bonn"]
+
+
+@pytest.mark.parametrize(("base", "profile", "rule"), [
+    ("http://api.openai.com/v1", None, "profile.host"),
+    ("http://server.test:11434/v1", None, "profile.body"),  # a port is a guess, a mark of the answer is none
+    ("http://server.test:1234/v1", None, "profile.port"),
+    ("http://server.test:1234/v1", "vllm", "profile.named"),
+])
+def test_who_answered_is_read_back_from_what_showed_it(
+    base: str, profile: str | None, rule: str, fake: Fake, tmp_path: Path
+) -> None:
+    """A profile that nobody named is in no recording: it would be a claim without bytes."""
+    pieces = answer("openai_chat", "Done.", Stop.END_TURN)
+    mark = b'"timings":{"predicted_n":1},"object"' if rule == "profile.body" else b'"object"'
+    fake.answers = [streams("openai_chat", [piece.replace(b'"object"', mark) for piece in pieces])]
+    server, line = Server("openai_chat", base, profile=profile), replace(PATIENT, proxy=fake.url)
+    ran, read = both(run_live(asked("openai_chat", "m"), server, Settings(), Toolbox(), str(tmp_path / "s"), line),
+                     tmp_path / "s")
+    assert ran == read
+    (response,) = read["responses"]
+    assert response["evidence"][0]["rule"] == rule
+
+
+@pytest.mark.parametrize("api", CALLING)
+def test_another_call_after_a_repair_is_judged_by_what_the_request_said(api: str, fake: Fake, tmp_path: Path) -> None:
+    """Ollama's requests cannot force a tool, so nothing in them forbids another one; Cohere's leave the others out."""
+    model = "anthropic.claude-3-haiku" if api == "bedrock_invoke" else "m"
+    cut, other = (ToolCall(f"call_{name}", name, "{}", closed=True) for name in ("write", "look"))
+    fake.answers = [streams(api, answer(api, "", Stop.MAX_TOKENS, cut)),
+                    streams(api, answer(api, "", Stop.TOOL_CALL, other)),
+                    streams(api, answer(api, "Done.", Stop.END_TURN))]
+    ran_tools: list[str] = []
+    tools = Toolbox({name: lambda _, name=name: ran_tools.append(name) or "done" for name in ("write", "look")})
+    request = asked(api, model, [Tool(name, {"type": "object"}) for name in ("write", "look")])
+    path = tmp_path / "s.jsonl"
+    ran, read = both(run_live(request, Server(api, fake.url), Settings(), tools, str(path), PATIENT), path)
+    verdicts = [[call["verdict"] for each in said["responses"] for call in each["tool_calls"]] for said in (ran, read)]
+    assert verdicts == [["held", "ready" if api == "ollama_chat" else "rejected"]] * 2
+    assert ran_tools == (["look"] if api == "ollama_chat" else [])
 
 
 def test_limits_of_a_run_hold_for_its_recording(provider: Provider, tmp_path: Path) -> None:

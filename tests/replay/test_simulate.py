@@ -168,6 +168,14 @@ def test_other_limits_alone_leave_the_recording_as_it_is() -> None:
         assert len(answers(trace)) == min(3, attempts + 1)
 
 
+def test_a_request_that_is_made_again_is_answered_from_the_beginning() -> None:
+    """A first cut behind white space alone leaves nothing to go on from, and the white space comes once."""
+    text = "\n" * 8 + TEXT
+    trace = play(recorded("openai_chat", text), 2, 1_000)
+    assert ended(trace).terminal == "completed"
+    assert ended(trace).joined_answer().text == text
+
+
 @settings(max_examples=120, deadline=None)
 @given(
     api=st.sampled_from(sorted(CALLING)),
@@ -181,10 +189,10 @@ def test_any_text_however_it_was_recorded(
 ) -> None:
     """Repeating texts too: where the model is asked to quote, or its prefill is known not to be echoed.
 
-    A blank one is no answer, and after one that stops in the middle ("é" is a word of Portuguese that nothing ends
-    with) an empty answer is asked for once more.
+    A blank one is no answer, one that begins blank is asked for again where no more than that fits, and after one that
+    stops in the middle ("é" is a word of Portuguese that nothing ends with) an empty answer is asked for once more.
     """
-    assume(text.strip() and stops_in_the_middle(text) is None)
+    assume(not text[0].isspace() and stops_in_the_middle(text) is None)
     places = [0, *sorted({place for place in splits if place < len(text)}), len(text)]
     known = recorded(api, *(text[a:b] for a, b in pairwise(places)))
     # A recorded hint may itself be joined with care: what is known is what those seams gave.

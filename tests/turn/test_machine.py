@@ -451,6 +451,25 @@ def test_a_prefill_that_brought_only_thinking_is_sent_again_with_more_room() -> 
     assert [send.max_tokens for send in sends(trace)] == [100, 100, 200]
 
 
+@pytest.mark.parametrize("rest", [["The answer."], ["It", "It is."]])
+def test_white_space_alone_is_nothing_visible_and_no_part_of_the_answer_to_the_repeated_request(
+    rest: list[str]
+) -> None:
+    """A model may fill its budget with line breaks; they count as no progress, and stand before no answer."""
+    blank = answer(Stop.MAX_TOKENS, "\n" * 80, tokens=100)
+    *cut, end = rest
+    trace = drive([blank, *(answer(Stop.MAX_TOKENS, text, tokens=200) for text in cut), answer(Stop.END_TURN, end)])
+    assert [send.max_tokens for send in sends(trace)][:2] == [100, 200]
+    assert (last(trace).terminal, last(trace).joined_answer().text) == ("completed", rest[-1])
+    again = drive([blank, blank, END])
+    assert (last(again).terminal, len(sends(again))) == ("no_progress", 2)
+
+
+def test_white_space_before_a_nudge_is_no_part_of_the_answer() -> None:
+    trace = drive([answer(Stop.END_TURN, " \n"), END], Limits(max_empty_retries=1))
+    assert last(trace).joined_answer().text == END.response.text
+
+
 def test_a_repair_asks_for_the_call_alone_and_forces_it() -> None:
     only = answer(Stop.MAX_TOKENS, "I will.", call(CUT), tokens=100)
     trace = drive([only, CALL, END])

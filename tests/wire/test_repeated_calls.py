@@ -61,6 +61,19 @@ def test_a_call_that_came_once_more_with_more_arguments_is_held(api: str, more: 
     assert found.stop_reason is Stop.MALFORMED_TOOL_CALL
 
 
+@pytest.mark.parametrize("texts", [("", "{}"), ("{}", ""), (" ", "{ }")])
+def test_a_call_that_came_with_blank_arguments_too_does_not_run_twice(texts: tuple[str, str]) -> None:
+    """For a tool without parameters both may mean `{}`, and both ran."""
+    calls = [{"id": "c1", "type": "function", "function": {"name": "ping", "arguments": text}} for text in texts]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    body = json.dumps({"choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]})
+    ping = {"type": "function", "function": {"name": "ping", "parameters": {"type": "object", "properties": {},
+                                                                            "additionalProperties": False}}}
+    found = read("openai_chat", body.encode(), request={"model": "m", "messages": [], "tools": [ping]})
+    (verdict,) = found.calls
+    assert (verdict.admission, verdict.rule) == ("held", "gate.contradiction")
+
+
 def test_two_calls_without_ids_are_two_calls() -> None:
     """Nothing shows that the second one was not meant: a die may be thrown twice."""
     calls = [{"function": {"name": "roll", "arguments": {"sides": 6}}}]
