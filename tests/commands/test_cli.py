@@ -255,7 +255,7 @@ BAD = {
     "invalid UTF-8": ("Some notes about the Gru\u00df".encode("latin-1"), "invalid UTF-8 at byte 24"),
     "other JSON": (b'{"name": "package"}', "JSON of no API"),
     "a HAR cut at once": (b'{"log": {"version": "1.2", "entr', "HAR"),
-    "a format that is known": (b'{"run_type": "llm", "inputs": {}}', "LangSmith runs: not read yet"),
+    "a format that is known": (b'{"finishReason": "length", "usage": {}}', "result of Vercel's AI SDK: not read yet"),
 }
 
 

@@ -534,6 +534,25 @@ LANGFUSE: dict[str, Any] = {"trace": {"id": "t", "projectId": "p", "name": "n"},
          "content": "hi", "tool_calls": [{"id": "c", "function": {"name": "ls", "arguments": "{"}}]}}]}},
     {"id": "b", "traceId": "t", "type": "SPAN", "parentObservationId": "a"},
 ]}
+LANGSMITH: dict[str, Any] = {"runs": [
+    {"id": "a", "run_type": "llm", "trace_id": "t", "parent_run_id": "z", "start_time": "2026-01-01T00:00:00Z",
+     "inputs": {"messages": [[{"lc": 1, "id": ["langchain", "schema", "messages", "HumanMessage"],
+                               "kwargs": {"content": "go", "type": "human"}}]]},
+     "extra": {"invocation_params": {"model": "m", "max_tokens": 7}, "metadata": {
+         "ls_provider": "openai", "ls_model_name": "m", "ls_max_tokens": 7, "thread_id": "h"}}, "error": None,
+     "outputs": {"generations": [[{"text": "hi", "generation_info": {"finish_reason": "length"}, "message": {
+         "lc": 1, "id": ["langchain", "schema", "messages", "AIMessage"], "kwargs": {
+             "content": [{"type": "text", "text": "hi"}], "type": "ai",
+             "response_metadata": {"finish_reason": "length"},
+             "usage_metadata": {"input_tokens": 3, "output_tokens": 7, "output_token_details": {"reasoning": 2}},
+             "tool_calls": [{"name": "ls", "args": {"p": 1}, "id": "c"}],
+             "invalid_tool_calls": [{"name": "w", "args": "{\"p", "id": "d", "error": "no JSON"}]}}}]]}},
+    {"id": "b", "run_type": "tool", "trace_id": "t", "name": "ls", "inputs": {"p": 1}, "error": None,
+     "extra": {"tool_call_id": "c"}, "outputs": {"output": {"lc": 1, "kwargs": {
+         "content": "ok", "type": "tool", "tool_call_id": "c", "status": "success"}}}},
+    {"id": "d", "run_type": "llm", "trace_id": "t", "inputs": {"messages": [{"role": "user", "content": "on"}]},
+     "outputs": {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "done"}}]}},
+]}
 ROO: tuple[dict[str, Any], ...] = (
     {"role": "user", "content": [{"type": "text", "text": "<task>go</task>"}], "ts": 1000},
     {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "w", "input": {}}], "ts": 2000,
@@ -697,6 +716,7 @@ SHAPES: tuple[Shape, ...] = (
                                       LITELLM["response"]]], write=httprr),
     Shape("http-text", "curl.txt", [LITELLM["response"]], write=http_text),
     Shape("langfuse", "trace.json", LANGFUSE),
+    Shape("langsmith", "runs.json", LANGSMITH),
     Shape("roo", "api_conversation_history.json", list(ROO)),
     Shape("roo", "ui_messages.json", list(ROO_SCREEN)),
     Shape("zeroclaw", "k.jsonl", [{"role": "user", "content": "go"}, {"role": "assistant", "content": json.dumps({
@@ -728,7 +748,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("vscode-chat", "chat.jsonl", [
         {"kind": 0, "v": {"version": 3, "requests": []}}, {"kind": 2, "k": ["requests"], "v": [{"response": "a"}]},
         {"kind": 1, "k": ["requests", 0, "message"], "v": "go"}], rows=True),
-    Shape("known", "runs.jsonl", [{"run_type": "llm", "inputs": {}}, {"eval": {"run_id": "r"}}], rows=True),
+    Shape("known", "runs.jsonl", [{"finishReason": "stop", "usage": {}}, {"eval": {"run_id": "r"}}], rows=True),
     Shape("pairs", "pairs.jsonl", list(_PAIRS), rows=True),
     *(Shape("body", f"{api}.json", answer) for api, answer in ANSWERS.items()),
     *(Shape("pairs", f"{api}.pair.json", {"url": URLS[api], "request": asked, "response": ANSWERS[api]})

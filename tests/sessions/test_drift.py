@@ -17,12 +17,12 @@ MEMBER = {
     "codex": "type", "codex-exec": "type", "kimi": "type", "qwen": "type", "copilot": "type",
     "swe-agent": "role", "mini-swe-agent": "role", "hermes": "role", "goose": "role", "amp": "role", "roo": "role",
     "zeroclaw": "role", "botnexus": "role", "opencode": "type", "zeroclaw-trace": "event_type",
-    "atif": "source", "openhands": "kind", "langfuse": "type", "continue": "message.role",
+    "atif": "source", "openhands": "kind", "langfuse": "type", "langsmith": "run_type", "continue": "message.role",
 }
 """Which member of a record says its type."""
 LISTS = {
     "swe-agent": "history", "mini-swe-agent": "messages", "hermes": "messages", "amp": "messages",
-    "opencode": "messages", "atif": "steps", "langfuse": "observations", "continue": "history",
+    "opencode": "messages", "atif": "steps", "langfuse": "observations", "langsmith": "runs", "continue": "history",
     "gemini-cli": "messages",
 }
 """Where the records are, in an object."""

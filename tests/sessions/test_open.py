@@ -317,7 +317,7 @@ def test_a_folder_gives_its_sessions_and_counts_the_rest(tmp_path):
     (tmp_path / "b" / "empty.json").write_text("")
     (tmp_path / "notes.txt").write_text("my notes")
     (tmp_path / "package.json").write_text('{"name": "x"}')
-    (tmp_path / "codex.jsonl").write_text('{"run_type": "llm", "inputs": {}}\n{}\n')
+    (tmp_path / "codex.jsonl").write_text('{"finishReason": "stop", "usage": {}}\n{}\n')
     (tmp_path / ".git" / "c.har").write_text(har(entry([user("hi")], chat_body("never"))))
     loaded = open_paths([str(tmp_path)])
     assert [exchange.response.text for exchange in loaded.exchanges] == ["one", "two"]
@@ -333,7 +333,7 @@ def test_a_folder_gives_its_sessions_and_counts_the_rest(tmp_path):
         "/notes.txt",
         "/package.json",
     ]
-    assert any("LangSmith runs: not read yet" in skip.why for skip in first.skipped)
+    assert any("result of Vercel's AI SDK: not read yet" in skip.why for skip in first.skipped)
     assert sum(given.responses for given in loaded.inputs) == len(loaded.exchanges)
 
 
@@ -925,8 +925,8 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
 
 
 def test_other_known_files_are_named(opened):
-    (given,) = opened('{"id": "x", "run_type": "llm", "inputs": {}, "outputs": {}}', "x").inputs
-    assert given.error.endswith("LangSmith runs: not read yet")
+    (given,) = opened('{"text": "x", "finishReason": "length", "usage": {}}', "x").inputs
+    assert given.error.endswith("result of Vercel's AI SDK: not read yet")
 
 
 # -- every importer ---------------------------------------------------------------------------------------------------

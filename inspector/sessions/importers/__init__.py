@@ -221,6 +221,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.langfuse", "Langfuse export", 'an object with "trace" and "observations", or observations',
         Keeps(Words.RECORDER, cap=True, usage=True), (b"observations", b'"traceId"', b'"projectId"', b'"trace_id"'),
     ),
+    "langsmith": FileFormat(
+        f"{_HERE}.langsmith", "LangSmith runs", 'runs with "run_type" and "inputs"',
+        Keeps(Words.PROVIDER, cap=True, usage=True), (b'"run_type"',),
+    ),
     "roo": FileFormat(
         f"{_HERE}.roo", "Roo Code or Cline task",
         'a list of messages with "role" and "ts", or of rows with "ask" or "say"; ui_messages.json beside it',

@@ -18,7 +18,7 @@ from inspector.sessions.transcripts.member_values import objects_of
 from loop_core.wire import FORMATS
 
 JSON: Mapping[str, frozenset[str]] = {
-    "LangSmith runs": frozenset({"run_type", "inputs"}),
+    "result of Vercel's AI SDK": frozenset({"finishReason", "usage"}),
 }
 """Name of a format that cannot be read -> the members of the first values in its files."""
 

@@ -86,7 +86,7 @@ def sniff(head: bytes, path: str) -> int:
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every generation, in the order of their start."""
-    reader = _Trace(path, options)
+    reader = TraceReader(path, options)
     pieces = list(_observations(data))
     reader.title = _title(data)
     reader.inner = _nested_generations(pieces)
@@ -180,7 +180,9 @@ def _attributes_of(value: dict[str, Any]) -> dict[str, Any]:
     return object_of(object_of(parse_nested(value.get("metadata"))).get("attributes"))
 
 
-class _Trace(ChatReader):
+class TraceReader(ChatReader):
+    """Reads a file of observations of traces. LangSmith's runs are read like them."""
+
     name, agent, fields = "langfuse", "Langfuse", FIELDS
     unit, key, row_word = "observation", "id", ("an observation", "observations")
 
@@ -216,7 +218,7 @@ class _Trace(ChatReader):
         if value.get("id") in self.inner:
             self.remarks["are left out, since they repeat an answer that another one around them tells of"] += 1
             return place
-        place = self._input(line, parse_nested(value.get("input")))
+        place = self.read_input(line, parse_nested(value.get("input")))
         answer = self.answer(line, place, model=known_text(value.get("model")))
         answer.started = known_text(value.get("startTime"))
         self.traces[answer] = self.trace
@@ -247,7 +249,7 @@ class _Trace(ChatReader):
                 if key is not None:
                     self.known_words[key] = (line, word)
 
-    def _input(self, line: TranscriptLine, value: Any) -> TreePlace:
+    def read_input(self, line: TranscriptLine, value: Any) -> TreePlace:
         """Reads the messages of an input that are new, and the results of tools before it."""
         members = object_of(value)
         listed = value if isinstance(value, list) else next((members[name] for name in LISTS if name in members), None)
@@ -344,6 +346,7 @@ class _Trace(ChatReader):
             take_word(answer, word, at, rule, empty=value.get("output") in (None, ""))
 
     def summarise(self) -> None:
+        """Also names the trace."""
         super().summarise()
         if self.title:
             self.reading.about = SessionAbout(title=self.title)

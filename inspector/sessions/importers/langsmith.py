@@ -1,0 +1,241 @@
+"""Runs of LangSmith, as its client and its API give them: a list, lines, an object with `runs`, or one run with its
+`child_runs`.
+
+A run of the type `llm` is an answer. LangChain writes its own messages: the provider's stop word is in their
+`response_metadata`, and a call whose arguments it could not parse, as it came, in `invalid_tool_calls`. Wrappers of the
+providers' clients write the dump of the provider's object. Source: docs.langchain.com/langsmith/run-data-format; runs
+that langchain-core 1.8 and langsmith 0.15 wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from inspector.sessions.importers.langfuse import ToolRun, TraceReader
+from inspector.sessions.importers.otlp import row_of, take_output, take_word
+from inspector.sessions.importers.records import Piece, first_look, list_pieces, number_records, object_in, object_lines
+from inspector.sessions.importers.span_names import SpanMessage, message_of
+from inspector.sessions.reasons import provider_reason
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import pointer_at, words_of
+from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
+from inspector.sessions.transcripts.provider_answers import take_provider_word
+from loop_core.values import At, Stop, ToolResultPart, Usage
+from loop_core.wire import wire
+
+FIELDS: Fields = {
+    "": {"id": (str,), "run_type": (str,), "inputs": (dict,), "outputs": (dict,), "extra": (dict,), "error": (str,),
+         "start_time": (str,), "trace_id": (str,), "parent_run_id": (str,)},
+}
+ROLES: Mapping[str, str] = {"human": "user", "AIMessageChunk": "ai", "function": "tool"}
+"""Type of a message of LangChain -> the role, where it is none."""
+APIS: Mapping[str, str] = {
+    "openai": "openai_chat", "azure": "openai_chat", "anthropic": "anthropic_messages",
+    "google_genai": "gemini_generate", "amazon_bedrock": "bedrock_converse", "bedrock_converse": "bedrock_converse",
+    "ollama": "ollama_chat", "cohere": "cohere_chat",
+}
+"""Name of a provider in LangChain -> its wire format, in which the words are looked up."""
+THREADS = ("thread_id", "session_id", "conversation_id")
+"""The members of a run's metadata that name its conversation. Source: docs.langchain.com/langsmith/threads."""
+_METADATA = ("generations", 0, 0, "message", "kwargs", "response_metadata")
+_TYPES = frozenset({"llm", "chain", "tool", "retriever", "embedding", "prompt", "parser"})
+
+
+def sniff(head: bytes, path: str) -> int:
+    """Recognises a run, or a list of runs, by members that every one has."""
+    parsed_head = first_look(head)
+    first = parsed_head.first
+    listed = first if isinstance(first, list) else object_of(first).get("runs")
+    found = [*parsed_head.objects, *objects_of(listed)[:4]]
+    return 98 if any(known_text(each.get("run_type")) in _TYPES and "inputs" in each for each in found) else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Reads every answer, in the order of their start."""
+    pieces = sorted(_runs(data), key=_start_of)
+    reader = _Runs(path, options)
+    reader.inner = _nested_answers(pieces)
+    return reader.read_records(pieces)
+
+
+def _runs(data: bytes) -> list[Piece]:
+    if lines := object_lines(data):
+        found = list(number_records(lines, cut=True))
+    else:
+        bare = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+        found = list(list_pieces(data) if bare else list_pieces(data, "runs")) or [(1, data, False)]
+    if b'"child_runs"' not in data:
+        return found
+    return list(number_records([each for _, piece, _ in found for each in _with_children(piece)]))
+
+
+def _with_children(piece: bytes) -> Iterator[bytes]:
+    """A run, then the runs in it, each as a record of its own."""
+    waiting = [object_in(piece)]
+    if not waiting[0].get("child_runs"):
+        yield piece
+        return
+    while waiting:
+        run = waiting.pop()
+        waiting += reversed(objects_of(run.pop("child_runs", None)))
+        yield json.dumps(run).encode()
+
+
+def _start_of(piece: Piece) -> tuple[str, int]:
+    began = object_in(piece[1]).get("start_time")
+    return began if isinstance(began, str) else "", piece[0]
+
+
+def _nested_answers(pieces: list[Piece]) -> frozenset[str]:
+    """The answers in another answer: LangChain and the wrapper of the provider's client wrote the same one."""
+    values = (object_in(piece) for _, piece, _ in pieces)
+    kinds = {key: value for value in values if (key := known_text(value.get("id")))}
+    return frozenset(key for key, value in kinds.items() if value.get("run_type") == "llm"
+                     and kinds.get(str(value.get("parent_run_id")), {}).get("run_type") == "llm")
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """A message of LangChain, in any of the forms in which it is written, as one with `role` and `content`."""
+    message = object_of(value)
+    message = object_of(message.get("kwargs")) if message.get("lc") == 1 else message
+    kind = known_text(message.get("role")) or known_text(message.get("type")) or ""
+    message = object_of(message["data"]) if message.keys() == {"type", "data"} else message
+    calls = message.get("tool_calls")
+    content = message.get("content")
+    if calls and isinstance(content, list):  # the same calls stand among the blocks in the provider's form
+        content = [each for each in content if object_of(each).get("type") not in ("tool_use", "function_call")]
+    return {**message, "role": ROLES.get(kind, kind), "content": content,
+            "tool_calls": [*objects_of(calls), *objects_of(message.get("invalid_tool_calls"))] or None}
+
+
+def _messages(inputs: dict[str, Any]) -> Any:
+    """The messages of a request; LangChain writes a list for each request of a batch, of which a run has one."""
+    listed = inputs.get("messages", inputs.get("prompts", inputs.get("input")))
+    listed = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], list) else listed
+    if not isinstance(listed, list):
+        return listed if isinstance(listed, str) else inputs
+    texts = [{"role": "user", "content": each} if isinstance(each, str) else _plain(each) for each in listed]
+    return texts if "system" not in inputs else [{"role": "system", "content": inputs["system"]}, *texts]
+
+
+def _run_of(value: dict[str, Any]) -> ToolRun:
+    """The run of a tool: the call that it ran, and its result or error."""
+    output = value.get("outputs")
+    message = _plain(object_of(output).get("output")) if isinstance(object_of(output).get("output"), dict) else {}
+    shown = message.get("content") if message else object_of(output).get("output", output)
+    text = known_text(value.get("error")) or (
+        shown if isinstance(shown, str) else words_of(shown) if isinstance(shown, list) else json.dumps(shown))
+    call = known_text(message.get("tool_call_id")) or known_text(object_of(value.get("extra")).get("tool_call_id"))
+    failed = known_text(value.get("error")) is not None or message.get("status") == "error"
+    return ToolRun(call, known_text(value.get("name")) or "", value.get("inputs"),
+                   ToolResultPart(call, None, text, failed))
+
+
+class _Runs(TraceReader):
+    name, agent, fields = "langsmith", "LangSmith", FIELDS
+    unit, row_word = "run", ("a run", "runs")
+
+    def lane(self, value: dict[str, Any]) -> str:
+        """The conversation of a run, else its trace."""
+        metadata = object_of(object_of(value.get("extra")).get("metadata"))
+        return next((name for key in THREADS if (name := known_text(metadata.get(key)))),
+                    known_text(value.get("trace_id")) or "")
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """Reads an answer; the runs of tools give results."""
+        value, kind = line.value, known_text(line.value.get("run_type"))
+        self.trace = self.lane(value)
+        if kind != "llm":
+            lines.count(kind, _TYPES)
+            if kind == "tool":
+                self.tools.setdefault(self.trace, []).append(_run_of(value))
+            return place
+        if value.get("id") in self.inner:
+            self.remarks["are left out, since they repeat an answer that another one around them tells of"] += 1
+            return place
+        extra = object_of(value.get("extra"))
+        metadata, parameters = object_of(extra.get("metadata")), object_of(extra.get("invocation_params"))
+        place = self.read_input(line, _messages(object_of(value.get("inputs"))))
+        model = known_text(metadata.get("ls_model_name")) or known_text(parameters.get("model"))
+        answer = self.answer(line, place, model=model)
+        answer.started = known_text(value.get("start_time"))
+        self.traces[answer] = self.trace
+        answer.cap = cap_of(parameters, {"max_tokens": metadata.get("ls_max_tokens")}, object_of(value.get("inputs")))
+        provider = known_text(metadata.get("ls_provider")) or ""
+        answer.api = APIS.get(provider, answer.api)
+        at = answer.take(line)
+        _read_output(answer, object_of(value.get("outputs")), provider, pointer_at(at, "outputs"))
+        answer.usage = answer.usage or Usage(*counts_of(value, "prompt_tokens", "completion_tokens"))
+        error = known_text(value.get("error"))
+        if error is not None and answer.stop is None:
+            message = error.partition("Traceback (most recent call last)")[0] or error
+            answer.fail(message, pointer_at(at, "error"), answer.status)
+        self.trace_order.answer(line.number, [SpanMessage("assistant", answer.text, calls=tuple(
+            (call.id, call.name, None) for call in answer.calls))])
+        self.after[line.number] = TreePlace(answer)
+        return self.after[line.number]
+
+
+def _read_output(answer: TranscriptAnswer, outputs: dict[str, Any], provider: str, at: At) -> None:
+    """Reads the parts of an answer, its counts and its stop word."""
+    batch = outputs.get("generations")
+    listed = batch[0] if isinstance(batch, list) and batch and isinstance(batch[0], list) else batch
+    generation = next(iter(objects_of(listed)), {})
+    if not generation:
+        _read_dump(answer, outputs, at)
+        return
+    message = _plain(generation.get("message"))
+    take_output(answer, message_of(message) if message.get("role") else
+                SpanMessage("assistant", str(generation.get("text") or "")), at)
+    answer.usage = _usage_of(message)
+    metadata = object_of(message.get("response_metadata"))
+    status = metadata.get("status_code")  # of a failed request
+    answer.status = status if type(status) is int else None
+    answer.model = known_text(metadata.get("model_name")) or known_text(metadata.get("model")) or answer.model
+    path = ("outputs", *(_METADATA if listed is not batch else _METADATA[:1] + _METADATA[2:]))
+    if take_provider_word(answer, metadata, at, *path):
+        return
+    info = object_of(generation.get("generation_info"))
+    for holder, place in ((metadata, path), (info, (*path[:-3], "generation_info"))):
+        if (word := known_text(holder.get("finish_reason"))) is not None:
+            _take_word(answer, word, APIS.get(provider), pointer_at(at, *place, "finish_reason"))
+            return
+
+
+def _take_word(answer: TranscriptAnswer, word: str, api: str | None, at: At) -> None:
+    """LangChain stores the word of the provider as it came, under one name for all."""
+    answer.word, answer.word_at = word, at
+    if api is not None and word in wire(api).stop_reasons:
+        answer.stop = provider_reason(word, at, wire(api).stop_reasons, api)
+        return
+    rule = "unknown_word" if row_of(word).stop is Stop.UNKNOWN else "langsmith.finish_reasons"
+    take_word(answer, word, at, rule, empty=not answer.parts)
+
+
+def _usage_of(holder: dict[str, Any]) -> Usage | None:
+    """The token counts that LangChain and the wrappers write in one form for all providers."""
+    counts = object_of(holder.get("usage_metadata"))
+    return Usage(
+        *counts_of(counts, "input_tokens", "output_tokens"),
+        *counts_of(object_of(counts.get("output_token_details")), "reasoning"),
+        *counts_of(object_of(counts.get("input_token_details")), "cache_read", "cache_creation")) if counts else None
+
+
+def _read_dump(answer: TranscriptAnswer, outputs: dict[str, Any], at: At) -> None:
+    """Reads the dump of a provider's object, which a wrapper of its client wrote."""
+    body = object_of(outputs.get("output")) or outputs
+    path = ("outputs",) if body is outputs else ("outputs", "output")
+    choice = next(iter(objects_of(body.get("choices"))), {})
+    candidate = next(iter(objects_of(body.get("candidates"))), {})
+    held = objects_of(body.get("messages")) or objects_of(body.get("output")) or [
+        object_of(choice.get("message")) or object_of(candidate.get("content")) or body]
+    for message in held:
+        take_output(answer, message_of(_plain(message)), at)
+    answer.model = known_text(body.get("model")) or answer.model
+    answer.usage = _usage_of(body) or _usage_of(outputs)
+    answer.word_at = at
+    take_provider_word(answer, body, at, *path)

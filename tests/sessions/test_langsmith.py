@@ -1,0 +1,233 @@
+"""Runs of LangSmith: whose word it is, cut calls as LangChain keeps them, dumps of providers, tools, trees, threads."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from loop_core.values import ReasoningPart
+from tests.scenes.transcripts import rules, shown, text, words
+
+Row = dict[str, Any]
+CALL = {"name": "look", "args": {"path": "a"}, "id": "c1", "type": "tool_call"}
+CUT = {"name": "write", "args": '{"path": "a.md", "con', "id": "c2", "type": "invalid_tool_call", "error": "no JSON"}
+
+
+def built(kind: str, content: Any, form: str = "constructor", **more: Any) -> Row:
+    """A message of LangChain in one of the forms in which it is written."""
+    members = {"content": content, **more}
+    return {"constructor": {"lc": 1, "type": "constructor", "id": ["langchain", kind],
+                            "kwargs": {**members, "type": kind}},
+            "data": {"type": kind, "data": members}, "plain": {"type": kind, **members}}[form]
+
+
+def run(number: int, inputs: list[Row], outputs: Any, provider: str = "openai", **more: Any) -> Row:
+    """The run of a model; `outputs` that are a message are one generation."""
+    if outputs is not None and "lc" in outputs:
+        outputs = {"generations": [[{"text": "", "message": outputs}]]}
+    return {"id": f"r{number}", "run_type": "llm", "trace_id": "t", "start_time": f"2026-01-01T00:00:{number:02}Z",
+            "inputs": {"messages": [inputs]}, "outputs": outputs, "error": None,
+            "extra": {"metadata": {"ls_provider": provider, "ls_model_name": "m", "ls_max_tokens": 30}}, **more}
+
+
+def answer(content: Any, metadata: Row, *calls: Row, **more: Any) -> Row:
+    return built("ai", content, response_metadata=metadata, tool_calls=[*calls], **more)
+
+
+GO = built("human", "go")
+
+
+def text_of(runs: Any) -> str:
+    return json.dumps(runs)
+
+
+@pytest.mark.parametrize(("provider", "metadata", "stop", "word", "api"), [
+    ("openai", {"finish_reason": "length"}, "max_tokens", "length", "openai_chat"),
+    ("azure", {"finish_reason": "content_filter"}, "safety_blocked", "content_filter", "openai_chat"),
+    ("openai", {"object": "response", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+     "max_tokens", "incomplete:max_output_tokens", "openai_responses"),
+    ("anthropic", {"stop_reason": "max_tokens"}, "max_tokens", "max_tokens", "anthropic_messages"),
+    ("google_genai", {"finish_reason": "MAX_TOKENS"}, "max_tokens", "MAX_TOKENS", "gemini_generate"),
+    ("amazon_bedrock", {"stopReason": "max_tokens"}, "max_tokens", "max_tokens", "bedrock_converse"),
+    ("bedrock_converse", {"finish_reason": "max_tokens"}, "max_tokens", "max_tokens", "bedrock_converse"),
+    ("ollama", {"done_reason": "length"}, "max_tokens", "length", "ollama_chat"),
+    ("cohere", {"finish_reason": "MAX_TOKENS"}, "max_tokens", "MAX_TOKENS", "cohere_chat"),
+])
+def test_the_word_is_the_providers(provider, metadata, stop, word, api, tmp_path):
+    seen = shown(text_of([run(1, [GO], answer("The half", metadata), provider)]), tmp_path)
+    (facts,) = seen.responses
+    reason = facts.judgement.stop
+    assert (reason.normalized, reason.raw, facts.exchange.api) == (stop, word, api)
+    assert rules(seen)[0] == "transcript.provider"
+    assert facts.exchange.request.max_tokens == 30
+
+
+@pytest.mark.parametrize(("provider", "api"), [
+    ("openai", "openai_chat"), ("azure", "openai_chat"), ("anthropic", "anthropic_messages"),
+    ("google_genai", "gemini_generate"), ("amazon_bedrock", "bedrock_converse"), ("ollama", "ollama_chat"),
+    ("bedrock_converse", "bedrock_converse"), ("cohere", "cohere_chat")])
+def test_a_request_that_failed_is_one_of_its_provider(provider, api, tmp_path):
+    (facts,) = shown(text_of([run(1, [GO], None, provider, error="TimeoutError()")]), tmp_path).responses
+    assert facts.exchange.api == api
+
+
+@pytest.mark.parametrize(("said", "given"), [("AIMessageChunk", "function"), ("ai", "tool")])
+def test_older_kinds_of_messages_are_read(said, given, tmp_path):
+    """A streamed answer that a history repeats, and the result of a function."""
+    first = answer("I look.", {"finish_reason": "tool_calls"}, CALL)
+    other = run(2, [built("human", "else")], answer("Done.", {"finish_reason": "stop"}))
+    last = [built("human", "A summary."), built(said, "I look.", tool_calls=[CALL]),
+            built(given, "ok", tool_call_id="c1", name="look")]
+    runs = [run(1, [GO], first), other, run(3, last, answer("Done.", {"finish_reason": "stop"}))]
+    seen = shown(text_of(runs), tmp_path)
+    assert [[*turn.responses] for turn in seen.turns] in ([[0, 2], [1]], [[1], [0, 2]])
+    request = seen.responses[2].exchange.request
+    assert [part.text for message in request.messages for part in message.parts] == ["ok"]
+
+
+@pytest.mark.parametrize(("word", "stop", "rule"), [
+    ("length", "max_tokens", "langsmith.finish_reasons"), ("stopstop", "unknown", "unknown_word")])
+def test_a_word_of_a_provider_that_is_not_known_is_the_recorders(word, stop, rule, tmp_path):
+    seen = shown(text_of([run(1, [GO], answer("The half", {"finish_reason": word}), "my_own")]), tmp_path)
+    assert (seen.responses[0].judgement.stop.normalized, rules(seen)[:2]) == (stop, ["transcript.recorder", rule])
+
+
+def test_the_word_beside_the_message_counts_where_the_message_has_none(tmp_path):
+    generation = {"text": "The half", "generation_info": {"finish_reason": "length"}}
+    seen = shown(text_of([run(1, [GO], {"generations": [[generation]]})]), tmp_path)
+    (facts,) = seen.responses
+    assert (words(seen), facts.exchange.response.text) == (["TRUNCATED"], "The half")
+    assert facts.judgement.stop.evidence[0].at.pointer == "/outputs/generations/0/0/generation_info/finish_reason"
+
+
+@pytest.mark.parametrize("word", ["length", "tool_calls"])
+def test_a_call_that_langchain_could_not_parse_is_held(word, tmp_path):
+    """Also where the server says that it is complete."""
+    made = answer("I write.", {"finish_reason": word}, invalid_tool_calls=[CUT])
+    seen = shown(text_of([run(1, [GO], made)]), tmp_path)
+    assert words(seen) == ["CALL HELD"]
+    (call,) = seen.responses[0].exchange.response.tool_calls
+    assert (call.id, call.name, call.arguments) == ("c2", "write", CUT["args"])
+
+
+def test_a_cut_call_of_anthropic_that_ran_is_reported(tmp_path):
+    """Anthropic's arguments come parsed, so that cut ones look whole; LangChain hands them to the tool."""
+    block = {"type": "tool_use", "id": "c1", "name": "look", "input": {"path": "a"}}
+    first = answer([{"type": "text", "text": "I look."}, block], {"stop_reason": "max_tokens"}, CALL)
+    done = built("tool", "none there", tool_call_id="c1", name="look", status="success")
+    runs = [run(1, [GO], first, "anthropic"),
+            run(2, [GO, first, done], answer("Done.", {"stop_reason": "end_turn"}), "anthropic")]
+    seen = shown(text_of(runs), tmp_path)
+    assert words(seen) == ["CUT CALL RUN"]
+    assert [call.arguments for call in seen.responses[0].exchange.response.tool_calls] == ['{"path": "a"}']
+
+
+TOOL = {"id": "x", "run_type": "tool", "trace_id": "t", "name": "look", "inputs": {"path": "a"}, "error": None}
+
+
+@pytest.mark.parametrize(("tool", "said", "failed"), [
+    ({"outputs": {"output": built("tool", "ok", tool_call_id="c1", status="success")}}, "ok", False),
+    ({"outputs": {"output": built("tool", [text("no")], tool_call_id="c1", status="error")}}, "no", True),
+    ({"outputs": {"output": "ok"}, "extra": {"tool_call_id": "c1"}}, "ok", False),
+    ({"outputs": {"output": "ok"}}, "ok", False),  # by its name and arguments
+    ({"outputs": None, "error": "KeyError('a')"}, "KeyError('a')", True),
+])
+def test_the_run_of_a_tool_is_the_result_of_its_call(tool, said, failed, tmp_path):
+    """The last answer of a trace: no request repeats its results."""
+    seen = shown(text_of([run(1, [GO], answer("", {"finish_reason": "tool_calls"}, CALL)), {**TOOL, **tool}]), tmp_path)
+    (found,) = seen.inputs[0].answers
+    assert (found.result.text, found.result.is_error) == (said, failed)
+
+
+@pytest.mark.parametrize("form", ["constructor", "data", "plain"])
+def test_messages_in_every_form_are_one_turn(form, tmp_path):
+    first = answer("I look.", {"finish_reason": "tool_calls"}, CALL)
+    history = [built("system", "Be brief.", form), built("human", "go", form),
+               built("ai", "I look.", form, tool_calls=[CALL]), built("tool", "ok", form, tool_call_id="c1")]
+    second = run(2, history, answer("Done.", {"finish_reason": "stop"}))
+    seen = shown(text_of([run(1, history[:2], first), second]), tmp_path)
+    assert words(seen) == ["COMPLETE"]
+    request = seen.responses[1].exchange.request
+    assert [part.text for message in request.messages for part in message.parts] == ["ok"]
+
+
+@pytest.mark.parametrize(("outputs", "stop", "said"), [
+    ({"choices": [{"finish_reason": "length", "message": {"role": "assistant", "content": "Half"}}]}, "max_tokens",
+     "Half"),
+    ({"role": "assistant", "content": [text("Half")], "stop_reason": "max_tokens"}, "max_tokens", "Half"),
+    ({"object": "response", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [
+        {"type": "message", "content": [{"type": "output_text", "text": "Half"}]}]}, "max_tokens", "Half"),
+    ({"candidates": [{"finishReason": "MAX_TOKENS", "content": {"parts": [{"text": "Half"}]}}]}, "max_tokens", "Half"),
+    ({"output": {"choices": [{"finish_reason": "length", "message": {"content": "Half"}}]}}, "max_tokens", "Half"),
+    ({"messages": [{"role": "assistant", "content": "Half"}]}, "unknown", "Half"),
+    ({}, "unknown", ""),
+])
+def test_the_dump_of_a_provider_is_read_as_it_is(outputs, stop, said, tmp_path):
+    usage = {"usage_metadata": {"input_tokens": 2, "output_tokens": 14, "input_token_details": {"cache_read": 1},
+                                "output_token_details": {"reasoning": 3}}}
+    seen = shown(text_of([run(1, [GO], {**outputs, **usage})]), tmp_path)
+    (facts,) = seen.responses
+    assert (facts.judgement.stop.normalized, facts.exchange.response.text or "") == (stop, said)
+    assert facts.exchange.response.usage[:4] == (2, 14, 3, 1)
+
+
+def test_an_error_has_the_status_that_langchain_kept_and_no_traceback(tmp_path):
+    error = "RateLimitError('Error code: 429')Traceback (most recent call last):\n\n\n  File \"a.py\", line 1"
+    failed = answer("", {"status_code": 429})
+    seen = shown(text_of([run(1, [GO], failed, error=error), run(2, [GO], None, error="ValueError()")]), tmp_path)
+    assert [facts.exchange.response.http_status for facts in seen.responses] == [429, None]
+    assert "Traceback" not in str([facts.exchange.response.error for facts in seen.responses])
+    assert seen.responses[0].exchange.response.error.retryable is True
+
+
+def test_the_answer_of_a_wrapper_within_an_answer_is_the_same(tmp_path):
+    outer = run(1, [GO], answer("Done.", {"finish_reason": "stop"}))
+    inner = run(2, [GO], {"choices": [{"finish_reason": "stop", "message": {"content": "Done."}}]}, parent_run_id="r1")
+    seen = shown(text_of([outer, inner]), tmp_path)
+    assert len(seen.responses) == 1
+    assert "are left out" in str(seen.inputs[0].notices)
+
+
+def test_traces_of_one_thread_are_one_conversation(tmp_path):
+    def of_thread(number: int, inputs: list[Row], text: str, **metadata: Any) -> Row:
+        made = run(number, inputs, answer(text, {"finish_reason": "stop"}), trace_id=f"t{number}")
+        return {**made, "extra": {"metadata": {"ls_provider": "openai", **metadata}}}
+    more = [GO, built("ai", "One."), built("human", "more")]
+    for key in ("thread_id", "session_id", "conversation_id"):
+        runs = [of_thread(1, [GO], "One.", **{key: "h"}), of_thread(2, more, "Two.", **{key: "h"})]
+        seen = shown(text_of(runs), tmp_path)
+        assert len({turn.conversation for turn in seen.turns}) == 1
+    seen = shown(text_of([of_thread(1, [GO], "One."), of_thread(2, more, "Two.")]), tmp_path)
+    assert len({turn.conversation for turn in seen.turns}) == 2
+
+
+STOPPED = {"finish_reason": "stop"}
+RUNS = [run(2, [GO], answer("Two.", STOPPED)), run(1, [GO], answer("One.", STOPPED))]
+CHAIN = {"id": "z", "run_type": "chain", "inputs": {}, "trace_id": "t", "start_time": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize("content", [
+    json.dumps(RUNS), json.dumps({"runs": RUNS, "cursors": {}}), "".join(json.dumps(each) + "\n" for each in RUNS),
+    json.dumps({**CHAIN, "child_runs": [{**CHAIN, "id": "y", "child_runs": RUNS}]}),
+], ids=["list", "page", "lines", "tree"])
+def test_the_runs_of_every_kind_of_file_are_read_in_their_order(content, tmp_path):
+    seen = shown(content, tmp_path)
+    assert seen.inputs[0].format == "langsmith"
+    assert [facts.exchange.response.text for facts in seen.responses] == ["One.", "Two."]
+
+
+def test_reasoning_and_prompts_that_are_texts(tmp_path):
+    made = run(1, [], answer([{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Yes."}], {}))
+    seen = shown(text_of([{**made, "inputs": {"prompts": ["go on"]}}]), tmp_path)
+    (facts,) = seen.responses
+    assert facts.exchange.response.parts[0] == ReasoningPart("Hm.")
+    assert [part.text for message in facts.exchange.request.messages for part in message.parts] == ["go on"]
+
+
+def test_a_member_of_another_type_is_reported(tmp_path):
+    runs = [run(1, [GO], answer("One.", STOPPED)), {**run(2, [GO], None), "outputs": ["x"]}]
+    seen = shown(text_of(runs), tmp_path)
+    assert any("run 2: outputs is a list, and an object was expected; it was passed over" in str(each)
+               for each in seen.inputs[0].notices)
