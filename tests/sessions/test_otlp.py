@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from inspector.export import form_files
 from inspector.sessions import open_paths
 from inspector.sessions.importers import otlp, otlp_files
 from inspector.sessions.importers.span_names import FACTS, inputs_of, outputs_of
@@ -358,6 +359,23 @@ def test_older_events_hold_one_message_each(tmp_path):
     seen = shown(traces(span(1, {"gen_ai.operation.name": "chat"}, events=events)), tmp_path)
     assert (stops(seen), seen.responses[0].exchange.response.text) == (["max_tokens"], "hi")
     assert seen.turns[0].run.record.user_text == "go"
+
+
+@pytest.mark.parametrize("end", ["reset", "timeout", "eof"])
+def test_our_own_spans_of_a_broken_answer_read_back_as_that(end, tmp_path):
+    records = [{"loop_inspector_session": 1},
+               {"type": "request", "id": "r", "api": "openai_chat", "url": "http://h/v1/chat/completions",
+                "headers": [], "body": {"model": "m", "messages": [{"role": "user", "content": "go"}]}},
+               {"type": "response", "request": "r", "status": 200, "headers": []},
+               {"type": "bytes", "request": "r", "ms": 1,
+                "text": 'data: {"choices": [{"index": 0, "delta": {"content": "Half"}}]}\n\n'},
+               {"type": "end", "request": "r", "end": end}]
+    first = shown("".join(json.dumps(each) + "\n" for each in records), tmp_path)
+    (spans,) = [made for name, made in form_files(first, "otlp-content").items() if "traces" in name]
+    again = shown(spans, tmp_path, name="traces.json")
+    assert words(first) == words(again) == ["INTERRUPTED"]
+    assert "provider reported" not in str(again.turns[0].notice)
+
 
 
 def test_a_failed_span_is_an_error_and_a_tools_span_its_result(tmp_path):

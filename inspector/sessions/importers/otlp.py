@@ -55,6 +55,8 @@ OWN_WORDS = {
 """Stop word that only the AI SDK has -> its meaning. The `tool_call` of the semantic conventions is Cohere's too."""
 FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR")
 """The status of a span that failed, in the spellings of different exporters."""
+OWN_END = "loop_inspector.stop.normalized"
+"""The attribute of Loop Inspector's own spans with the effective stop reason."""
 FIELDS: Fields = {"": {"name": (str,), "attributes": (list, dict), "events": (list,), "status": (dict,)}}
 
 
@@ -200,6 +202,8 @@ class _Traces(ChatReader):
                 why = why_failed or kind or "it does not say why"
                 message = f"the span of this answer failed all the same: {why[:200]}"
                 answer.findings.append(Finding("transcript.span_failed", Severity.WARNING, message, at))
+        elif self.spans[line.number].attributes.get(OWN_END) == Stop.INTERRUPTED:  # no provider reported it
+            answer.stop = recorder_reason(Stop.INTERRUPTED, None, at, kind or Stop.INTERRUPTED, OWN_END)
         elif failed:
             answer.fail(why_failed or kind or "", at, kind=kind, word=kind or "status ERROR")
 
