@@ -244,7 +244,7 @@ def build(
         raw.recorded, raw.started if raw.clean or raw.started is None else redact.text(raw.started, counts),
         raw.duration_ms, raw.chunks, raw.first_byte_ms,
         again=raw.again, recorded_place=raw.recorded_place, messages=raw.messages, cut_after=raw.cut_after,
-        simulated=raw.simulated,
+        simulated=raw.simulated, session=redact.text(raw.session, counts),
     )
     # Last, since a credential in pieces is visible only in the decoded answer.
     read = raw.recorded and not is_unreadable(response)

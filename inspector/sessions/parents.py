@@ -260,13 +260,15 @@ def _is_distinctive(name: str) -> bool:
 
 
 def narrow(match: ParentMatch, child: SeatedExchange, history: History, ordered: bool) -> list[SeatedExchange]:
-    """The best candidates: by signatures, the same server, model and system text, and a time before the child."""
+    """The best candidates: by the session, signatures, the same server, model and system text, and a time before the
+    child."""
     left = list(match.candidates)
     if len(left) == 1:
         return left
     repeated = _tokens(part for message in history.items[match.item].messages for part in message.parts)
     # `identity` is the wire format, the host, the model and the system text, as `seat` puts them.
     tests: list[Callable[[SeatedExchange], bool]] = [
+        lambda one: one.exchange.session == child.exchange.session,
         lambda one: not repeated.isdisjoint(_tokens(one.exchange.response.parts)),
         lambda one: one.identity[:2] == child.identity[:2],
         lambda one: one.identity[2] == child.identity[2],

@@ -338,6 +338,7 @@ class RawExchange:
     simulated: bool = False
     messages: tuple[int, ...] = ()
     cut_after: bool = False
+    session: str = ""
     clean: bool = False
     """Whether the importer has checked that the texts contain nothing that `redact` would mask."""
 

@@ -534,6 +534,14 @@ LANGFUSE: dict[str, Any] = {"trace": {"id": "t", "projectId": "p", "name": "n"},
          "content": "hi", "tool_calls": [{"id": "c", "function": {"name": "ls", "arguments": "{"}}]}}]}},
     {"id": "b", "traceId": "t", "type": "SPAN", "parentObservationId": "a"},
 ]}
+AI_DEVTOOLS: dict[str, Any] = {
+    "runs": [{"id": "u", "started_at": "2026-01-01T00:00:00Z"}],
+    "steps": [{"id": "s", "run_id": "u", "step_number": 1, "type": "generate", "model_id": "m", "provider": "openai",
+               "started_at": "2026-01-01T00:00:00Z", "duration_ms": 7, "input": "{}", "output": None, "error": None,
+               "raw_request": json.dumps({"model": "m", "messages": [{"role": "user", "content": "go"}]}),
+               "raw_response": json.dumps({"choices": [{"finish_reason": "length", "message": {"content": "hi"}}]}),
+               "raw_chunks": None}],
+}
 LANGSMITH: dict[str, Any] = {"runs": [
     {"id": "a", "run_type": "llm", "trace_id": "t", "parent_run_id": "z", "start_time": "2026-01-01T00:00:00Z",
      "inputs": {"messages": [[{"lc": 1, "id": ["langchain", "schema", "messages", "HumanMessage"],
@@ -717,6 +725,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("http-text", "curl.txt", [LITELLM["response"]], write=http_text),
     Shape("langfuse", "trace.json", LANGFUSE),
     Shape("langsmith", "runs.json", LANGSMITH),
+    Shape("ai-devtools", "generations.json", AI_DEVTOOLS),
     Shape("roo", "api_conversation_history.json", list(ROO)),
     Shape("roo", "ui_messages.json", list(ROO_SCREEN)),
     Shape("zeroclaw", "k.jsonl", [{"role": "user", "content": "go"}, {"role": "assistant", "content": json.dumps({

@@ -212,6 +212,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "httprr": FileFormat(
         f"{_HERE}.httprr", "httprr trace of Go", 'a line "httprr trace v1"', _ANY_BYTES, (b"httprr trace", b".httprr"),
     ),
+    "ai-devtools": FileFormat(
+        f"{_HERE}.ai_devtools", "DevTools of Vercel's AI SDK (.devtools/generations.json)",
+        'an object with "runs" and "steps", which have "run_id" and "step_number"', _ANY_BYTES, (b'"runs"',),
+    ),
     "http-text": FileFormat(
         f"{_HERE}.http_text", "HTTP messages as text (curl -i, curl -v, HTTPie)",
         "a status line such as HTTP/1.1 200 OK, a request line, or lines of curl -v", _ANY_BYTES,
