@@ -102,7 +102,7 @@ class RunTree(Dialog[tuple[str, int] | None]):
         if node is not self._removal and node.parent is not None:
             self._removal, more = node, sum(node in line_of(each) for each in self._list.runs.tree.every) - 1
             made = f" and {count_of(more, 'run')} made from it" if more else ""
-            self.query(Note).last().line = (safe(f"x again removes {node.name}{made}", Tone.WARN),)
+            self.query(Note).last().line = (safe(f"the same key again removes {node.name}{made}", Tone.WARN),)
             return
         gone, why = self._list.runs.remove(self._chosen_index())
         message = f"not kept: {why}" if why else f"{gone} removed" if gone else "the original stays"

@@ -245,13 +245,17 @@ class TuneScreen(Screen[int | None]):
         ask_line(self, "tune.turn-number", f"turn 1 to {count:,}, 0 for all of them", self._turn_named)
 
     def _turn_named(self, line: str) -> Act | None:
-        word, _, rest = line.strip().rpartition(" ")
-        count, number = len(self.table.case.recording.turns), whole_number(rest)
-        if number is not None and 0 <= number <= count and word in ("", "turn"):
+        words, count = line.split(), len(self.table.case.recording.turns)
+        if not words:
+            return lambda: None
+        if words[:-1] not in ([], ["turn"]):
+            return None
+        number = whole_number(words[-1])
+        if number is not None and 0 <= number <= count:
             return partial(self._to_turn, number)
-        if number is not None or word == "turn" or rest[:1].isdecimal():
-            raise CallerError(f"{in_quotes(rest)} is not a turn: expected 1 to {count:,}, or 0 for all of them")
-        return None if line.strip() else lambda: None
+        if number is not None or words[:-1] or words[-1][:1].isdecimal():
+            raise CallerError(f"{in_quotes(words[-1])} is not a turn: expected 1 to {count:,}, or 0 for all of them")
+        return None
 
     def _to_turn(self, number: int) -> None:
         self.table.turn, self.table.exact = number - 1 if number else None, None

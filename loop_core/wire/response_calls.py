@@ -86,7 +86,7 @@ def each_call_once(response: ChatResponse, find: Callable[[str, str, At | None],
             continue
         grown = next((place for place, before in others if _is_grown(calls[place], part, before, value)), None)
         if grown is not None:
-            parts[grown] = calls[grown] = calls[grown]._replace(other_arguments=part.arguments)
+            parts[grown] = calls[grown] = calls[grown]._replace(other_arguments=part.arguments or "")
             continue
         places[key] = len(parts)
         others.append((len(parts), value))
@@ -102,9 +102,11 @@ def _is_grown(call: ToolCall, other: ToolCall, one: Object, another: Object) -> 
         return False
     if call.kind is CallKind.CUSTOM:
         return _begins(call.arguments, other.arguments)
+    # Absent or blank arguments of a whole call may mean `{}`: the calls of a tool that needs none would all be ready.
+    one, another = (value if (each.arguments or "").strip() or not each.closed else {}
+                    for each, value in ((call, one), (other, another)))
     if one is None or another is None:
-        # Absent or blank arguments may mean `{}`: two calls of a tool that takes none would both be ready.
-        return all(value == {} or not (each.arguments or "").strip() for each, value in ((call, one), (other, another)))
+        return False
     few, many = sorted((one, another), key=len)
     return all(name in many and _begins(few[name], many[name]) for name in few)
 

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+from inspector.sessions.importers import langsmith
+from inspector.sessions.importers.records import Piece, number_records
+from inspector.sessions.recording import Options
 from loop_core.values import ReasoningPart
+from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.transcripts import rules, shown, text, words
 
 Row = dict[str, Any]
@@ -180,6 +184,25 @@ def test_an_error_has_the_status_that_langchain_kept_and_no_traceback(tmp_path):
     assert [facts.exchange.response.http_status for facts in seen.responses] == [429, None]
     assert "Traceback" not in str([facts.exchange.response.error for facts in seen.responses])
     assert seen.responses[0].exchange.response.error.retryable is True
+
+
+def test_an_error_beside_a_stop_word_is_a_finding(tmp_path):
+    done = answer("Done.", {"finish_reason": "stop"})
+    seen = shown(text_of([run(1, [GO], done, error="ValueError('boom')Traceback (most recent call last):")]), tmp_path)
+    [found] = [each.finding for each in seen.findings if each.finding.rule == "transcript.error_level"]
+    assert found.message == "the run is marked as an error: ValueError('boom')"
+    assert words(seen) == ["COMPLETE"]
+
+
+def test_the_cost_of_runs_of_tools_that_belong_to_no_call_is_in_proportion(tmp_path):
+    def runs_of(count: int) -> list[Piece]:
+        runs = [each for number in range(count) for each in (
+            run(number, [GO], answer("", {"finish_reason": "tool_calls"}, CALL)),
+            {"id": f"o{number}", "run_type": "tool", "name": "other", "trace_id": "t", "start_time": "",
+             "inputs": {"path": "b"}, "outputs": {"output": "2"}})]
+        return list(number_records([text_of(each).encode() for each in runs]))
+    grown = growth(lambda pieces: langsmith._Runs("a.json", Options()).read_records(pieces), runs_of, 1_000)
+    assert grown < IN_PROPORTION
 
 
 def test_the_answer_of_a_wrapper_within_an_answer_is_the_same(tmp_path):

@@ -344,7 +344,7 @@ async def test_brackets_and_a_number_choose_a_turn_or_all(app_on: AppOn) -> None
         pilot.app.screen.query_one(Input).value = "0"
         await pilot.press("enter")
         assert "all 2 turns" in page(pilot.app)
-        await pilot.press(":", *"turn 2", "enter")
+        await pilot.press(":", *"turn  2", "enter")
         assert "turn 2 of 2" in page(pilot.app), "as after a colon elsewhere"
         await pilot.press(":", *"sho", "enter")
         await pilot.pause()

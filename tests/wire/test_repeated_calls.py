@@ -61,13 +61,17 @@ def test_a_call_that_came_once_more_with_more_arguments_is_held(api: str, more: 
     assert found.stop_reason is Stop.MALFORMED_TOOL_CALL
 
 
-@pytest.mark.parametrize("texts", [("", "{}"), ("{}", ""), (" ", "{ }")])
-def test_a_call_that_came_with_blank_arguments_too_does_not_run_twice(texts: tuple[str, str]) -> None:
-    """For a tool without parameters both may mean `{}`, and both ran."""
-    calls = [{"id": "c1", "type": "function", "function": {"name": "ping", "arguments": text}} for text in texts]
+@pytest.mark.parametrize("texts", [
+    ("", "{}"), ("{}", ""), (" ", "{ }"), (None, "{}"), ("{}", None), ("{}", "", None),
+    ("", '{"at":1}'), ('{"at":1}', None),
+])
+def test_a_call_that_came_with_blank_arguments_too_does_not_run(texts: tuple[str | None, ...]) -> None:
+    """For a tool that needs no arguments blank ones may mean `{}`, and several calls ran."""
+    given = [{"name": "ping", **({} if text is None else {"arguments": text})} for text in texts]
+    calls = [{"id": "c1", "type": "function", "function": function} for function in given]
     message = {"role": "assistant", "content": None, "tool_calls": calls}
     body = json.dumps({"choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]})
-    ping = {"type": "function", "function": {"name": "ping", "parameters": {"type": "object", "properties": {},
+    ping = {"type": "function", "function": {"name": "ping", "parameters": {"type": "object", "properties": {"at": {}},
                                                                             "additionalProperties": False}}}
     found = read("openai_chat", body.encode(), request={"model": "m", "messages": [], "tools": [ping]})
     (verdict,) = found.calls

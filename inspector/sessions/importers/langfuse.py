@@ -11,8 +11,9 @@ model.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from inspector.sessions import redact
@@ -45,6 +46,7 @@ from inspector.sessions.transcripts.member_values import (
 )
 from inspector.sessions.transcripts.provider_answers import take_provider_word
 from loop_core.values import At, Finding, Severity, Stop, TextPart, ToolCall, ToolResultPart, Usage
+from loop_core.wire.body import compact
 
 FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentObservationId": (str,), "startTime": (str,), "model": (str,),
@@ -151,13 +153,24 @@ class ToolRun(NamedTuple):
     arguments: Any
     result: ToolResultPart
 
-    def fits(self, call: ToolCall) -> bool:
-        """Whether the run belongs to a call: by the call's id, else by the tool's name and the arguments."""
-        if self.call is not None:
-            return self.call == call.id
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What a call must have to be this one: the id, else the tool's name and the arguments, if they are known."""
         # Pydantic AI and the Agent Framework write words before the name
-        named = bool(call.name) and (self.name == call.name or self.name.endswith(f" {call.name}"))
-        return named and self.arguments in (None, parse_nested(call.arguments))
+        name = self.name.rpartition(" ")[2]
+        return (self.call,) if self.call is not None else (name, _arguments_text(self.arguments))
+
+
+def _arguments_text(arguments: Any) -> str:
+    return "" if arguments is None else compact(arguments, sort=True)
+
+
+def _keys_of(call: ToolCall) -> Iterator[tuple[str, ...]]:
+    """The keys of the runs that may belong to a call, the surest first (`ToolRun.key`)."""
+    yield (call.id or "",)
+    if name := call.name.rpartition(" ")[2]:
+        yield name, _arguments_text(parse_nested(call.arguments))
+        yield name, ""
 
 
 def _run_of(line: TranscriptLine) -> ToolRun | None:
@@ -192,8 +205,8 @@ class TraceReader(ChatReader):
         self.trace_order = TraceOrder()
         self.after: dict[int, TreePlace] = {}
         """The number of an observation -> the place after its answer."""
-        self.tools: dict[str, list[ToolRun]] = {}
-        """Trace -> the tool runs that have not been matched with a call so far."""
+        self._tools: defaultdict[tuple[str, ...], deque[ToolResultPart]] = defaultdict(deque)
+        """Trace and key of a tool run -> the results of such runs that have not been matched with a call so far."""
         self.traces: dict[TranscriptAnswer, str] = {}
         """Answer -> its trace."""
         self.trace = ""
@@ -227,12 +240,7 @@ class TraceReader(ChatReader):
         self._output(answer, parse_nested(value.get("output")), value, pointer_at(at, "output"))
         answer.usage = usage_of(value, answer.api)
         if value.get("level") == "ERROR":
-            why = known_text(value.get("statusMessage")) or "no message"
-            if answer.stop is None:
-                answer.fail(why, at)
-            else:
-                message = f"the generation is marked as an error: {why[:200]}"
-                answer.findings.append(Finding("transcript.error_level", Severity.WARNING, message, at))
+            self.fail(answer, known_text(value.get("statusMessage")) or "no message", at)
         self.trace_order.answer(line.number, [SpanMessage("assistant", answer.text, calls=tuple(
             (call.id, call.name, None) for call in answer.calls))])
         self.after[line.number] = TreePlace(answer)
@@ -241,13 +249,25 @@ class TraceReader(ChatReader):
     def _note_observation(self, line: TranscriptLine) -> None:
         """Stores the part of an observation that belongs to answers: the run of a tool, or LangChain's stop words."""
         if line.value.get("type") == "TOOL":
-            run = _run_of(line)
-            self.tools.setdefault(self.trace, []).extend([run] if run is not None else [])
+            self.note_tool(_run_of(line))
         if b"response_metadata" in line.data:
             for message, word in messages_with_words(parse_nested(line.value.get("output"))):
                 key = key_of(message)
                 if key is not None:
                     self.known_words[key] = (line, word)
+
+    def note_tool(self, run: ToolRun | None) -> None:
+        """Stores the result of a tool's run, until a call is known that it belongs to."""
+        if run is not None:
+            self._tools[self.trace, *run.key].append(run.result)
+
+    def fail(self, answer: TranscriptAnswer, why: str, at: At) -> None:
+        """Marks an answer as failed; beside a stop word an error is a finding."""
+        if answer.stop is None:
+            answer.fail(why, at, answer.status)
+        else:
+            message = f"the {self.unit} is marked as an error: {why[:200]}"
+            answer.findings.append(Finding("transcript.error_level", Severity.WARNING, message, at))
 
     def read_input(self, line: TranscriptLine, value: Any) -> TreePlace:
         """Reads the messages of an input that are new, and the results of tools before it."""
@@ -290,12 +310,10 @@ class TraceReader(ChatReader):
     def _results(self, answer: TranscriptAnswer) -> tuple[ToolResultPart, ...]:
         """The results of tool runs for the calls of an answer that have no result so far."""
         found: list[ToolResultPart] = []
-        tools = self.tools.get(self.traces.get(answer, ""), [])
         for call in answer.calls:
-            run = next((run for run in tools if run.fits(call)), None) if call.id not in answer.results else None
-            if run is not None and call.id is not None:
-                tools.remove(run)
-                found.append(run.result._replace(call_id=call.id))
+            if call.id is not None and call.id not in answer.results:
+                runs = (self._tools.get((self.traces.get(answer, ""), *key)) for key in _keys_of(call))
+                found += [each.popleft()._replace(call_id=call.id) for each in islice(filter(None, runs), 1)]
         return tuple(found)
 
     def settle(self) -> None:

@@ -152,7 +152,7 @@ class _Runs(TraceReader):
         if kind != "llm":
             lines.count(kind, _TYPES)
             if kind == "tool":
-                self.tools.setdefault(self.trace, []).append(_run_of(value))
+                self.note_tool(_run_of(value))
             return place
         if value.get("id") in self.inner:
             self.remarks["are left out, since they repeat an answer that another one around them tells of"] += 1
@@ -171,9 +171,8 @@ class _Runs(TraceReader):
         _read_output(answer, object_of(value.get("outputs")), provider, pointer_at(at, "outputs"))
         answer.usage = answer.usage or Usage(*counts_of(value, "prompt_tokens", "completion_tokens"))
         error = known_text(value.get("error"))
-        if error is not None and answer.stop is None:
-            message = error.partition("Traceback (most recent call last)")[0] or error
-            answer.fail(message, pointer_at(at, "error"), answer.status)
+        if error is not None:
+            self.fail(answer, error.partition("Traceback (most recent call last)")[0] or error, pointer_at(at, "error"))
         self.trace_order.answer(line.number, [SpanMessage("assistant", answer.text, calls=tuple(
             (call.id, call.name, None) for call in answer.calls))])
         self.after[line.number] = TreePlace(answer)
