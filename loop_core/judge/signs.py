@@ -311,7 +311,7 @@ THINKING_MARKS: Mapping[str, str] = {
     "<seed:think>": "</seed:think>",
     "[THINK]": "[/THINK]",  # Mistral
     "<|START_THINKING|>": "<|END_THINKING|>",  # Command
-    "<|channel|>analysis<|message|>": "<|end|>",  # gpt-oss
+    "<|channel|>analysis<|message|>": "<|start|>assistant",  # gpt-oss; servers may not render its `<|end|>`
 }
 """Mark that opens a model's reasoning -> the mark that closes it, from the models' chat templates."""
 

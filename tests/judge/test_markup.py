@@ -52,7 +52,7 @@ FORMATS: dict[str, str] = {
 @pytest.mark.parametrize(("opening", "closing"), [
     ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>"),
     ("<seed:think>", "</seed:think>"), ("[THINK]", "[/THINK]"), ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("<|channel|>analysis<|message|>", "<|end|>"),
+    ("<|channel|>analysis<|message|>", "<|start|>assistant"),
 ])
 def test_a_text_may_be_reasoning_and_nothing_else(opening: str, closing: str) -> None:
     for text in (f"\n{opening}Well.", f"{opening}\nWell.\n{closing}\n", f"Well.\n{closing}", opening):
@@ -62,6 +62,15 @@ def test_a_text_may_be_reasoning_and_nothing_else(opening: str, closing: str) ->
     for text in (f"{opening}Well.{closing}Yes.", f"Well.{closing}\nYes.", f"Write {opening} first.", "Yes.", "",
                  f"Write {opening} and {closing}"):
         assert only_thinks(text) is None, text
+
+
+@pytest.mark.parametrize("end", ["<|end|>", ""], ids=["whole", "its end token is not rendered"])
+def test_an_answer_may_follow_the_reasoning_of_gpt_oss(end: str) -> None:
+    thought = f"<|channel|>analysis<|message|>Well.{end}"
+    assert only_thinks(thought) is not None
+    assert only_thinks(f"{thought}<|start|>assistant<|channel|>final<|message|>Yes.{end}") is None
+    assert only_thinks(f"<|channel|>final<|message|>Yes.{end}") is None
+    assert only_thinks(f"Yes.{end}") is None, "<|end|> ends any message of gpt-oss and of Phi"
 
 
 @pytest.mark.parametrize("text", FORMATS.values(), ids=FORMATS)

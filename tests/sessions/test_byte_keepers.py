@@ -513,3 +513,46 @@ def test_what_lacks_a_member_of_nock_is_not_of_nock(opened, member):
     value = of_nock(json.loads(SAID))
     del value[member]
     assert opened(json.dumps([value]), "nock.json").inputs[0].format != "pairs"
+
+
+# -- the test proxy of Azure's SDKs -----------------------------------------------------------------------------------
+
+
+def of_test_proxy(answer: Any, **more: Any) -> dict[str, Any]:
+    return {"RequestUri": URL, "RequestMethod": "POST", "RequestHeaders": {"Content-Type": "application/json"},
+            "RequestBody": json.loads(ASKED), "StatusCode": 200, "ResponseHeaders": {"x-request-id": "r1"},
+            "ResponseBody": answer, **more}
+
+
+CHUNK = {"id": "c", "object": "chat.completion.chunk", "choices": [
+    {"index": 0, "delta": {"content": "hi"}, "finish_reason": "length"}]}
+
+
+@pytest.mark.parametrize("answer", [
+    json.loads(SAID), SAID, [f"data: {json.dumps(CHUNK)}\n", "\n", "data: [DONE]\n", "\n"],
+])
+def test_an_exchange_that_the_test_proxy_of_azure_recorded(opened, answer):
+    upload = of_test_proxy({"object": "file", "id": "f1"}, RequestUri="https://api.openai.com/v1/files",
+                           RequestBody=["--b\r\n", "b64:aGk=", "--b--\r\n"])
+    deleted = of_test_proxy(None, RequestMethod="DELETE", RequestBody=None, StatusCode=204)
+    rows = {"Entries": [upload, of_test_proxy(answer), deleted], "Variables": {}}
+    seen = opened(json.dumps(rows, indent=2), "Works.json")
+    assert (seen.inputs[0].format, words(seen)) == ("pairs", ["length"])
+    (one,) = seen.exchanges
+    assert (one.entry, one.api, one.url, one.response.http_status) == (1, "openai_chat", URL, 200)
+    assert (one.request.max_tokens, one.response.text) == (9, "hi")
+    assert ("x-request-id", "r1") in one.headers
+    assert [each.entry for each in seen.inputs[0].skipped] == [0, 2]
+
+
+def test_a_failed_request_of_the_test_proxy_has_its_status(opened):
+    (one,) = opened(json.dumps({"Entries": [of_test_proxy({"error": {"message": "slow down"}}, StatusCode=429)]}),
+                    "Works.json").exchanges
+    assert (one.response.http_status, one.response.error.message) == (429, "slow down")
+
+
+@pytest.mark.parametrize("member", ["RequestUri", "RequestMethod"])
+def test_what_lacks_a_member_of_the_test_proxy_is_not_of_it(opened, member):
+    value = of_test_proxy(json.loads(SAID), RequestBody=None)
+    del value[member]
+    assert opened(json.dumps({"Entries": [value]}), "Works.json").inputs[0].format != "pairs"

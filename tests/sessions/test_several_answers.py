@@ -100,6 +100,21 @@ def test_streams_as_lines_of_events_are_answers_of_their_own(stream, tmp_path):
     assert (texts(seen), stops(seen)) == (["one", "two"], ["end_turn", "end_turn"])
 
 
+def chunk_lines(*streams: str) -> list[str]:
+    """The chunks of streams of Chat Completions as an SDK's user writes them, without the end mark."""
+    return [line[6:] for line in "".join(streams).split("\n") if line.startswith("data: {")]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (0, 2, 3, 1)],
+                         ids=["in a row", "mixed", "one in the other"])
+@pytest.mark.parametrize("last", ["", '{"id": "two", "object": "chat.comp', '{"error": {"message": "overloaded"}}'])
+def test_chunks_of_several_answers_in_lines_are_told_apart_by_their_ids(order, last, tmp_path):
+    lines = chunk_lines(chat_stream("one"), chat_stream("two", "length"))
+    seen = shown("\n".join([*(lines[each] for each in order), last]), tmp_path, name="a.jsonl")
+    assert texts(seen) == ["one", "two"]
+    assert [facts.exchange.response.raw_stop_reason for facts in seen.responses] == ["stop", "length"]
+
+
 @pytest.mark.parametrize("stream", [chat_stream, message_stream, response_stream])
 def test_whole_streams_behind_one_another_are_answers_of_their_own(stream, tmp_path):
     for written in (stream("one") + stream("two"), (stream("one") + stream("two")).replace("\n", "\r\n")):
@@ -125,6 +140,9 @@ def test_a_cut_call_of_the_second_stream_is_not_that_of_the_first(tmp_path):
     message_stream("one").replace("message_stop", "message_end") + message_stream("two"),
     chat_stream("one") + 'data: {"id": "gen-9", "cost": 0.1}\n\n',
     chat_stream("one") + 'data: {"id": "req-9", "error": {"message": "overloaded"}}\n\n',
+    "\n".join(line.replace("one", f"chunk-{number}") for number, line in enumerate(chunk_lines(chat_stream("one")))),
+    "\n".join([*chunk_lines(chat_stream("one")), '{"id": "gen-9", "choices": [], "usage": {"completion_tokens": 1}}']),
+    "\n".join(chunk_lines(chat_stream("") + chat_stream("one"))),
 ])
 def test_what_may_be_one_answer_is_not_taken_apart(written, tmp_path):
     assert len(shown(written, tmp_path, name="a.json").responses) == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 from inspector.sessions import traffic
@@ -91,9 +92,25 @@ def _whole_streams(data: bytes, api: str) -> list[bytes]:
     pieces = [data[start:end] for start, end in pairwise(ends)]
     ids = [match[1] for piece in pieces if (match := _ID.search(piece))]
     if not 1 < len(pieces) == len(set(ids)):
-        return []
+        pieces = _streams_in_lines(data)
     # A gateway may write its costs or an error behind the end mark, with an id of their own.
     return pieces if all(traffic.by_content(piece) == api for piece in pieces) else []
+
+
+def _streams_in_lines(data: bytes) -> list[bytes]:
+    """The streams whose events a logger wrote in lines without end marks, perhaps of parallel requests, by the id in
+    each event; empty if they may be one. A line without an id belongs to the stream of the line before it."""
+    if not first_look(data[:HEAD]).lines:
+        return []
+    lines = [(line, object_in(line).get("id")) for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n")]
+    current = next((known for _, known in lines if known), None)
+    streams: dict[str, list[bytes]] = {}
+    for line, known in filter(itemgetter(0), lines):
+        current = known or current
+        streams.setdefault(str(current), []).append(line)
+    # A gateway may name each event anew, or its costs behind the end.
+    several = len(streams) > 1 and all(len(events) > 1 for events in streams.values())
+    return [b"\n".join(events) for events in streams.values()] if several else []
 
 
 def _explain(data: bytes, path: str) -> str:

@@ -38,11 +38,12 @@ from loop_core.wire.json_values import char_span
 
 CHUNKS = "chunks"
 """A stream as it arrived, in an answer (Mastra) or beside it (ReqLLM)."""
-REQUESTS = ("request", "req", "request_body", "requestBody", "input", "inputs", "kwargs", "modelInput")
+REQUESTS = ("request", "req", "request_body", "requestBody", "RequestBody", "input", "inputs", "kwargs", "modelInput")
 RAW = "raw_response"
 """The provider's own answer, where OpenHands logs beside it the answer after it made calls of the tags in its text."""
 RESPONSES = (
-    "response", "resp", "res", "response_body", "responseBody", RAW, "output", "result", "completion", "modelOutput",
+    "response", "resp", "res", "response_body", "responseBody", "ResponseBody", RAW, "output", "result", "completion",
+    "modelOutput",
 )
 BODIES = (
     "body_raw", "body", "jsonBody", "payload", "json", "content", "text", "data", "inputBodyJson", "outputBodyJson",
@@ -50,13 +51,15 @@ BODIES = (
 )
 LISTS = (
     "interactions", "http_interactions", "exchanges", "entries", "calls", "pairs", "records", "items", "logs",
-    "requests", "mappings", "recordings",
+    "requests", "mappings", "recordings", "Entries",
 )
 """The members of an object that may hold the list of pairs (`interactions`: JSON cassettes)."""
-STATUS = ("status", "status_code", "statusCode")
+STATUS = ("status", "status_code", "statusCode", "StatusCode")
 NOCK = frozenset({"scope", "method", "path"})
 """The first members of an exchange that nock (JavaScript) recorded. `body`, its request, may be left out, so that any
 request matches; `response` may be further on than the head reaches."""
+TEST_PROXY = frozenset({"RequestUri", "RequestMethod"})
+"""The first members of an exchange that the test proxy of Azure's SDKs recorded (OpenAI's SDK for .NET uses it too)."""
 ELSEWHERE = ("outputBodyS3Path", wiremock.ELSEWHERE)
 """The place of an answer in another file: of Bedrock's invocation log, if it is larger than 100 KB, and of WireMock."""
 OPERATIONS = {"Converse": "converse", "ConverseStream": "converse-stream", "InvokeModel": "invoke"}
@@ -164,7 +167,7 @@ def _is_nock(value: dict[str, Any]) -> bool:
 def _score(value: Any) -> int:
     if not isinstance(value, dict) or value.get("object") == "response":
         return 0  # an answer of Responses has an `output` of its own, and beside it the input (Llama Stack)
-    if _is_nock(value):
+    if _is_nock(value) or value.keys() >= TEST_PROXY:
         return 90
     if value.keys() == HTTP_ANSWER and status_of(value) is not None:
         return 70
@@ -236,6 +239,9 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
     raw.duration_ms = records.duration(value)
     raw.api = value["api"] if value.get("api") in FORMATS else None
     _about(raw, value)
+    if value.keys() >= TEST_PROXY:
+        raw.request_headers = traffic.headers(value.get("RequestHeaders"))
+        raw.status, raw.headers = status_of(value), traffic.headers(value.get("ResponseHeaders"))
     if value.get("operation") in OPERATIONS and isinstance(value.get("modelId"), str):
         raw.url = f"/model/{quote(value['modelId'], safe='')}/{OPERATIONS[value['operation']]}"
     if request_key is not None:
@@ -268,10 +274,10 @@ def _of_nock(
 
 def _about(raw: RawExchange, value: dict[str, Any]) -> None:
     """The facts about the HTTP exchange that either side holds."""
-    url = value.get("url") or value.get("uri") or value.get("urlPath")
+    url = value.get("url") or value.get("uri") or value.get("urlPath") or value.get("RequestUri")
     if isinstance(url, str):
         raw.url = url
-    method = value.get("method")
+    method = value.get("method") or value.get("RequestMethod")
     if isinstance(method, str) and method.isupper():
         raw.method = method
     raw.started = raw.started or records.start_text(value)
