@@ -126,6 +126,14 @@ def tools_note(look: JudgedTurn) -> str:
     return f"; the answer is whole and asks for {tools}, and {after}"
 
 
+def attempt_words(look: JudgedTurn) -> str:
+    """Why the request of a turn was sent again: a refusal, a failure, or the cut of its first answer."""
+    if Stop.SAFETY_BLOCKED in look.words:
+        return "refusal"
+    cut = Stop.MAX_TOKENS in look.words and look.words.isdisjoint((Stop.ERROR, Stop.INTERRUPTED))
+    return "cut" if cut else "failure"
+
+
 def gap(look: JudgedTurn) -> str:
     """The remark that what was asked after a cut answer is not in the file; empty if it is."""
     if not look.is_continuation_guessed:

@@ -312,9 +312,8 @@ ROWS: tuple[VerdictRow, ...] = (
         sure=lambda look: _is_reached(look) and not look.is_continuation_guessed),
     VerdictRow("RETRIED", "✓", "+", Severity.INFO,
         lambda look: any(answer.place is TurnPlace.RETRY for answer in look.answers),
-        lambda look: f"{say.who(look)} was asked again after a "
-        f"{'refusal' if Stop.SAFETY_BLOCKED in look.words else 'failure'} and ended with {say.budget(look)}"
-        f"{say.tools_note(look)}",
+        lambda look: f"{say.who(look)} was asked again after a {say.attempt_words(look)} and ended with "
+        f"{say.budget(look)}{say.tools_note(look)}",
         sure=_is_reached, of_last=True),
     # A recording may stop after any answer: nothing is wrong with it, but how the turn ended is unknown.
     VerdictRow("COMPLETE SO FAR", "▷", ">", Severity.INFO,

@@ -595,7 +595,13 @@ def test_a_failure_that_was_sent_again_with_success_is_told_and_no_trouble():
         asked([user("hi")], down, status=503, max_tokens=50), asked([user("hi")], chat("All of it."), max_tokens=50)
     ).turns
     assert (turn.verdict.word, turn.verdict.severity) == ("RETRIED", Severity.INFO)
-    assert turn.verdict.sentence.endswith('ended with "stop", 7 of 50 tokens')
+    assert turn.verdict.sentence.endswith('asked again after a failure and ended with "stop", 7 of 50 tokens')
+
+
+def test_a_cut_answer_whose_request_was_sent_again_was_no_failure():
+    (turn,) = shown(asked([user("hi")], chat("The half", "length"), max_tokens=50),
+                    asked([user("hi")], chat("All of it."), max_tokens=90)).turns
+    assert (turn.verdict.word, "asked again after a cut" in turn.verdict.sentence) == ("RETRIED", True)
 
 
 # -- transcripts of agents, which keep no word for an end -------------------------------------------------------------
