@@ -237,7 +237,9 @@ def _evaluation_change(turn: Turn, signal: Signal) -> Change:
 
 def nothing_visible_came(turn: Turn) -> bool:
     """Whether the current response brought no text, or only white space where no text was before."""
-    return turn.evaluation is not None and not (turn.evaluation.response.text and turn.tail.strip())
+    if turn.evaluation is None:
+        return False
+    return not turn.evaluation.response.text or not any(each.text.strip() for each in turn.answers[-1])
 
 
 def is_cut(turn: Turn) -> bool:

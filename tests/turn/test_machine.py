@@ -465,6 +465,13 @@ def test_white_space_alone_is_nothing_visible_and_no_part_of_the_answer_to_the_r
     assert (last(again).terminal, len(sends(again))) == ("no_progress", 2)
 
 
+def test_white_space_behind_a_text_is_a_part_of_it_that_adds_little() -> None:
+    """A continuation of one blank counts as progress of one character, and is no repeated request."""
+    first, blank = (answer(Stop.MAX_TOKENS, text, tokens=100) for text in ("One is water,", " "))
+    trace = drive([first, blank, answer(Stop.END_TURN, "and two is fire.")], Limits(min_progress_chars=2))
+    assert (last(trace).terminal, len(sends(trace))) == ("no_progress", 2)
+
+
 def test_white_space_before_a_nudge_is_no_part_of_the_answer() -> None:
     trace = drive([answer(Stop.END_TURN, " \n"), END], Limits(max_empty_retries=1))
     assert last(trace).joined_answer().text == END.response.text
