@@ -710,3 +710,81 @@ def test_a_request_that_is_sent_again_for_a_cut_call_stays_in_its_conversation(t
     seen = shown(traces(span(1, chat([said(CALL)], [GO], "length", **more)),
                         span(2, chat([said(text("Done."))], [GO], **more))), tmp_path)
     assert len({turn.conversation for turn in seen.turns}) == 1
+
+
+# -- MLflow ------------------------------------------------------------------------------------------------------------
+
+
+def of_mlflow(number: int, kind: str, request: Any, response: Any, parent: str | None = None, **more: Any) -> Row:
+    held = {"mlflow.traceRequestId": "tr-1", "mlflow.spanType": kind, "mlflow.spanInputs": request,
+            "mlflow.spanOutputs": response, **more}
+    return {"trace_id": "dA==", "span_id": f"s{number}", "parent_span_id": parent, "name": "Completions",
+            "start_time_unix_nano": 1770000000000000000 + number, "events": [], "status": {"code": "STATUS_CODE_OK"},
+            "attributes": {name: json.dumps(value) for name, value in held.items()}}
+
+
+GO = [{"role": "user", "content": "go"}]
+LS = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "'}}
+CHOSEN = {"id": "chatcmpl-1", "model": "gpt-5", "object": "chat.completion", "choices": [
+    {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": "Hi.", "tool_calls": [LS]}}]}
+OF_CLAUDE = {"id": "msg_1", "type": "message", "role": "assistant", "model": "gpt-5", "stop_reason": "max_tokens",
+             "content": [{"type": "text", "text": "Hi."}]}
+
+
+def file_of(*spans: Row) -> list[str]:
+    whole = {"info": {"trace_id": "tr-1"}, "data": {"spans": list(spans)}}
+    return [json.dumps(whole), json.dumps({"spans": list(spans)}, indent=2), json.dumps([whole], indent=1),
+            f"{json.dumps(whole)}\n{json.dumps({'info': {}, 'data': {'spans': []}})}\n"]
+
+
+@pytest.mark.parametrize("form", range(4))
+@pytest.mark.parametrize("kind", ["CHAT_MODEL", "LLM"])
+def test_a_span_of_mlflow_holds_the_answer_as_the_client_had_it(tmp_path, form, kind):
+    usage = {"mlflow.chat.tokenUsage": {"input_tokens": 3, "output_tokens": 64, "total_tokens": 67}}
+    spans = (of_mlflow(1, "AGENT", {"q": "go"}, CHOSEN),
+             of_mlflow(2, kind, {"model": "gpt-5", "max_tokens": 64, "messages": GO}, CHOSEN, "s1", **usage))
+    seen = shown(file_of(*spans)[form], tmp_path)
+    (facts,) = seen.responses
+    response = facts.exchange.response
+    assert (seen.inputs[0].format, stops(seen)) == ("otlp", ["max_tokens"])
+    assert (response.text, response.model) == ("Hi.", "gpt-5")
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (3, 64)
+    assert (facts.exchange.request.max_tokens, facts.exchange.request.messages[0].text) == (64, "go")
+    assert [(each.call.id, each.call.arguments, each.admission.value) for each in facts.verdicts] == [
+        ("c1", '{"path": "', "held")]
+
+
+OF_RESPONSES = {"id": "resp_1", "object": "response", "status": "incomplete", "output": [
+    {"type": "reasoning", "id": "rs_1", "summary": []},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi."}]}],
+    "incomplete_details": {"reason": "max_output_tokens"}}
+OF_LANGCHAIN = {"content": "Hi.", "type": "ai", "response_metadata": {"finish_reason": "length"}}
+
+
+@pytest.mark.parametrize("response", [
+    OF_CLAUDE, OF_RESPONSES, {"generations": [[{"text": "Hi.", "message": OF_LANGCHAIN}]]},
+    {"generations": [[{"message": {"content": "Hi."}, "generation_info": {"finish_reason": "length"}}]]},
+    {"generations": [[{"message": {"content": "Hi.", "response_metadata": {"stop_reason": "max_tokens"}}}]]},
+])
+def test_a_cut_answer_of_any_client_in_a_span_of_mlflow(tmp_path, response):
+    seen = shown(file_of(of_mlflow(1, "CHAT_MODEL", {"messages": GO}, response))[0], tmp_path)
+    assert (stops(seen), seen.responses[0].exchange.response.text) == (["max_tokens"], "Hi.")
+
+
+@pytest.mark.parametrize("response", [
+    None, "Hi.", {}, {"generations": []}, {"generations": [[]]}, {"generations": [1]}, {"output": []}, [[1]]])
+def test_a_span_of_mlflow_without_a_known_answer_has_no_end(tmp_path, response):
+    seen = shown(file_of(of_mlflow(1, "CHAT_MODEL", {"messages": GO}, response))[0], tmp_path)
+    assert stops(seen) == ["unknown"]
+
+
+@pytest.mark.parametrize("kind", ["TOOL", "CHAIN", "UNKNOWN"])
+def test_other_spans_of_mlflow_are_no_answers(tmp_path, kind):
+    seen = shown(file_of(of_mlflow(1, kind, {"q": 1}, CHOSEN))[0], tmp_path)
+    assert (len(seen.responses), seen.inputs[0].format) == (0, "otlp")
+
+
+def test_spans_without_a_name_of_mlflow_are_none_of_its(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(file_of({"name": "x", "attributes": {"a": "1"}})[0])
+    assert open_paths([str(path)]).inputs[0].format != "otlp"

@@ -155,3 +155,12 @@ def test_an_answer_of_an_api_that_is_not_read_is_not_called_a_request(tmp_path):
     assert "JSON of no API and no session format that is known" in why
     assert "a request without its response" in str(
         shown('{"prompt": "a", "model": "m"}', tmp_path, name="b.json").inputs[0].error)
+
+
+@pytest.mark.parametrize(("written", "what"), [
+    ('[{"type": "human", "data": {"content": "go"}}, {"type": "ai", "data": {"content": "hi"}}]', "JSON of no API"),
+    ('{"event": "a", "data": {"b": 1}}\n{"event": "c", "data": {"d": 1}}\n', "JSON lines of no known format"),
+    ('data: {"b": 1}\n\n', "server-sent events of no API"),
+])
+def test_what_is_refused_is_named_as_the_file_has_it(written, what, tmp_path):
+    assert what in str(shown(written, tmp_path, name="a.txt").inputs[0].error)

@@ -329,6 +329,23 @@ def test_a_delta_for_a_block_that_never_began_is_never_a_closed_call() -> None:
     assert "anthropic_messages.delta_without_start" in {f.rule for f in got.findings}
 
 
+@pytest.mark.parametrize("index", [{}, {"index": 0}])
+def test_deltas_of_two_kinds_without_a_start_are_two_blocks(index: dict[str, int]) -> None:
+    deltas = [{"type": "thinking_delta", "thinking": "Hm"}, {"type": "thinking_delta", "thinking": "."},
+              {"type": "text_delta", "text": "An"}, {"type": "text_delta", "text": "swer"}]
+    events = [{"type": "content_block_delta", **index, "delta": each} for each in deltas]
+    got = decode(API, sse(message_start(), *events, message_delta("end_turn"), STOP))
+    assert got.parts == (ReasoningPart("Hm."), TextPart("Answer"))
+    assert "anthropic_messages.delta_without_start" in {each.rule for each in got.findings}
+    assert "anthropic_messages.unknown_delta" not in {each.rule for each in got.findings}
+
+
+def test_a_delta_of_another_kind_in_a_block_that_began_is_none_of_it() -> None:
+    events = block(0, {"type": "thinking", "thinking": ""}, {"type": "text_delta", "text": "no"})
+    got = decode(API, sse(message_start(), *events, message_delta("end_turn"), STOP))
+    assert (got.text, "anthropic_messages.unknown_delta" in {each.rule for each in got.findings}) == (None, True)
+
+
 def test_a_closed_call_does_not_change() -> None:
     late = call_block(0, '{"city": "Bern"}', "RUBBISH")
     late[2], late[3] = late[3], late[2]

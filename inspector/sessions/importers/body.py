@@ -47,7 +47,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         )
     api = options.api or found
     if api is None:
-        raise UnreadableError(_explain(data, path))
+        raise UnreadableError(_explain(stored, path))  # without the framing that was added
     error = None if traffic.is_event_stream(data) else traffic.utf8_error(data)
     bodies = _whole_answers(data, api) or _whole_streams(data, api) or [data]
     raws = [RawExchange(entry, api=api, body=body) for entry, body in enumerate(bodies)]

@@ -1,6 +1,6 @@
 """The spans and log records in a file, each as its JSON: of OTLP in JSON, in lines of JSON and in protobuf, of the
 collector's length-prefixed files, of the files that SDKs print, one JSON object after the other or as a list, and of
-the files that Jaeger and Tempo export.
+the files that Jaeger, Tempo and MLflow export.
 
 Protobuf needs the extra `traces`. Sources: opentelemetry-proto 1.9; the collector's file exporter; Jaeger
 `model/json/model.go`; Tempo's API for a trace.
@@ -54,7 +54,8 @@ def sniff(head: bytes) -> int:
     parsed_head = first_look(head)
     if isinstance(parsed_head.first, (dict, list)):
         listed = objects_of(parsed_head.first)
-        if any(_scoped(parsed_head.first, name) for name in RESOURCES) or _is_jaeger(parsed_head.first):
+        if (any(_scoped(parsed_head.first, name) for name in RESOURCES) or _is_jaeger(parsed_head.first)
+                or _mlflow_path(parsed_head.first)):
             return 100
         kinds = [_printed_kind(value) for value in (*parsed_head.objects, *listed[:8])]
         return 100 if SPANS in kinds or (LOGS in kinds and any(text in head for text in _OF_MODELS)) else 0
@@ -74,6 +75,16 @@ def _scoped(export: Any, name: str) -> bool:
 def _is_jaeger(export: Any) -> bool:
     """Whether a file is the traces that Jaeger's API answers with."""
     return any({"traceID", "spans"} <= trace.keys() for trace in objects_of(object_of(export).get("data"))[:1])
+
+
+def _mlflow_path(export: Any) -> tuple[str, ...]:
+    """The place of the spans in a trace of MLflow, or in the first one of a list; empty if it is none."""
+    trace = object_of(next(iter(objects_of(export)), export))
+    held = object_of(trace.get("data")) or trace
+    named = (name for span in objects_of(held.get("spans"))[:1] for name in object_of(span.get("attributes")))
+    if not any(name.startswith("mlflow.") for name in named):
+        return ()
+    return ("spans",) if held is trace else ("data", "spans")
 
 
 def _printed_kind(value: Any) -> str | None:
@@ -103,6 +114,10 @@ def _of_json(data: bytes) -> Iterator[RecordPiece]:
     parsed_head = first_look(data[:HEAD])
     if _is_jaeger(parsed_head.first):
         yield from ((SPANS, span) for trace in elements(data, "data") for span in elements(trace, "spans"))
+        return
+    if path := _mlflow_path(parsed_head.first):
+        listed = elements(data) if isinstance(parsed_head.first, list) else object_lines(data) or [data]
+        yield from ((SPANS, span) for trace in listed for span in elements(trace, *path))
         return
     if not any(name in object_of(parsed_head.first) for name in RESOURCES):
         yield from _printed(data)

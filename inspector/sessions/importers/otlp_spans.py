@@ -2,10 +2,11 @@
 
 Spans come as OTLP writes them, as Python's console exporter prints them, or as the JavaScript SDK writes its objects to
 a file (VS Code's Copilot Chat and Gemini CLI do). Logfire writes the request as `request_data` and the answer as
-`response_data`; older Pydantic AI writes all messages as one attribute (`events`). An answer is counted once, though
-it may have two spans. Sources: opentelemetry-proto 1.9; opentelemetry-python 1.40; opentelemetry-js 2, `Span.ts` and
-`LogRecordImpl.ts`; logfire 4 `tracer.py`, `llm_providers/llm_provider.py`, `openai.py`, `anthropic.py`; pydantic-ai 0.4
-`models/instrumented.py`.
+`response_data`; older Pydantic AI writes all messages as one attribute (`events`); MLflow writes the request and the
+answer as its client had them. An answer is counted once, though it may have two spans. Sources: opentelemetry-proto
+1.9; opentelemetry-python 1.40; opentelemetry-js 2, `Span.ts` and `LogRecordImpl.ts`; logfire 4 `tracer.py`,
+`llm_providers/llm_provider.py`, `openai.py`, `anthropic.py`; pydantic-ai 0.4 `models/instrumented.py`; traces of
+MLflow 2 and 3 that were published.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def span_of(piece: bytes) -> TraceSpan | None:
     if not isinstance(value, dict):
         return None
     value = _of_jaeger(value) if "tags" in value and "attributes" not in value else value
-    attributes = attributes_of(value.get("attributes"))
+    attributes = _of_mlflow(attributes_of(value.get("attributes")))
     if value.get("span_kind") in KINDS:  # Phoenix exports it beside the attributes; others so name OpenTelemetry's
         attributes = {"openinference.span.kind": value["span_kind"], **attributes}
     events = value.get("events")
@@ -168,6 +169,43 @@ def time_of(value: dict[str, Any], names: tuple[str, ...]) -> int:
     if text.isdecimal():
         return int(text) if len(text) < 20 else 0
     return moment(text) or 0
+
+
+def _of_mlflow(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of a span of MLflow, also under the names of the conventions; others unchanged."""
+    if "mlflow.spanType" not in attributes:
+        return attributes
+    listed = {name: load_json(f"[{value}]") for name, value in attributes.items()}
+    attributes = {name: held[0] if isinstance(held, list) and len(held) == 1 else attributes[name]
+                  for name, held in listed.items()}
+    kind = attributes["mlflow.spanType"]
+    request, response, usage = (object_of(attributes.get(f"mlflow.{name}"))
+                                for name in ("spanInputs", "spanOutputs", "chat.tokenUsage"))
+    found = {
+        "openinference.span.kind": "LLM" if kind in ("CHAT_MODEL", "LLM") else kind,
+        INPUT: request.get("messages"), OUTPUT: _answer_of_mlflow(response), CAP: cap_of(request),
+        "gen_ai.response.model": response.get("model"), "gen_ai.response.id": response.get("id"),
+        **{f"gen_ai.usage.{name}": tokens for name, tokens in usage.items()},
+    }
+    return {**{name: value for name, value in found.items() if value is not None}, **attributes}
+
+
+def _answer_of_mlflow(response: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The messages of an answer of Chat Completions, Messages, Responses or LangChain, with its stop word; None if it
+    is of another API."""
+    items, batches = objects_of(response.get("output")), response.get("generations")
+    if objects_of(response.get("choices")):
+        return objects_of(response["choices"])
+    if "content" in response:
+        return [{**response, "finish_reason": response.get("stop_reason")}]
+    if items:
+        reason = object_of(response.get("incomplete_details")).get("reason")
+        return [{**items[0], "finish_reason": f"incomplete:{reason}" if reason else response.get("status")}, *items[1:]]
+    for generation in objects_of(batches[0]) if isinstance(batches, list) and batches else ():
+        about = {**object_of(object_of(generation.get("message")).get("response_metadata")),
+                 **object_of(generation.get("generation_info"))}
+        return [{**generation, "finish_reason": about.get("finish_reason") or about.get("stop_reason")}]
+    return None
 
 
 def _with_messages(attributes: dict[str, Any]) -> dict[str, Any]:

@@ -243,18 +243,20 @@ class Decoder(base.Decoder):
 
     def _other_delta(self, event: Any, block: MessageBlock | None, delta: Any) -> None:
         kind = delta["type"]
-        if block is None:
-            self._quirk("delta_without_start", "a delta belongs to a block that never began")
-            implied = next((name for name, row in table.KINDS.items() if row.delta == kind), None)
-            if implied is None:
-                return
-            # The first kind in the table with this delta: text stays readable, arguments stay nameless and unrunnable.
-            block = self._add(event.get("index"), {"type": implied}, None, orphan=True)
-            piece = delta.get(block.field)
-            if type(piece) is str:
-                block.append(piece)
-        elif not block.extend(delta):
+        if block is not None and block.extend(delta):
+            return
+        implied = next((name for name, row in table.KINDS.items() if row.delta == kind), None)
+        if block is not None and (implied is None or not block.orphan):
             self._quirk("unknown_delta", f"a {kind!r} delta does not belong in a {block.type!r} block")
+            return
+        self._quirk("delta_without_start", "a delta belongs to a block that never began")
+        if implied is None:
+            return
+        # The first kind in the table with this delta: text stays readable, arguments stay nameless and unrunnable.
+        block = self._add(event.get("index"), {"type": implied}, None, orphan=True)
+        piece = delta.get(block.field)
+        if type(piece) is str:
+            block.append(piece)
 
     def _message_delta(self, event: Any) -> None:
         if self._tail is None:
