@@ -106,8 +106,8 @@ def test_a_cut_answer_in_one_run_is_not_asked_for_again_by_another(tmp_path):
 @pytest.mark.parametrize(("more", "why"), [
     ({"raw_response": None, "error": "Cannot connect to API: connect ECONNREFUSED"},
      "failed before any answer: Cannot connect to API: connect ECONNREFUSED"),
-    ({"raw_response": None}, "failed before any answer: no answer of the provider in it"),
-    ({"raw_response": '{"choices": ['}, "failed before any answer: no answer of the provider in it"),
+    ({"raw_response": None}, "no response in it"),
+    ({"raw_response": '{"choices": ['}, "no response in it"),
 ])
 def test_a_step_without_an_answer_is_skipped_with_its_reason(more, why, tmp_path):
     seen = shown(built(step(1, chat("Done.", "stop")), step(2, None, **more)), tmp_path)

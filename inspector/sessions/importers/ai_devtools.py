@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from inspector.sessions.importers import pairs
-from inspector.sessions.importers.records import Piece, complete, first_look, list_pieces, object_in
+from inspector.sessions.importers.records import complete, elements, first_look, object_in
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 from loop_core.values import TransportEnd
@@ -33,29 +33,27 @@ def sniff(head: bytes, path: str) -> int:
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every step as a pair of a request and its answer."""
-    pieces = list(list_pieces(data, "steps"))
-    if not pieces:
+    steps = [(object_in(piece), piece) for piece in elements(data, "steps")]
+    if not steps:
         raise UnreadableError("no step in it: expected the list `steps`")
-    reading = pairs.read(b"\n".join(map(_pair, pieces)) + b"\n", path, options)
+    # Of a step that is cut or no object the reader of pairs says what is wrong.
+    lines = [_pair(step) if step else piece.replace(b"\n", b" ") for step, piece in steps]
+    reading = pairs.read(b"\n".join(lines) + b"\n", path, options)
     for raw in reading.raws:
-        step = object_in(pieces[raw.entry][1])
+        step = steps[raw.entry][0]
         raw.session = known_text(step.get("run_id")) or ""  # two runs may begin with the same request
         if (why := known_text(step.get("error"))) is not None:
             raw.end, raw.problem = TransportEnd.ABORTED, why
     return reading
 
 
-def _pair(piece: Piece) -> bytes:
+def _pair(step: dict[str, Any]) -> bytes:
     """A step as one line of a log of pairs, with the texts of the provider as they are."""
-    step = object_in(piece[1])
-    if not step:
-        return piece[1].replace(b"\n", b" ")  # cut: the reader of pairs says so
     about: dict[str, Any] = {"timestamp": step.get("started_at"), "duration_ms": step.get("duration_ms")}
-    asked, chunks, whole = (_json_in(step, name) for name in ("raw_request", "raw_chunks", "raw_response"))
-    answer = chunks if step.get("type") == "stream" else whole
+    answer = _json_in(step, "raw_chunks" if step.get("type") == "stream" else "raw_response")
     if answer is None:
-        about["error"] = known_text(step.get("error")) or "no answer of the provider in it"
-    texts = {"request": asked, "response": answer}
+        about["error"] = known_text(step.get("error"))
+    texts = {"request": _json_in(step, "raw_request"), "response": answer}
     members = [f'"{name}": {text}' for name, text in texts.items() if text is not None]
     return (", ".join([json.dumps(about)[:-1], *members]) + "}").encode()
 
