@@ -159,8 +159,7 @@ class SimulatedTurn:
         positions = {answer[2].number: place for place, answer in enumerate(self.source.answers)}
         text, length = output.text, 0
         for segment in _round(turn):
-            if segment.method is Method.BOOST and not text[:length].strip():
-                length = 0  # the request was made again, and its answer begins again
+            length = _place(segment.method, text, length)
             if segment.response is None:
                 length += len(segment.text) - len(_repetition(text, length, segment))
                 continue
@@ -173,8 +172,7 @@ class SimulatedTurn:
     def _simulate(self, send: Send, turn: Turn, output: KnownOutput) -> Event:
         fresh = send.place in OPENING_PLACES
         length = 0 if fresh else self._known_length(turn, output)
-        if send.method is Method.BOOST and not output.text[:length].strip():
-            length = 0
+        length = _place(send.method, output.text, length)
         repair = send.place is RequestPlace.REPAIR
         share = None if repair and not output.calls else take(output, length, send.max_tokens, repair)
         if share is None:
@@ -274,6 +272,12 @@ def cut_word(api: str) -> str:
 
 
 # -- the request -----------------------------------------------------------------------------------------------------
+
+
+def _place(method: Method | None, text: str, length: int) -> int:
+    """Where the answer to a request goes on in the known text, of which `length` characters have come: at its beginning
+    if the request was made again because nothing visible came."""
+    return 0 if method is Method.BOOST and not text[:length].strip() else length
 
 
 def _round(turn: Turn) -> list[Segment]:

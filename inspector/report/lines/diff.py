@@ -44,7 +44,7 @@ from inspector.report.lines.steps import ending_role, send_of
 from inspector.sessions.recording import common_beginning
 from loop_core.judge.gate import Admission
 from loop_core.turn.continuation import JoinedText, SeamRule, Segment
-from loop_core.turn.limits import Spend
+from loop_core.turn.limits import SHORT_NAMES, TOTAL, Spend
 from loop_core.turn.quotation import shared_length
 from loop_core.turn.seam import join
 from loop_core.turn.state import RunTools, Send
@@ -138,8 +138,9 @@ def _state(step: Step, before: Step | None) -> list[Line]:
     return lines
 
 
-SPENT_NAMES = {"continuation_tokens": "cont_tokens", "continuation_chars": "cont_chars"}
-"""Count of a turn -> the name of its limit in every other view."""
+SPENT_NAMES = {"continuation_tokens": SHORT_NAMES[TOTAL],
+               "continuation_chars": SHORT_NAMES["continuation_max_output_chars"]}
+"""Count of a turn -> the short name of its limit, where it is another one."""
 
 
 def _spend(step: Step, before: Step | None) -> list[Line]:

@@ -22,6 +22,7 @@ _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _PAGE = re.compile(rb'\s*\{\s*(?:"object"\s*:\s*"list"\s*,\s*)?"data"\s*:\s*(?=\[)')
 """Matches the beginning of a page of stored answers, as OpenAI lists them: what stands around their list."""
 _ID = re.compile(rb'"id": ?"([^"]+)"')
+_ANY_ID = re.compile(rb'"id"\s*:\s*("[^"]*"|[^,}\s]+)')
 _ANY = "JSON, server-sent events, NDJSON, an Amazon event stream, a HAR, request/response pairs or a session file"
 
 
@@ -100,7 +101,7 @@ def _whole_streams(data: bytes, api: str) -> list[bytes]:
 def _streams_in_lines(data: bytes) -> list[bytes]:
     """The streams whose events a logger wrote in lines without end marks, perhaps of parallel requests, by the id in
     each event; empty if they may be one. A line without an id belongs to the stream of the line before it."""
-    if not first_look(data[:HEAD]).lines:
+    if not first_look(data[:HEAD]).lines or len(set(_ANY_ID.findall(data))) < 2:
         return []
     lines = [(line, object_in(line).get("id")) for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n")]
     current = next((known for _, known in lines if known), None)

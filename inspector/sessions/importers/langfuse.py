@@ -28,7 +28,7 @@ from inspector.sessions.importers.span_names import (
     messages_with_words,
 )
 from inspector.sessions.importers.span_names import words_of as words_of_span
-from inspector.sessions.importers.trace_order import BY_TIME, TraceOrder
+from inspector.sessions.importers.trace_order import BY_TIME, REPEATED, TraceOrder, TraceRecord, order_of_start
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows
@@ -89,10 +89,8 @@ def sniff(head: bytes, path: str) -> int:
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every generation, in the order of their start."""
     reader = TraceReader(path, options)
-    pieces = list(_observations(data))
     reader.title = _title(data)
-    reader.inner = _nested_generations(pieces)
-    pieces.sort(key=_start_of)  # exports list the newest first
+    pieces, reader.inner = order_of_start(_observations(data), _place_of)
     return reader.read_records(pieces)
 
 
@@ -114,17 +112,10 @@ def _with_first_names(value: dict[str, Any]) -> dict[str, Any]:
     return {**{COLUMNS[name]: member for name, member in value.items() if name in COLUMNS}, **value}
 
 
-def _start_of(piece: Piece) -> tuple[str, int]:
-    began = _with_first_names(object_in(piece[1])).get("startTime")
-    return began if isinstance(began, str) else "", piece[0]
-
-
-def _nested_generations(pieces: list[Piece]) -> frozenset[str]:
-    """The generations inside another generation: two instrumentations recorded the same answer."""
-    kinds = {value["id"]: value for value in (_with_first_names(object_in(piece)) for _, piece, _ in pieces)
-             if isinstance(value.get("id"), str)}
-    return frozenset(key for key, value in kinds.items() if value.get("type") == "GENERATION"
-                     and kinds.get(str(value.get("parentObservationId")), {}).get("type") == "GENERATION")
+def _place_of(observation: dict[str, Any]) -> TraceRecord:
+    value = _with_first_names(observation)
+    return TraceRecord(value.get("startTime"), value.get("id"), value.get("parentObservationId"),
+                       value.get("type") == "GENERATION")
 
 
 def _title(data: bytes) -> str:
@@ -228,8 +219,7 @@ class TraceReader(ChatReader):
             lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.isupper() else frozenset())
             self._note_observation(line)
             return place
-        if value.get("id") in self.inner:
-            self.remarks["are left out, since they repeat an answer that another one around them tells of"] += 1
+        if self.is_inner(value):
             return place
         place = self.read_input(line, parse_nested(value.get("input")))
         answer = self.answer(line, place, model=known_text(value.get("model")))
@@ -241,10 +231,20 @@ class TraceReader(ChatReader):
         answer.usage = usage_of(value, answer.api)
         if value.get("level") == "ERROR":
             self.fail(answer, known_text(value.get("statusMessage")) or "no message", at)
-        self.trace_order.answer(line.number, [SpanMessage("assistant", answer.text, calls=tuple(
-            (call.id, call.name, None) for call in answer.calls))])
-        self.after[line.number] = TreePlace(answer)
-        return self.after[line.number]
+        return self.place_after(answer)
+
+    def is_inner(self, value: dict[str, Any]) -> bool:
+        """Whether a record repeats the answer around it; it is counted."""
+        inner = value.get("id") in self.inner
+        self.remarks += Counter({REPEATED: int(inner)})
+        return inner
+
+    def place_after(self, answer: TranscriptAnswer) -> TreePlace:
+        """The place after an answer that is read, which later requests may continue."""
+        calls = tuple((call.id, call.name, None) for call in answer.calls)
+        self.trace_order.answer(answer.line, [SpanMessage("assistant", answer.text, calls=calls)])
+        place = self.after[answer.line] = TreePlace(answer)
+        return place
 
     def _note_observation(self, line: TranscriptLine) -> None:
         """Stores the part of an observation that belongs to answers: the run of a tool, or LangChain's stop words."""

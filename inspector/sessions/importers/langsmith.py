@@ -17,6 +17,7 @@ from inspector.sessions.importers.langfuse import ToolRun, TraceReader
 from inspector.sessions.importers.otlp import row_of, take_output, take_word
 from inspector.sessions.importers.records import Piece, first_look, list_pieces, number_records, object_in, object_lines
 from inspector.sessions.importers.span_names import SpanMessage, message_of
+from inspector.sessions.importers.trace_order import TraceRecord, order_of_start
 from inspector.sessions.reasons import provider_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
@@ -56,9 +57,8 @@ def sniff(head: bytes, path: str) -> int:
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer, in the order of their start."""
-    pieces = sorted(_runs(data), key=_start_of)
     reader = _Runs(path, options)
-    reader.inner = _nested_answers(pieces)
+    pieces, reader.inner = order_of_start(_runs(data), _place_of)
     return reader.read_records(pieces)
 
 
@@ -85,17 +85,10 @@ def _with_children(piece: bytes) -> Iterator[bytes]:
         yield json.dumps(run).encode()
 
 
-def _start_of(piece: Piece) -> tuple[str, int]:
-    began = object_in(piece[1]).get("start_time")
-    return began if isinstance(began, str) else "", piece[0]
-
-
-def _nested_answers(pieces: list[Piece]) -> frozenset[str]:
-    """The answers in another answer: LangChain and the wrapper of the provider's client wrote the same one."""
-    values = (object_in(piece) for _, piece, _ in pieces)
-    kinds = {key: value for value in values if (key := known_text(value.get("id")))}
-    return frozenset(key for key, value in kinds.items() if value.get("run_type") == "llm"
-                     and kinds.get(str(value.get("parent_run_id")), {}).get("run_type") == "llm")
+def _place_of(run: dict[str, Any]) -> TraceRecord:
+    # LangChain and the wrapper of the provider's client may both write an answer, one within the other.
+    return TraceRecord(run.get("start_time"), known_text(run.get("id")), run.get("parent_run_id"),
+                       run.get("run_type") == "llm")
 
 
 def _plain(value: Any) -> dict[str, Any]:
@@ -154,8 +147,7 @@ class _Runs(TraceReader):
             if kind == "tool":
                 self.note_tool(_run_of(value))
             return place
-        if value.get("id") in self.inner:
-            self.remarks["are left out, since they repeat an answer that another one around them tells of"] += 1
+        if self.is_inner(value):
             return place
         extra = object_of(value.get("extra"))
         metadata, parameters = object_of(extra.get("metadata")), object_of(extra.get("invocation_params"))
@@ -173,10 +165,7 @@ class _Runs(TraceReader):
         error = known_text(value.get("error"))
         if error is not None:
             self.fail(answer, error.partition("Traceback (most recent call last)")[0] or error, pointer_at(at, "error"))
-        self.trace_order.answer(line.number, [SpanMessage("assistant", answer.text, calls=tuple(
-            (call.id, call.name, None) for call in answer.calls))])
-        self.after[line.number] = TreePlace(answer)
-        return self.after[line.number]
+        return self.place_after(answer)
 
 
 def _read_output(answer: TranscriptAnswer, outputs: dict[str, Any], provider: str, at: At) -> None:

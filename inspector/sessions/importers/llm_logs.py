@@ -187,18 +187,19 @@ class _Reader(DialogueReader):
     def _ask(self, line: TranscriptLine) -> None:
         """Reads what the request has that is new: results, then a prompt."""
         value = line.value
-        results = [(each, known_text(each.get("name"))) for each in objects_of(value.get("results"))]
+        results = objects_of(value.get("results"))
         prompts = [value.get("prompt")]
         for message in objects_of(value.get("messages")):
             for part in objects_of(message.get("parts")):
                 payload = object_of(part.get("payload"))
                 if part.get("type") == "tool_result":
-                    results.append((payload, known_text(payload.get("name"))))
+                    results.append(payload)
                 elif part.get("type") == "text" and message.get("role") == "user":
                     prompts.append(part.get("text") or _literals(payload))
         self.results(line.number, *(
-            ToolResultPart(known_text(each.get("tool_call_id")), name, str(each.get("output") or ""),
-                           known_text(each.get("exception")) is not None) for each, name in results))
+            ToolResultPart(known_text(each.get("tool_call_id")), known_text(each.get("name")),
+                           str(each.get("output") or ""), known_text(each.get("exception")) is not None)
+            for each in results))
         prompt = "\n".join(each for each in prompts if isinstance(each, str) and each)
         if prompt:
             self.say(line.number, prompt)

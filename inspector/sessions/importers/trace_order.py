@@ -13,11 +13,11 @@ only if the trace has no other conversation; the reader reports that.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from inspector.sessions.importers.records import beginnings
+from inspector.sessions.importers.records import Piece, beginnings, object_in
 from inspector.sessions.importers.span_names import SpanMessage
 
 SYSTEM = ("system", "developer")
@@ -26,6 +26,32 @@ ANSWERING = ("assistant", "model", "ai")
 """The roles of messages of a model, in the words of different APIs and of LangChain."""
 BY_TIME = "are placed by their time alone, since no message shows what they continue"
 """The remark about requests that only the time places."""
+REPEATED = "are left out, since they repeat an answer that another one around them tells of"
+"""The remark about answers within another answer (`order_of_start`)."""
+
+
+class TraceRecord(NamedTuple):
+    """What of a record gives its place in a trace."""
+
+    start: Any
+    """The time at which it began, as text; anything else counts as none."""
+    id: Any
+    parent: Any
+    """The id of the record around it."""
+    is_answer: bool
+
+
+def order_of_start(
+    pieces: Iterable[Piece], place_of: Callable[[dict[str, Any]], TraceRecord]
+) -> tuple[list[Piece], frozenset[str]]:
+    """The records in the order of their start, since exports list the newest first; and the ids of the answers within
+    another answer, which two instrumentations recorded."""
+    found = [(place_of(object_in(piece[1])), piece) for piece in pieces]
+    by_id = {record.id: record for record, _ in found if isinstance(record.id, str)}
+    answers = {key for key, record in by_id.items() if record.is_answer}
+    inner = frozenset(key for key in answers if str(by_id[key].parent) in answers)
+    found.sort(key=lambda each: (each[0].start if isinstance(each[0].start, str) else "", each[1][0]))
+    return [piece for _, piece in found], inner
 
 
 class Predecessor(NamedTuple):
