@@ -144,6 +144,10 @@ REFUSALS: tuple[NotRun, ...] = (
            "the agent could not read its arguments", "Goose"),
     NotRun("no_such_tool", r"(?:tool not found: |no such tool available\b|tool \S+ not found\b|unknown tool: )",
            "the agent knows no such tool", "Claude Code; pi; Crush; opencode 2"),
+    NotRun("not_a_tool", r"\S+ is not a valid tool, try one of \[", "the agent knows no such tool",
+           "LangGraph prebuilt/tool_node.py"),
+    NotRun("not_invoked", r"error invoking tool '\S+' with kwargs ", "the agent refused its arguments",
+           "LangGraph prebuilt/tool_node.py: ToolInvocationError, before the tool runs"),
     NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),
     NotRun("not_executed", r"<exception>\s?action was not executed\b", "the run ended before it", "mini-swe-agent"),
     NotRun("unparsed_arguments", r"(?:failed to parse function arguments\b|tool call arguments were malformed json\b|"

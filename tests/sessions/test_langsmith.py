@@ -128,6 +128,18 @@ def test_a_cut_call_of_anthropic_that_ran_is_reported(tmp_path):
     assert [call.arguments for call in seen.responses[0].exchange.response.tool_calls] == ['{"path": "a"}']
 
 
+@pytest.mark.parametrize("said", [
+    "Error: look is not a valid tool, try one of [read, write].",
+    "Error invoking tool 'look' with kwargs {'path': 'a'} with error:\n text: Field required\n Please fix the error"])
+def test_a_cut_call_that_langgraph_refused_did_not_run(said, tmp_path):
+    """It was reported as run: its result is an error of LangGraph's own."""
+    first = answer("I look.", {"stop_reason": "max_tokens"}, CALL)
+    refused = built("tool", said, tool_call_id="c1", name="look", status="error")
+    runs = [run(1, [GO], first, "anthropic"),
+            run(2, [GO, first, refused], answer("Done.", {"stop_reason": "end_turn"}), "anthropic")]
+    assert words(shown(text_of(runs), tmp_path)) == ["CALL HELD"]
+
+
 TOOL = {"id": "x", "run_type": "tool", "trace_id": "t", "name": "look", "inputs": {"path": "a"}, "error": None}
 
 
