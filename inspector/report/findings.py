@@ -179,7 +179,7 @@ def _findings_on_held_calls(
         where = f"request of response {response_number(child)}" if child is not None else "recording"
         name = verdict.call.name or "without a name"
         ran = f"the recorded agent ran {name}"
-        if _refuses(answer):
+        if _refuses(answer, verdict.call.name):
             message = f"the recorded agent refused the held call {name} ({where}); it did not run it"
             finding = Finding("agent.refused_held_call", Severity.INFO, message, At(ExchangePart.REQUEST))
         elif answer.is_error:
@@ -252,10 +252,10 @@ _SEARCHED_CHARACTERS = 240
 _OF_THE_CALL = r"(?i)\b(?:calls?|arguments?|payload|json|not (?:been )?(?:executed|run))\b"  # compiled when it is used
 
 
-def _refuses(answer: ToolResultPart) -> bool:
+def _refuses(answer: ToolResultPart, tool: str | None) -> bool:
     """Whether a result says that its call did not run; many formats have no field for that. An error is not enough: a
     tool that ran may have failed. Nor is a truncated result: the words must be about the call, and come first."""
-    if refusal(answer) is not None:
+    if refusal(answer, tool) is not None:
         return True
     beginning = answer.text[:_SEARCHED_CHARACTERS]
     return cut_result(beginning) is not None and re.search(_OF_THE_CALL, beginning) is not None
@@ -265,7 +265,7 @@ def _result_for(held: Sequence[Verdict], position: int, results: Sequence[ToolRe
     call = held[position].call
     own = [part for part in results if call.id and part.call_id == call.id]
     if own:  # of several results, one that is no error shows that the call ran
-        return next((part for part in own if not part.is_error and not _refuses(part)), own[0])
+        return next((part for part in own if not part.is_error and not _refuses(part, call.name)), own[0])
     # Gemini and Ollama may send results without an id; then the n-th result of a name answers its n-th call, and
     # without a name the n-th result answers the n-th call.
     named = [part for part in results if part.call_id is None and part.name == call.name]

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from inspector.sessions.histories import History, HistoryItem, HistoryTree, ItemKind, SeatedExchange, squeeze
 from inspector.sessions.recording import TurnPlace
-from inspector.sessions.wordings import cut_result, known_hint, quotes_end
+from inspector.sessions.wordings import cut_result, known_hint, quotes_end, refused_arguments
 from loop_core.turn.continuation import repeats_request
 from loop_core.values import ReasoningPart, ToolCall
 
@@ -367,8 +367,10 @@ def _at_once(parent: SeatedExchange) -> PlaceEvidence:
 
 def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
     results = [result for item in tail for result in item.results]
-    for result in results if parent is not None and parent.cut_calls else ():
-        wording = cut_result(result.text)
+    cut_calls = () if parent is None else parent.cut_calls
+    tools = {call.id: call.name for call in cut_calls}
+    for result in results if cut_calls else ():
+        wording = cut_result(result.text) or refused_arguments(result, tools.get(result.call_id))
         if result.is_error or wording is not None:
             why = f"the result of a cut call reports it ({wording or 'an error'})"
             return PlaceEvidence(TurnPlace.REPAIR, why)

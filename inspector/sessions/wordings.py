@@ -105,7 +105,8 @@ class NotRun(NamedTuple):
 
     name: str
     pattern: str
-    """The pattern at the beginning of the result, after error marks. It ignores case; a space is any white space."""
+    """The pattern at the beginning of the result, after error marks. It ignores case; a space is any white space. Where
+    it has a group `model`, that group must be the name of the model of the tool's arguments."""
     why: str
     source: str
 
@@ -142,12 +143,47 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("hook_denied", r"tool call blocked by hook\b", "a hook refused it", "Crush"),
     NotRun("unread_arguments", r"(?:-?\d+: )?could not interpret tool use parameters\b",
            "the agent could not read its arguments", "Goose"),
-    NotRun("no_such_tool", r"(?:tool not found: |no such tool available\b|tool \S+ not found\b|unknown tool: )",
-           "the agent knows no such tool", "Claude Code; pi; Crush; opencode 2"),
+    NotRun("no_such_tool", r"(?:tool not found: |tool not found$|no such tool available\b|tool \S+ not found\b|"
+           r"unknown tool: |unknown tool name: |model tried to call unavailable tool '|"
+           r"the requested tool does not exist or is not available\b|could not find function to call\b)",
+           "the agent knows no such tool", "Claude Code; pi; Crush; opencode 2; MCP; CrewAI; Pydantic AI "
+           "_tool_manager.py; AI SDK NoSuchToolError; Agno models/base.py; Phidata"),
     NotRun("not_a_tool", r"\S+ is not a valid tool, try one of \[", "the agent knows no such tool",
            "LangGraph prebuilt/tool_node.py"),
     NotRun("not_invoked", r"error invoking tool '\S+' with kwargs ", "the agent refused its arguments",
            "LangGraph prebuilt/tool_node.py: ToolInvocationError, before the tool runs"),
+    NotRun("model_not_valid", r"(?:error executing tool \S+: |validation failed for input parameters: )?"
+           r"\d+ validation errors? for '?(?P<model>\w+)", "the agent refused its arguments",
+           "LangChain tools/base.py; MCP fastmcp/tools/base.py; Strands tools/decorator.py: Pydantic's words"),
+    NotRun("details_not_valid", r"\d+ validation errors?: (?:```json )?\[", "the agent refused its arguments",
+           "Pydantic AI messages.py: RetryPromptPart of a ValidationError"),
+    NotRun("schema_not_met", r"(?:tool input validation error\b|received tool input did not match expected schema\b)",
+           "the agent refused its arguments", "LangChain tools/base.py; LangChain.js tools/index.ts"),
+    NotRun("server_refused", r"(?:mcp error -32602: |input validation error: )",
+           "the tool's server refused its arguments", "MCP servers; JSON-RPC 2.0, 5.1: -32602 is Invalid params"),
+    NotRun("not_parsed_as_json", r"(?:an error occurred while running the tool\. please try again\. )?(?:error: )*+"
+           r"(?:invalid json input for tool\b|an error occurred while parsing tool arguments\b)",
+           "the agent could not parse its arguments", "OpenAI Agents SDK tool.py; its JavaScript twin tool.ts"),
+    NotRun("parameters_not_present",
+           r"invoking `\S+` failed as the following mandatory input parameters are not present\b",
+           "the agent refused its arguments", "Google ADK tools/function_tool.py"),
+    NotRun("arguments_malformed", r"(?:the tool call arguments are malformed\b|"
+           r"there are `\d+` tool call arguments required and only `|"
+           r"(?:missing required|received unexpected) argument\(s\): \[.{1,400} please revise the arguments to\b)",
+           "the agent refused its arguments", "Semantic Kernel kernel.py"),
+    NotRun("no_json_object", r"(?:function arguments are not a valid json object\b|"
+           r"error while (?:decoding|parsing) function arguments: )", "the agent could not parse its arguments",
+           "Agno utils/functions.py"),
+    NotRun("no_native_call", r"invalid native tool call format$", "the agent could not parse it",
+           "CrewAI agents/agent_executor.py"),
+    NotRun("input_not_parsed", r"(?:error parsing (?:the following )?tool call arguments: |"
+           r"found \d+ validation errors parsing tool input arguments: )", "the agent refused its arguments",
+           "Inspect model/_call_tools.py"),
+    NotRun("params_not_valid", r"params(?:/\S+)? must (?:have required property '|match |equal |"
+           r"not have (?:additional|fewer|more) |be (?:string|number|integer|boolean|object|array|null|equal|>|<))",
+           "the agent refused its arguments", "Gemini CLI and Qwen Code utils/schemaValidator.ts: Ajv's words"),
+    NotRun("input_not_valid", r"(?:invalid input for tool \S+: |tool (?:input )?validation failed for )",
+           "the agent refused its arguments", "AI SDK InvalidToolInputError; Mastra tools/validation.ts"),
     NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),
     NotRun("not_executed", r"<exception>\s?action was not executed\b", "the run ended before it", "mini-swe-agent"),
     NotRun("unparsed_arguments", r"(?:failed to parse function arguments\b|tool call arguments were malformed json\b|"
@@ -186,7 +222,7 @@ def _beginning(wording: str) -> str:
     `\\s+` for each space the pattern of all wordings takes twice as long to compile."""
     spelled = wording.replace("'", "['\u2019]")
     # possessive, so that the marks cause no backtracking
-    return rf"(?i)(?:</?(?:tool_use_error|error)>|error:| )*+(?:{spelled})"
+    return rf"(?i)(?:</?(?:tool_use_error|error)>|error:|\{{ ?\"error\": ?\"| )*+(?:{spelled})"
 
 
 _ANY = _beginning("|".join(row.pattern for row in REFUSALS))
@@ -219,21 +255,48 @@ def _is_stored(part: ToolResultPart) -> bool:
     return type(part) is not ToolResultPart
 
 
-def refusal(part: ToolResultPart) -> NotRun | None:
-    """The wording in a result that reports that its call did not run; None if there is none."""
-    if _is_stored(part):
-        return None
-    text = " ".join(part.text[:_SEARCHED_CHARACTERS].split())
-    if re.match(_ANY, text) is None:
+_MODELS = frozenset({"", "schema", "schemaschema", "arguments", "args", "input", "params", "tool"})
+"""What the name of the model of a tool's arguments has behind the tool's name: LangChain, FastMCP, Strands."""
+
+
+def _is_model_of(tool: str | None, model: str) -> bool:
+    """Whether a model has the name that agents give to that of a tool's arguments: a tool that ran may report that
+    something else is not valid."""
+    own, name = (re.sub(r"[\W_]", "", text).lower() for text in (tool or "", model))
+    return bool(own) and name.startswith(own) and name[len(own) :] in _MODELS
+
+
+def _one_line(part: ToolResultPart) -> str:
+    return " ".join(part.text[:_SEARCHED_CHARACTERS].split())
+
+
+def begins_as_refusal(part: ToolResultPart) -> bool:
+    """Whether a result begins with a wording of `REFUSALS`, whatever the name of its tool is."""
+    return not _is_stored(part) and re.match(_ANY, _one_line(part)) is not None
+
+
+def refusal(part: ToolResultPart, tool: str | None = None) -> NotRun | None:
+    """The wording in a result that reports that its call did not run; None if there is none. `tool`: the name in the
+    call, where the result has none."""
+    if not begins_as_refusal(part):
         return None  # the case of nearly all results
-    return next((row for row in REFUSALS if re.match(_beginning(row.pattern), text)), None)
+    text = _one_line(part)
+    found = ((row, re.match(_beginning(row.pattern), text)) for row in REFUSALS)
+    return next((row for row, match in found if match is not None and (
+        "model" not in match.groupdict() or _is_model_of(tool or part.name, match["model"]))), None)
 
 
-def why_refused(part: ToolResultPart, denied: bool) -> str | None:
+def refused_arguments(part: ToolResultPart, tool: str | None) -> str | None:
+    """The name of the wording in a result that asks for its call again, with other arguments; None if there is none."""
+    row = refusal(part, tool)
+    return row.name if row is not None and row.why.endswith(" its arguments") else None
+
+
+def why_refused(part: ToolResultPart, denied: bool, tool: str | None = None) -> str | None:
     """The refusal in words; None if the call may have run. `denied` says that the row around it reports a refusal by
-    the user.
+    the user. `tool`: as for `refusal`.
     """
-    row = refusal(part)
+    row = refusal(part, tool)
     if row is None:
         return f"{REFUSALS[0].why}: it did not run" if denied else None
     return f"{row.why}: it did not run"

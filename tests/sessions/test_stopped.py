@@ -191,6 +191,43 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     (json.dumps({"status": "error", "message": "The tool execution failed",
                  "error": 'Tool "write_to_file" is not allowed in ask mode.'}, separators=(",", ":")),
      "the agent refused it"),
+    # Libraries that run tools for an agent: what each answers before the tool would begin.
+    ("1 validation error for Write\ncontent\n  Field required [type=missing]", "the agent refused its arguments"),
+    ("Error: 2 validation errors for WriteSchema\npath\n  x\n Please fix", "the agent refused its arguments"),
+    ("Error executing tool Write: 1 validation error for writeArguments\nx", "the agent refused its arguments"),
+    ("Error: Validation failed for input parameters: 1 validation error for WriteTool",
+     "the agent refused its arguments"),
+    ('1 validation error:\n```json\n[\n  {"type": "missing"}]\n```', "the agent refused its arguments"),
+    ('2 validation errors: [{"type":"missing"}]\n\nFix the errors', "the agent refused its arguments"),
+    ("Tool input validation error", "the agent refused its arguments"),
+    ("Error: Received tool input did not match expected schema\n Please fix", "the agent refused its arguments"),
+    ("MCP error -32602: Tool Write not found", "the tool's server refused its arguments"),
+    ("Input validation error: 'content' is a required property", "the tool's server refused its arguments"),
+    ("An error occurred while running the tool. Please try again. Error: Error: Invalid JSON input for tool",
+     "the agent could not parse its arguments"),
+    ("Invalid JSON input for tool Write: {\"p", "the agent could not parse its arguments"),
+    ("An error occurred while parsing tool arguments. Please try again with valid JSON.",
+     "the agent could not parse its arguments"),
+    (json.dumps({"error": "Invoking `Write()` failed as the following mandatory input parameters are not present:\nx"}),
+     "the agent refused its arguments"),
+    ("The tool call arguments are malformed. Arguments must be in JSON format.", "the agent refused its arguments"),
+    ("There are `2` tool call arguments required and only `1` received.", "the agent refused its arguments"),
+    ("Missing required argument(s): ['content']. Please revise the arguments to match the function signature.",
+     "the agent refused its arguments"),
+    ("Function arguments are not a valid JSON object.\n\n Please fix", "the agent could not parse its arguments"),
+    ("Error while parsing function arguments: x", "the agent could not parse its arguments"),
+    ("Error: Invalid native tool call format", "the agent could not parse it"),
+    ("Error parsing the following tool call arguments:\n\n{\"p", "the agent refused its arguments"),
+    ("Found 1 validation errors parsing tool input arguments:\n- x", "the agent refused its arguments"),
+    ("params must have required property 'content'", "the agent refused its arguments"),
+    ("params/path must be string", "the agent refused its arguments"),
+    ("Invalid input for tool Write: JSON parsing failed", "the agent refused its arguments"),
+    ("Tool input validation failed for Write. Please fix", "the agent refused its arguments"),
+    ("Unknown tool name: 'Write'. Available tools: 'a'", "the agent knows no such tool"),
+    ("Model tried to call unavailable tool 'Write'. No tools are available.", "the agent knows no such tool"),
+    ("Error: The requested tool does not exist or is not available.", "the agent knows no such tool"),
+    ("Could not find function to call.", "the agent knows no such tool"),
+    ("Tool not found", "the agent knows no such tool"),
 ])
 def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     seen = shown(claude(prompt("go"), block(use(**WHOLE)), result(said, error=True),
@@ -205,9 +242,13 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     "File created", "", "Command was aborted before completion", "Error executing tool 'terminal': x",
     '{"status":"error","message":"The tool execution failed","error":"Error reading a.md: ENOENT"}',
     '{"status":"approved","feedback":"go"}\n\nThe user denied this operation.',
+    # A tool that ran may say that something else is not valid, or was not found.
+    "1 validation error for Config\nname\n  Field required", "1 validation error for Rewrite\nname",
+    "1 validation error in a.toml", "Tool not found in the list", "Error executing tool Write: no space left",
+    "An error occurred while running the tool. Please try again.", "Params must be set with care.",
 ])
 def test_other_results_leave_the_call_as_it_is(tmp_path, said):
-    assert refusal(ToolResultPart("toolu_01A", None, said)) is None
+    assert refusal(ToolResultPart("toolu_01A", None, said), "Write") is None
     seen = shown(claude(prompt("go"), block(use(**WHOLE)), result(said), block(text("So."), "msg_02", "end_turn")),
                  tmp_path)
     assert [admission for admission, _ in admissions(seen)] == ["ready"]

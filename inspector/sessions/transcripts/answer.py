@@ -24,7 +24,7 @@ from inspector.sessions.reasons import (
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
 from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes, stored_body
 from inspector.sessions.transcripts.member_values import known_text
-from inspector.sessions.wordings import interruption, placeholder, refusal, stops, why_refused
+from inspector.sessions.wordings import begins_as_refusal, interruption, placeholder, stops, why_refused
 from loop_core.values import (
     EMPTY,
     At,
@@ -282,8 +282,9 @@ class TranscriptAnswer:
     def _refusals(self) -> Mapping[str, str]:
         """The calls that did not run: from id to the reason in the result."""
         denied = {part.call_id for row in self.after if row.denied for part in row.results}
+        tools = {call.id: call.name for call in self.calls} if self.results else {}
         return {key: why for key, part in self.results.items()
-                if (why := why_refused(part, key in denied)) is not None} or EMPTY
+                if (why := why_refused(part, key in denied, tools.get(key))) is not None} or EMPTY
 
     # -- what the user did to the answer ---------------------------------------------------------------------------
 
@@ -376,7 +377,7 @@ def store_result(
     """The result of a row, with its text read again on access; `pick` finds it in block `number`. A short result stays
     in memory, and so does one that reports a refusal or an interruption."""
     place, text = line.place, part.text
-    if place is None or len(text) <= SHORT or refusal(part) is not None or interruption(text) or placeholder(part):
+    if place is None or len(text) <= SHORT or begins_as_refusal(part) or interruption(text) or placeholder(part):
         return part
     stays = StoredText(*place, number, pick, len(text), hash(text))
     return StoredResult(part.call_id, part.name, stays, part.is_error, part.json)  # type: ignore[arg-type]
