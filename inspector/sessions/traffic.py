@@ -19,6 +19,7 @@ from loop_core.json_parser import from_json, from_json_prefix
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.failures import REDIRECTS
 from loop_core.wire.framing import SEPARATOR, SSE, TextSequence
+from loop_core.wire.json_values import is_in_lines
 
 # -- JSON that is not UTF-8, or contains bare control characters -----------------------------------------------------
 # It is read in a slower second attempt. The fast parser refuses lone surrogates (`"\ud83d"`), which JavaScript writes
@@ -247,11 +248,11 @@ def samples(body: bytes) -> Iterator[tuple[dict[str, Any], str | None]]:
     text = body[3:] if body.startswith(b"\xef\xbb\xbf") else body
     text = text.lstrip()
     if text[:1] == b"{":
-        line_end = text.find(b"\n")
-        whole = _object(text)
+        lines = is_in_lines(text)
+        whole = None if lines else _object(text)
         if whole is not None:
             yield whole, None
-        elif line_end > 0:
+        elif b"\n" in text:
             for line in text[: 1 << 20].split(b"\n")[:_MOST_FRAMES]:
                 value = _object(line)
                 if value is not None:

@@ -295,10 +295,11 @@ class NDJSON:
 
     __slots__ = ("_begun", "_held", "_offset", "_values")
 
-    def __init__(self) -> None:
+    def __init__(self, lines: bool = False) -> None:
+        """`lines`: the body is known to have a value in each line, whatever its first line is."""
         self._held: list[bytes] = []  # of the line that is not complete yet
         self._offset = 0  # of its first byte in the body
-        self._begun = False  # the first line was a whole value
+        self._begun = lines  # else once the first line was a whole value
         self._values: JSONSequence | None = None
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -360,15 +361,23 @@ class NDJSON:
 # -- Streams that a recorder wrote without their framing -------------------------------------------------------------
 
 
+def is_in_lines(text: bytes) -> bool:
+    """Whether a text has an object in its first line and in its second; the first line may be damaged."""
+    first, _, rest = text.partition(b"\n")
+    second = rest.lstrip().partition(b"\n")[0]
+    if not (first.startswith(b"{") and second.startswith(b"{")):
+        return False
+    return is_json(first) or (is_json(second) and not is_json(text))
+
+
 def recorded_events(body: bytes) -> list[Frame]:
     """The events of a stream that a logger wrote as lines of JSON or as a list, a frame each; none for any other body.
     None either where the first two and the last have different ids, which are those of several answers, or where more
     stands behind the list."""
     text = body.removeprefix(_BOM).lstrip()
-    first, _, rest = text.partition(b"\n")
-    if not text.startswith(b"[") and not (first.startswith(b"{") and rest.lstrip().startswith(b"{") and is_json(first)):
+    if not text.startswith(b"[") and not is_in_lines(text):
         return []
-    framing = JSONArray() if text.startswith(b"[") else NDJSON()
+    framing = JSONArray() if text.startswith(b"[") else NDJSON(lines=True)
     frames = [*framing.feed(body), *framing.flush()]
     values = [from_json(payload) for payload, *_ in (*frames[:2], *frames[-1:]) if is_json(payload)]
     ids = {value.get("id") for value in values if isinstance(value, dict) and isinstance(value.get("id"), str)} - {""}

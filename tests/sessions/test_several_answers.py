@@ -133,8 +133,29 @@ def test_a_cut_call_of_the_second_stream_is_not_that_of_the_first(tmp_path):
     assert [facts.verdicts[0].admission.value for facts in seen.responses] == ["ready", "held"]
 
 
+@pytest.mark.parametrize("damaged", [0, 1, 2])
+def test_a_damaged_line_among_whole_answers_costs_that_answer_alone(damaged, tmp_path):
+    """All answers were one that had sent nothing."""
+    lines = [json.dumps(completion(key)) for key in ("one", "two", "three")]
+    lines[damaged] = lines[damaged][:-9]
+    seen = shown("\n".join(lines), tmp_path, name="a.jsonl")
+    assert [facts.exchange.response.raw_stop_reason for facts in seen.responses] == [
+        None if at == damaged else "stop" for at in range(3)]
+    assert stops(seen)[damaged] == "interrupted"
+
+
+@pytest.mark.parametrize("size", [12, 20, 30])
+@pytest.mark.parametrize("stream", [chat_stream, message_stream, response_stream])
+def test_a_damaged_first_line_of_a_stream_is_one_lost_frame(stream, size, tmp_path):
+    """The whole stream was one that had sent nothing: its first line made it a body of one value."""
+    first, *rest = chunk_lines(stream("one"))
+    seen = shown("\n".join([first[:size], *rest]), tmp_path, name="a.jsonl")
+    text = None if stream is chat_stream else "one"  # in chunks of Chat Completions the first line has all of it
+    assert (texts(seen), stops(seen)) == ([text], ["end_turn"])
+    assert "GAP" in seen.turns[0].verdict.word
+
+
 @pytest.mark.parametrize("written", [
-    json.dumps(completion("one")) + "\n" + json.dumps(completion("two"))[:-9],
     json.dumps(completion("one")) + "\n" + json.dumps({**completion("two"), "object": "chat.completion.chunk"}),
     chat_stream("one") + chat_stream("one"), chat_stream("one") + "data: [DONE]\n\n",
     message_stream("one").replace("message_stop", "message_end") + message_stream("two"),

@@ -14,7 +14,15 @@ from typing import Any
 from inspector.sessions import traffic
 from inspector.sessions.importers import HEAD
 from inspector.sessions.importers.known_formats import refusal
-from inspector.sessions.importers.records import FRAMED, elements, event_data, first_look, frame_lines, object_in
+from inspector.sessions.importers.records import (
+    FRAMED,
+    complete,
+    elements,
+    event_data,
+    first_look,
+    frame_lines,
+    object_in,
+)
 from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
 from loop_core.wire import wire
 
@@ -76,13 +84,16 @@ def _without_page(data: bytes) -> bytes:
 
 
 def _whole_answers(data: bytes, api: str) -> list[bytes]:
-    """The answers in a file of several JSON objects, or of a list of them; empty if one is not whole."""
-    mark = wire(api).whole_mark
-    if mark is None or first_look(data[:HEAD]).text[:1] not in (b"{", b"["):
+    """The answers in a file of several JSON objects, or of a list of them; empty if one says that it is not whole. One
+    that is damaged is an answer too, in which nothing can be read."""
+    mark, look = wire(api).whole_mark, first_look(data[:HEAD])
+    if mark is None or look.text[:1] not in (b"{", b"["):
         return []
     text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
-    pieces = list(elements(text if text.startswith(b"[") else b"[" + text))
-    whole = all(object_in(piece).get(mark[0]) == mark[1] for piece in pieces)
+    pieces = list(filter(bytes.strip, text.split(b"\n")) if look.lines else
+                  elements(text if text.startswith(b"[") else b"[" + text))
+    marked = [object_in(piece).get(mark[0]) == mark[1] for piece in pieces]
+    whole = any(marked) and all(known or not complete(piece) for known, piece in zip(marked, pieces, strict=True))
     return pieces if whole and (len(pieces) > 1 or text.startswith(b"[")) else []
 
 

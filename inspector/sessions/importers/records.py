@@ -52,7 +52,7 @@ def first_look(head: bytes) -> FileHead:
     # Windows PowerShell writes UTF-8 with a byte order mark.
     text = (head[3:] if head.startswith(b"\xef\xbb\xbf") else head).lstrip()
     parsed_head = _look(text)
-    if parsed_head.first is None:
+    if parsed_head.first is None or (not parsed_head.lines and text.startswith(b"{")):
         _, _, rest = text.partition(b"\n")
         # A file that is followed, or one that was cut at its front, may begin within a row.
         if rest.startswith(b'{"') and complete(rest.partition(b"\n")[0]):
