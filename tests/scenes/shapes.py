@@ -593,6 +593,25 @@ LITELLM: dict[str, Any] = {
 }
 
 
+def _node(key: str, above: str | None, role: str, content: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"id": key, "parent": above, "children": [], "message": {
+        "id": key, "author": {"role": role, "name": more.pop("name", None)}, "content": content, "recipient": "all",
+        "status": "finished_successfully", "create_time": 1700000000.5, "end_turn": False, **more}}
+
+
+CHATGPT: dict[str, Any] = {"title": "t", "id": "c", "current_node": "5", "mapping": {each["id"]: each for each in (
+    {"id": "0", "parent": None, "children": ["1"], "message": None},
+    _node("1", "0", "user", {"content_type": "text", "parts": ["go"]}),
+    _node("2", "1", "assistant", {"content_type": "thoughts", "thoughts": [{"content": "hm"}]}),
+    _node("3", "2", "assistant", {"content_type": "code", "language": "json", "text": "{}"}, recipient="python",
+          metadata={"finish_details": {"type": "stop"}, "model_slug": "m"}),
+    _node("4", "3", "tool", {"content_type": "multimodal_text", "parts": [{"asset_pointer": "x"}]}, name="python",
+          metadata={"aggregate_result": {"in_kernel_exception": None}}),
+    _node("5", "4", "assistant", {"content_type": "text", "parts": [""]}, end_turn=True,
+          metadata={"finish_details": {"type": "interrupted", "reason": "client_stopped"}}),
+)}}
+
+
 class Shape(NamedTuple):
     """A file of one format: its JSON value, or the rows of a file of lines."""
 
@@ -710,6 +729,7 @@ SHAPES: tuple[Shape, ...] = (
         {"role": "user", "created": 3, "content": [{"ToolResponse": {"id": "c", "tool_result": {"Ok": [
             {"type": "text", "text": "ok"}]}}}]}], rows=True),
     Shape("amp", "T-1.json", _AMP),
+    Shape("chatgpt", "conversations.json", [CHATGPT]),
     Shape("qwen", "qwen.jsonl", list(QWEN), rows=True),
     Shape("copilot", "events.jsonl", list(COPILOT), rows=True),
     Shape("copilot", "session.json", {"sessionId": "s", "chatMessages": [

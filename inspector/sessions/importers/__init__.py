@@ -185,6 +185,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.RECORDER, usage=True), (b'"T-',),
         (AgentFolder("Amp", "XDG_DATA_HOME", ".local/share", ("amp", "threads"), ("T-*.json",)),),
     ),
+    "chatgpt": FileFormat(
+        f"{_HERE}.chatgpt", "data export of ChatGPT (conversations.json)",
+        'conversations with "mapping", whose nodes have "message", "parent" and "children"', Keeps(Words.RECORDER),
+        (b'"mapping"',),
+    ),
     "qwen": FileFormat(
         f"{_HERE}.qwen", "Qwen Code transcript", 'lines with "uuid", "sessionId" and a "message" of "parts"',
         Keeps(Words.NONE, usage=True), (b"sessionId",),
