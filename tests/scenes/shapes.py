@@ -612,6 +612,20 @@ CHATGPT: dict[str, Any] = {"title": "t", "id": "c", "current_node": "5", "mappin
 )}}
 
 
+def server_events(events: Any) -> bytes:
+    """A stream of server-sent events, each with one value."""
+    return b"".join(b"data: %s\n\n" % json.dumps(each).encode() for each in (
+        events if isinstance(events, list) else [events]))
+
+
+def coded_lines(lines: Any) -> bytes:
+    """Lines that each begin with a code and a colon, and go on with JSON."""
+    pairs = [each if isinstance(each, list) and len(each) == 2 else ["0", each] for each in (
+        lines if isinstance(lines, list) else [lines])]
+    return b"".join(b"%s:%s\n" % (str(code).encode("utf-8", "replace"), json.dumps(value).encode())
+                    for code, value in pairs)
+
+
 class Shape(NamedTuple):
     """A file of one format: its JSON value, or the rows of a file of lines."""
 
@@ -743,6 +757,23 @@ SHAPES: tuple[Shape, ...] = (
     Shape("httprr", "trace.httprr", [[{"model": "m", "max_tokens": 7, "messages": [{"role": "user", "content": "go"}]},
                                       LITELLM["response"]]], write=httprr),
     Shape("http-text", "curl.txt", [LITELLM["response"]], write=http_text),
+    Shape("ai-sdk-stream", "chat.txt", [
+        {"type": "start-step"}, {"type": "reasoning-delta", "id": "r", "delta": "hm"},
+        {"type": "text-delta", "id": "1", "delta": "Look."},
+        {"type": "tool-input-start", "toolCallId": "c", "toolName": "w"},
+        {"type": "tool-input-delta", "toolCallId": "c", "inputTextDelta": "{}"},
+        {"type": "tool-input-available", "toolCallId": "c", "toolName": "w", "input": {}, "providerExecuted": False},
+        {"type": "tool-output-available", "toolCallId": "c", "output": {"a": 1}, "preliminary": False},
+        {"type": "tool-output-error", "toolCallId": "c", "errorText": "no"}, {"type": "finish-step"},
+        {"type": "start-step"}, {"type": "file", "url": "data:,", "mediaType": "image/png"},
+        {"type": "error", "errorText": "down"}, {"type": "abort", "reason": "r"},
+        {"type": "finish", "finishReason": "length"}], write=server_events),
+    Shape("ai-sdk-stream", "chat.txt", [
+        ["f", {"messageId": "m"}], ["0", "Look."], ["g", "hm"], ["b", {"toolCallId": "c", "toolName": "w"}],
+        ["c", {"toolCallId": "c", "argsTextDelta": "{}"}], ["9", {"toolCallId": "c", "toolName": "w", "args": {}}],
+        ["a", {"toolCallId": "c", "result": "ok"}], ["3", "down"],
+        ["e", {"finishReason": "length", "usage": {"promptTokens": 1, "completionTokens": 7}}],
+    ], write=coded_lines),
     Shape("langfuse", "trace.json", LANGFUSE),
     Shape("langsmith", "runs.json", LANGSMITH),
     Shape("ai-devtools", "generations.json", AI_DEVTOOLS),
