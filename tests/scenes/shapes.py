@@ -775,6 +775,11 @@ SHAPES: tuple[Shape, ...] = (
         ["e", {"finishReason": "length", "usage": {"promptTokens": 1, "completionTokens": 7}}],
     ], write=coded_lines),
     Shape("langfuse", "trace.json", LANGFUSE),
+    Shape("langsmith", "batch.json", {
+        "post": [{"id": "a", "run_type": "llm", "trace_id": "a", "start_time": 1700000000500, "inputs": {"messages": [
+            {"role": "user", "content": "go"}]}, "dotted_order": "20260101T000000000001Za"}],
+        "patch": [{"dotted_order": "20260101T000000000001Za", "outputs": {"choices": [{"finish_reason": {
+            "finish_reason": "length"}, "message": {"role": "assistant", "content": "hi"}}]}}]}),
     Shape("langsmith", "runs.json", LANGSMITH),
     Shape("ai-devtools", "generations.json", AI_DEVTOOLS),
     Shape("roo", "api_conversation_history.json", list(ROO)),

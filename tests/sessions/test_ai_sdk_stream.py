@@ -149,6 +149,13 @@ def test_arguments_that_the_sdk_could_not_read_did_not_run(tmp_path):
     assert seen.responses[0].exchange.refusals == {"c": "the AI SDK refused it: it did not run"}
 
 
+def test_an_error_about_a_call_is_no_failure_of_the_answer(tmp_path):
+    why = "Invalid input for tool weather: JSON parsing failed: Text: {."
+    seen = read(tmp_path, *begun('{"city": "Ro'), {"type": "error", "errorText": why}, END, finish())
+    assert (words(seen), stops(seen)) == (["CALL HELD"], ["max_tokens"])
+    assert list(seen.responses[0].exchange.refusals) == ["c"]
+
+
 def test_an_error_and_an_abort(tmp_path):
     assert words(read(tmp_path, *text("Half a"), {"type": "error", "errorText": "overloaded"}, END,
                       finish("error"))) == ["ERROR"]

@@ -33,6 +33,7 @@ from inspector.sessions.transcripts.answer import (
 )
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of, usage_in
+from inspector.sessions.wordings import refusal
 from loop_core.values import ArgsForm, CallKind, OpaquePart, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 
 CODES: Mapping[str, tuple[str, type]] = {
@@ -244,7 +245,11 @@ class _Stream(ChatReader):
         at = pointer_at(answer.word_at, "type")
         if kind == "abort":
             answer.stop = recorder_reason(Stop.CANCELLED, None, at, kind, "ai_sdk.events")
-        else:
-            text = known_text(line.value.get("errorText")) or known_text(line.value.get(VALUE)) or "no message"
-            answer.fail(text, at)
+            return place
+        text = known_text(line.value.get("errorText")) or known_text(line.value.get(VALUE)) or "no message"
+        last = answer.parts[-1] if answer.parts else None
+        if isinstance(last, ToolCall) and refusal(part := ToolResultPart(last.id, last.name, text, True)) is not None:
+            answer.parts[-1] = last._replace(closed=True)  # AI SDK 4 and 5.0.0 send no other event about such a call
+            return place.after(InterimRow(line.number, "", (part,), unit=self.unit))
+        answer.fail(text, at)
         return place
