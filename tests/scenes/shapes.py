@@ -757,6 +757,15 @@ SHAPES: tuple[Shape, ...] = (
     Shape("httprr", "trace.httprr", [[{"model": "m", "max_tokens": 7, "messages": [{"role": "user", "content": "go"}]},
                                       LITELLM["response"]]], write=httprr),
     Shape("http-text", "curl.txt", [LITELLM["response"]], write=http_text),
+    Shape("ai-sdk-result", "result.json", {"steps": [{
+        "content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "Look."},
+                    {"type": "tool-call", "toolCallId": "c", "toolName": "w", "input": {}, "providerExecuted": False},
+                    {"type": "tool-error", "toolCallId": "c", "toolName": "w", "error": "no"}],
+        "finishReason": "length", "rawFinishReason": "max_tokens", "usage": {"inputTokens": 1, "outputTokens": 7},
+        "request": {"body": {"max_tokens": 7}}, "response": {"modelId": "m", "timestamp": "t"}}, {
+        "text": "hi", "toolCalls": [{"type": "tool-call", "toolCallId": "d", "toolName": "w", "args": {}}],
+        "toolResults": [{"type": "tool-result", "toolCallId": "d", "result": "ok"}], "finishReason": "stop",
+        "usage": {"promptTokens": 1, "completionTokens": 7}}]}),
     Shape("ai-sdk-stream", "chat.txt", [
         {"type": "start-step"}, {"type": "reasoning-delta", "id": "r", "delta": "hm"},
         {"type": "text-delta", "id": "1", "delta": "Look."},

@@ -164,14 +164,26 @@ def test_an_error_and_an_abort(tmp_path):
 
 
 def test_files_stay_and_other_events_are_counted(tmp_path):
-    others = [{"type": "source-url", "sourceId": "s", "url": "https://a.example"}, {"type": "data-status", "data": {}},
-              {"type": "message-metadata", "messageMetadata": {}}, {"type": "tool-approval-request", "toolCallId": "c"},
-              {"type": "new-kind"}]
+    others = [{"type": kind} for kind in (
+        "text-start", "text-end", "reasoning-start", "reasoning-end", "source-url", "source-document", "data-status",
+        "message-metadata", "tool-approval-request", "tool-approval-response", "new-kind")]
     seen = read(tmp_path, {"type": "file", "url": "data:,", "mediaType": "image/png"}, *others, END, finish("stop"))
     assert [part.type for part in seen.responses[0].exchange.response.parts] == ["file"]
     (unknown,) = [str(each) for each in seen.inputs[0].notices if "unknown type" in str(each)]
-    assert "new-kind (1)" in unknown
-    assert "data" not in unknown
+    assert unknown.endswith(": new-kind (1)")
+
+
+def test_a_member_of_another_type_is_reported(tmp_path):
+    seen = read(tmp_path, *text("hi"), {"type": "error", "errorText": 5}, END, finish("stop"))
+    assert any("errorText is a number" in str(each) for each in seen.inputs[0].notices)
+
+
+@pytest.mark.parametrize(("code", "value"), [
+    ("9", CALL), ("e", {"finishReason": "stop"}), ("f", {"messageId": "m"}), ("i", {"data": "d"}),
+    ("j", {"signature": "s"}), ("h", {"sourceType": "url", "url": "u"})])
+def test_objects_of_the_data_stream_have_members_of_their_own(code, value):
+    assert choose(codes((code, value), ("0", "hi")).encode(), "x") == "ai-sdk-stream"
+    assert choose(codes((code, {"x": 1}), ("0", "hi")).encode(), "x") != "ai-sdk-stream"
 
 
 def test_a_step_that_was_reset_has_only_what_came_later(tmp_path):

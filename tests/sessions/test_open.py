@@ -937,7 +937,7 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
 
 
 def test_other_known_files_are_named(opened):
-    (given,) = opened('{"text": "x", "finishReason": "length", "usage": {}}', "x").inputs
+    (given,) = opened('{"finishReason": "length", "usage": {}}', "x").inputs
     assert given.error.endswith("result of Vercel's AI SDK: not read yet")
 
 

@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import IO, Any, Protocol, cast
 
 from inspector.config import files as bounds
-from inspector.sessions import intake
+from inspector.sessions import intake, traffic
 from inspector.sessions.file_format import CERTAIN, AgentFolder, FileFormat, Keeps, Words
-from inspector.sessions.recording import ODD, FileReading, Options, RawExchange
+from inspector.sessions.recording import ODD, FileReading, Options
 
 _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
@@ -221,6 +221,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.ai_devtools", "DevTools of Vercel's AI SDK (.devtools/generations.json)",
         'an object with "runs" and "steps", which have "run_id" and "step_number"', _ANY_BYTES, (b'"runs"',),
     ),
+    "ai-sdk-result": FileFormat(
+        f"{_HERE}.ai_sdk_result", "result of Vercel's AI SDK", 'an object with "steps", which have "finishReason"',
+        Keeps(Words.RECORDER, cap=True, usage=True), (b'"finishReason"',),
+    ),
     "ai-sdk-stream": FileFormat(
         f"{_HERE}.ai_sdk_stream", "stream of Vercel's AI SDK to the browser",
         'events such as "start-step" and "text-delta", or lines such as 0:"text"', Keeps(Words.RECORDER, usage=True),
@@ -320,7 +324,6 @@ IMPORTERS: Mapping[str, FileFormat] = {
 }
 FOLDERS_BESIDE = sorted({row.beside.rpartition("/")[0] for row in IMPORTERS.values() if row.beside})
 """The folders beside a file, by their places, whose files may be read with it."""
-BROWSER_STREAMS = frozenset({"x-vercel-ai-ui-message-stream", "x-vercel-ai-data-stream"})
 EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
 """The end of the message about a file in no known format."""
 HEAD = 1 << 16
@@ -354,18 +357,13 @@ def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) 
         head = data[:HEAD]
         if not IMPORTERS[name].grows:
             reading = importer(name).read(data, path, options)
-            if any(map(is_browser_stream, reading.raws)):
+            if any(traffic.is_browser_stream(raw.headers) for raw in reading.raws):
                 cast("Any", importer("ai-sdk-stream")).take_streams(reading, path, options)
             return reading
     else:
         head = data.read(HEAD)
         data.seek(0)
     return cast("FileReading", importer(name).reader(path, options, head).read(data))
-
-
-def is_browser_stream(raw: RawExchange) -> bool:
-    """Whether an answer has one of the headers that Vercel's AI SDK gives to a stream for the browser."""
-    return any(str(name).lower() in BROWSER_STREAMS for name, _ in raw.headers)
 
 
 def choose(head: bytes, path: str) -> str | None:

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import traffic
-from inspector.sessions.importers import is_browser_stream
 from inspector.sessions.importers.otlp import take_word
 from inspector.sessions.importers.records import Piece, member_name, object_in
 from inspector.sessions.reasons import recorder_reason
@@ -54,7 +53,7 @@ SURE: Mapping[str, frozenset[str]] = {
     "error": frozenset({"errorText"}),
 }
 """Type of an event by which a UI message stream is recognised -> the members that it has there, and not elsewhere."""
-MEMBERS = frozenset({"toolCallId", "finishReason", "messageId", "data", "mimeType", "signature", "url", "sourceType"})
+MEMBERS = frozenset({"toolCallId", "finishReason", "messageId", "data", "signature", "url"})
 """Members of the objects in lines of the data stream, of which each has one."""
 PASSED = frozenset({
     "start", "text-start", "text-end", "reasoning-start", "reasoning-end", "message-metadata", "data", "source",
@@ -97,7 +96,7 @@ def take_streams(reading: FileReading, path: str, options: Options) -> None:
     """Reads those of a file's HTTP exchanges that are such streams, by a header of `BROWSER_STREAMS`."""
     kept = []
     for raw in reading.raws:
-        if not raw.body or not is_browser_stream(raw):
+        if not raw.body or not traffic.is_browser_stream(raw.headers):
             kept.append(raw)
             continue
         stream = _Stream(path, options._replace(growth=None))
