@@ -240,6 +240,24 @@ def test_a_har_of_the_browser(tmp_path, message):
     assert seen.turns[0].run.record.user_text == "go"
 
 
+def test_streams_of_a_har_are_turns_of_their_own(tmp_path):
+    asked = {"messages": [{"role": "user", "content": "go"}]}
+    two = sse(START, STEP, whole(), output(output=8), END, STEP, *text("8."), END, finish("stop"))
+    cut = sse(START, STEP, *begun('{"city": "Ro'), END, finish("length"))
+    seen = shown(har(entry(two, asked=asked), entry(cut, asked=asked), entry(two, asked=asked)), tmp_path, name="a.har")
+    assert places(seen) == [["request", "tool_result"], ["request"], ["request", "tool_result"]]
+    assert words(seen) == ["COMPLETE", "CALL HELD", "COMPLETE"]
+
+
+def test_a_request_that_the_same_chat_sent_again_belongs_to_its_turn(tmp_path):
+    asked = {"id": "chat-1", "messages": [{"role": "user", "content": "go"}]}
+    failed = sse(START, STEP, {"type": "error", "errorText": "overloaded"})
+    whole_text = sse(START, STEP, *text("Done."), END, finish("stop"))
+    seen = shown(har(entry(failed, asked=asked), entry(whole_text, asked=asked)), tmp_path, name="a.har")
+    assert (places(seen), words(seen)) == ([["request", "retry"]], ["RETRIED"])
+    assert {facts.exchange.session for facts in seen.responses} == {"chat-1"}
+
+
 def test_credentials_in_a_stream_are_masked(tmp_path):
     secret = "sk-" + "proj-" + "a1B2c3D4" * 6
     seen = shown(har(entry(sse(START, STEP, *text(f"key {secret}"), END, finish("stop")))), tmp_path, name="a.har")

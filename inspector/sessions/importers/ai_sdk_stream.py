@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from inspector.sessions import traffic
+from inspector.sessions import redact, traffic
 from inspector.sessions.importers.otlp import take_word
 from inspector.sessions.importers.records import Piece, member_name, object_in
 from inspector.sessions.reasons import recorder_reason
@@ -100,11 +100,15 @@ def take_streams(reading: FileReading, path: str, options: Options) -> None:
             kept.append(raw)
             continue
         stream = _Stream(path, options._replace(growth=None))
-        if prompt := _prompt(raw.request_text):
+        stream.label = f"entry {raw.entry}"
+        request = object_in(raw.request_text or "")
+        chat = redact.text(known_text(request.get("id")) or "")[:80]
+        if prompt := _prompt(request):
             stream.lanes[""] = TreePlace(None).after(InterimRow(0, prompt))
         found = stream.read_records(_events(raw.body))
-        reading.exchanges += [replace(each, entry=raw.entry, url=raw.url, started=raw.started, lines=())
-                              for each in found.exchanges]
+        reading.exchanges += [
+            replace(each, entry=raw.entry, url=raw.url, started=raw.started, lines=(), session=chat or stream.label)
+            for each in found.exchanges]
         reading.answers += [answer._replace(entry=raw.entry) for answer in found.answers]
         reading.acts += [act._replace(entry=raw.entry) for act in found.acts]
         reading.masked.update(found.masked)
@@ -113,9 +117,8 @@ def take_streams(reading: FileReading, path: str, options: Options) -> None:
     reading.raws[:] = kept
 
 
-def _prompt(text: str | None) -> str:
+def _prompt(request: dict[str, Any]) -> str:
     """The message of the user at the end of a request of `useChat`; empty if there is none."""
-    request = object_in(text or "")
     last = object_of(request.get("message")) or next(reversed(objects_of(request.get("messages"))), {})
     return text_of(last.get("parts", last.get("content"))) if last.get("role") == "user" else ""
 
@@ -140,6 +143,8 @@ class _Stream(ChatReader):
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
+        self.label = "event"
+        """The beginning of the names of its answers, which differ in a file of several streams."""
         self.step: TranscriptAnswer | None = None
         """The answer of the current step; None before its first event."""
 
@@ -174,7 +179,7 @@ class _Stream(ChatReader):
     def _answer(self, line: TranscriptLine, place: TreePlace) -> tuple[TranscriptAnswer, TreePlace]:
         """The answer of the current step, with this event, and the place after it."""
         if self.step is None:
-            self.step = self.answer(line, place, "event")
+            self.step = self.answer(line, place, self.label)
             place = TreePlace(self.step)
         self.step.word_at = self.step.take(line)
         return self.step, place
