@@ -234,3 +234,6 @@ def test_messages_that_chatgpt_adds_are_none_of_the_users(tmp_path):
                 said("a", "m", "Done."))
     assert len(seen.responses) == 1
     assert seen.turns[0].run.record.user_text == "go\n[image_asset_pointer]"
+    open_end = [user("u", "root", "go"), said("a", "u", "Half a", stop=None, end=None)]
+    about["parent"] = "a"
+    assert words(read(tmp_path, *open_end, about)) == ["END NOT RECORDED"]  # nobody went on after it

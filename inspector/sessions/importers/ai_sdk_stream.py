@@ -57,7 +57,7 @@ MEMBERS = frozenset({"toolCallId", "finishReason", "messageId", "data", "signatu
 """Members of the objects in lines of the data stream, of which each has one."""
 PASSED = frozenset({
     "start", "text-start", "text-end", "reasoning-start", "reasoning-end", "message-metadata", "data", "source",
-    "source-url", "source-document", "tool-approval-request", "tool-approval-response", "tool-input-error",
+    "source-url", "source-document", "tool-approval-request", "tool-approval-response",
     "redacted-reasoning", "reasoning-signature",
 })
 """The types of events that add nothing to an answer."""
