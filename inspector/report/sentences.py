@@ -17,7 +17,7 @@ from loop_core.judge.gate import Verdict
 from loop_core.turn.moves import with_status
 from loop_core.turn.policy import dispatched_calls, is_runnable
 from loop_core.turn.state import RequestPlace
-from loop_core.values import ArgsForm, ChatResponse, Stop, Usage
+from loop_core.values import ArgsForm, CallKind, ChatResponse, Stop, Usage
 
 
 def who(look: JudgedTurn) -> str:
@@ -197,10 +197,12 @@ def call_cut(look: JudgedTurn) -> str:
         clause = f"cut {name} at character {size:,} of its arguments"
     elif shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
         clause = f"cut {name} before its arguments" if word in CUT_WORDS else f"sent {name} without arguments"
-    elif shape is not ArgumentShape.COMPLETE:
+    elif shape is not ArgumentShape.COMPLETE and verdict.call.kind is not CallKind.CUSTOM:
         clause = f"sent {name} with invalid arguments"
     elif word not in CUT_WORDS:
         clause = f"sent {name} under a reason that releases no call"
+    elif verdict.call.kind is CallKind.CUSTOM:
+        clause = f"{cut} {name}, whose free text may end anywhere"
     # Gemini, Ollama, and Anthropic without streaming send parsed arguments, so a cut leaves no trace in them.
     elif verdict.call.form is ArgsForm.OBJECT and size <= len("{}"):
         clause = f"{cut} {name} before its arguments"

@@ -97,6 +97,15 @@ def header(pairs: Iterable[tuple[str, str]], name: str) -> str:
     return next((str(value).strip().lower() for key, value in pairs if str(key).lower() == name), "")
 
 
+BROWSER_STREAMS = frozenset({"x-vercel-ai-ui-message-stream", "x-vercel-ai-data-stream"})
+"""The headers that Vercel's AI SDK gives to a stream for the browser."""
+
+
+def is_browser_stream(pairs: Iterable[tuple[str, str]]) -> bool:
+    """Whether one of these headers belongs to a stream that is no provider's, and has an importer of its own."""
+    return any(str(name).lower() in BROWSER_STREAMS for name, _ in pairs)
+
+
 def headers(value: Any) -> list[tuple[str, str]]:
     """The headers of an HTTP message in any of the forms in which recorders write them."""
     if isinstance(value, dict):

@@ -128,6 +128,8 @@ REFUSALS: tuple[NotRun, ...] = (
            r"\S+ operation blocked by hook)\b", "a hook refused it", "Claude Code"),
     NotRun("input_refused", r"inputvalidationerror\b", "the agent refused its arguments", "Claude Code"),
     NotRun("validation_failed", r"validation failed for tool\b", "the agent refused its arguments", "pi"),
+    NotRun("sdk_refused", r"(?:invalid (?:input|arguments) for tool \S+: |model tried to call unavailable tool )",
+           "the AI SDK refused it", "ai 4.3.19, 5.0.277, 6.0.326"),
     NotRun("arguments_invalid", r"(?:the arguments provided to the tool are invalid\b|"
            r"the \S+ tool was called with invalid arguments\b)", "the agent refused its arguments", "opencode"),
     NotRun("user_rejected", r"the user rejected (?:permission to use this specific|this) tool call\b",

@@ -29,15 +29,30 @@ _INDEX = re.compile(r"0|[1-9][0-9]*")
 def char_span(text: str, *path: str | int) -> tuple[int, int] | None:
     """First and last character of the value at `path` in `text`; None if there is no such value."""
     try:
-        start, end = _SPACE.match(text).end(), None  # type: ignore[union-attr]
-        for key in path:
-            found = _member(text, start, key)
-            if found is None:
-                return None
-            start, end = found
-        return start, end or _SKIP(text, start)[1]
+        found = _find(text, path)
+        return found and (found[0], found[1] or _SKIP(text, found[0])[1])
     except (ValueError, RecursionError, IndexError):
         return None
+
+
+def member_spans(text: str, *path: str | int) -> dict[str, tuple[int, int | None]]:
+    """Where the members of the object at `path` begin and end, as far as a text that was cut holds them: the last of a
+    cut object has no end."""
+    with suppress(ValueError, RecursionError, IndexError):
+        found = _find(text, path)
+        if found is not None and text[found[0]] == "{":
+            return _members(text, found[0])
+    return {}
+
+
+def _find(text: str, path: tuple[str | int, ...]) -> tuple[int, int | None] | None:
+    """Where the value at `path` begins, and where it ends if that is already known; None if there is no such value."""
+    found: tuple[int, int | None] | None = _SPACE.match(text).end(), None  # type: ignore[union-attr]
+    for key in path:
+        if found is None:
+            return None
+        found = _member(text, found[0], key)
+    return found
 
 
 def slice_of(text: str, *path: str | int) -> str | None:

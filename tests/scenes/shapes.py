@@ -593,6 +593,39 @@ LITELLM: dict[str, Any] = {
 }
 
 
+def _node(key: str, above: str | None, role: str, content: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"id": key, "parent": above, "children": [], "message": {
+        "id": key, "author": {"role": role, "name": more.pop("name", None)}, "content": content, "recipient": "all",
+        "status": "finished_successfully", "create_time": 1700000000.5, "end_turn": False, **more}}
+
+
+CHATGPT: dict[str, Any] = {"title": "t", "id": "c", "current_node": "5", "mapping": {each["id"]: each for each in (
+    {"id": "0", "parent": None, "children": ["1"], "message": None},
+    _node("1", "0", "user", {"content_type": "text", "parts": ["go"]}),
+    _node("2", "1", "assistant", {"content_type": "thoughts", "thoughts": [{"content": "hm"}]}),
+    _node("3", "2", "assistant", {"content_type": "code", "language": "json", "text": "{}"}, recipient="python",
+          metadata={"finish_details": {"type": "stop"}, "model_slug": "m"}),
+    _node("4", "3", "tool", {"content_type": "multimodal_text", "parts": [{"asset_pointer": "x"}]}, name="python",
+          metadata={"aggregate_result": {"in_kernel_exception": None}}),
+    _node("5", "4", "assistant", {"content_type": "text", "parts": [""]}, end_turn=True,
+          metadata={"finish_details": {"type": "interrupted", "reason": "client_stopped"}}),
+)}}
+
+
+def server_events(events: Any) -> bytes:
+    """A stream of server-sent events, each with one value."""
+    return b"".join(b"data: %s\n\n" % json.dumps(each).encode() for each in (
+        events if isinstance(events, list) else [events]))
+
+
+def coded_lines(lines: Any) -> bytes:
+    """Lines that each begin with a code and a colon, and go on with JSON."""
+    pairs = [each if isinstance(each, list) and len(each) == 2 else ["0", each] for each in (
+        lines if isinstance(lines, list) else [lines])]
+    return b"".join(b"%s:%s\n" % (str(code).encode("utf-8", "replace"), json.dumps(value).encode())
+                    for code, value in pairs)
+
+
 class Shape(NamedTuple):
     """A file of one format: its JSON value, or the rows of a file of lines."""
 
@@ -710,6 +743,7 @@ SHAPES: tuple[Shape, ...] = (
         {"role": "user", "created": 3, "content": [{"ToolResponse": {"id": "c", "tool_result": {"Ok": [
             {"type": "text", "text": "ok"}]}}}]}], rows=True),
     Shape("amp", "T-1.json", _AMP),
+    Shape("chatgpt", "conversations.json", [CHATGPT]),
     Shape("qwen", "qwen.jsonl", list(QWEN), rows=True),
     Shape("copilot", "events.jsonl", list(COPILOT), rows=True),
     Shape("copilot", "session.json", {"sessionId": "s", "chatMessages": [
@@ -723,7 +757,38 @@ SHAPES: tuple[Shape, ...] = (
     Shape("httprr", "trace.httprr", [[{"model": "m", "max_tokens": 7, "messages": [{"role": "user", "content": "go"}]},
                                       LITELLM["response"]]], write=httprr),
     Shape("http-text", "curl.txt", [LITELLM["response"]], write=http_text),
+    Shape("ai-sdk-result", "result.json", {"steps": [{
+        "content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "Look."},
+                    {"type": "tool-call", "toolCallId": "c", "toolName": "w", "input": {}, "providerExecuted": False},
+                    {"type": "tool-error", "toolCallId": "c", "toolName": "w", "error": "no"}],
+        "finishReason": "length", "rawFinishReason": "max_tokens", "usage": {"inputTokens": 1, "outputTokens": 7},
+        "request": {"body": {"max_tokens": 7}}, "response": {"modelId": "m", "timestamp": "t"}}, {
+        "text": "hi", "toolCalls": [{"type": "tool-call", "toolCallId": "d", "toolName": "w", "args": {}}],
+        "toolResults": [{"type": "tool-result", "toolCallId": "d", "result": "ok"}], "finishReason": "stop",
+        "usage": {"promptTokens": 1, "completionTokens": 7}}]}),
+    Shape("ai-sdk-stream", "chat.txt", [
+        {"type": "start-step"}, {"type": "reasoning-delta", "id": "r", "delta": "hm"},
+        {"type": "text-delta", "id": "1", "delta": "Look."},
+        {"type": "tool-input-start", "toolCallId": "c", "toolName": "w"},
+        {"type": "tool-input-delta", "toolCallId": "c", "inputTextDelta": "{}"},
+        {"type": "tool-input-available", "toolCallId": "c", "toolName": "w", "input": {}, "providerExecuted": False},
+        {"type": "tool-output-available", "toolCallId": "c", "output": {"a": 1}, "preliminary": False},
+        {"type": "tool-output-error", "toolCallId": "c", "errorText": "no"}, {"type": "finish-step"},
+        {"type": "start-step"}, {"type": "file", "url": "data:,", "mediaType": "image/png"},
+        {"type": "error", "errorText": "down"}, {"type": "abort", "reason": "r"},
+        {"type": "finish", "finishReason": "length"}], write=server_events),
+    Shape("ai-sdk-stream", "chat.txt", [
+        ["f", {"messageId": "m"}], ["0", "Look."], ["g", "hm"], ["b", {"toolCallId": "c", "toolName": "w"}],
+        ["c", {"toolCallId": "c", "argsTextDelta": "{}"}], ["9", {"toolCallId": "c", "toolName": "w", "args": {}}],
+        ["a", {"toolCallId": "c", "result": "ok"}], ["3", "down"],
+        ["e", {"finishReason": "length", "usage": {"promptTokens": 1, "completionTokens": 7}}],
+    ], write=coded_lines),
     Shape("langfuse", "trace.json", LANGFUSE),
+    Shape("langsmith", "batch.json", {
+        "post": [{"id": "a", "run_type": "llm", "trace_id": "a", "start_time": 1700000000500, "inputs": {"messages": [
+            {"role": "user", "content": "go"}]}, "dotted_order": "20260101T000000000001Za"}],
+        "patch": [{"dotted_order": "20260101T000000000001Za", "outputs": {"choices": [{"finish_reason": {
+            "finish_reason": "length"}, "message": {"role": "assistant", "content": "hi"}}]}}]}),
     Shape("langsmith", "runs.json", LANGSMITH),
     Shape("ai-devtools", "generations.json", AI_DEVTOOLS),
     Shape("roo", "api_conversation_history.json", list(ROO)),

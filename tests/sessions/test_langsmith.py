@@ -266,3 +266,57 @@ def test_a_member_of_another_type_is_reported(tmp_path):
     seen = shown(text_of(runs), tmp_path)
     assert any("run 2: outputs is a list, and an object was expected; it was passed over" in str(each)
                for each in seen.inputs[0].notices)
+
+
+def batch(post: list[Row], patch: list[Row]) -> str:
+    return json.dumps({"post": post, "patch": patch})
+
+
+def test_the_two_parts_of_a_run_in_batches_are_joined(tmp_path):
+    whole = run(1, [GO], answer("Half a", {"finish_reason": "length"}), start_time=1767225601000)
+    begun = {name: member for name, member in whole.items() if name != "outputs"}
+    later = {"id": "r1", "trace_id": "t", "outputs": whole["outputs"], "error": None, "inputs": None}
+    for content in (batch([begun], [later]), batch([begun], []) + "\n" + batch([], [later])):
+        seen = shown(content, tmp_path, name="runs.json")
+        (facts,) = seen.responses
+        assert (facts.exchange.response.text, words(seen)) == ("Half a", ["TRUNCATED"])
+        assert facts.exchange.started == "2026-01-01T00:00:01.000+00:00"
+        assert facts.exchange.request.max_tokens == 30
+
+
+def test_a_part_without_an_id_has_its_name_in_its_order(tmp_path):
+    first, second = (run(number, [GO], answer(said, {"finish_reason": "stop"}), trace_id=f"t{number}",
+                         dotted_order=f"20260101T000000000001Zr{number}")
+                     for number, said in ((1, "One."), (2, "Two.")))
+    later = [{"dotted_order": each["dotted_order"], "outputs": each["outputs"]} for each in (second, first)]
+    begun = [{**each, "outputs": None} for each in (first, second)]
+    seen = shown(batch(begun, later), tmp_path, name="runs.json")
+    assert [facts.exchange.response.text for facts in seen.responses] == ["One.", "Two."]
+
+
+def test_a_run_of_which_only_the_beginning_was_sent_has_no_end(tmp_path):
+    seen = shown(batch([{**run(1, [GO], None), "outputs": None}], []), tmp_path, name="runs.json")
+    assert words(seen) == ["END NOT RECORDED"]
+
+
+def test_runs_whose_times_are_numbers_are_in_the_order_of_their_start(tmp_path):
+    later, first = (run(number, [GO], answer(said, {"finish_reason": "stop"}), trace_id=f"t{number}",
+                        start_time=1767225600000 + number) for number, said in ((2, "Two."), (1, "One.")))
+    seen = shown(text_of([later, first]), tmp_path, name="runs.json")
+    assert [facts.exchange.response.text for facts in seen.responses] == ["One.", "Two."]
+
+
+def test_a_batch_that_is_cut_is_reported(tmp_path):
+    whole = batch([run(1, [GO], answer("One.", {"finish_reason": "stop"}))], [])
+    seen = shown(f"{whole}\n{whole[:-20]}", tmp_path, name="runs.json")
+    assert [facts.exchange.response.text for facts in seen.responses] == ["One."]
+    assert any("is cut" in str(each) for each in seen.inputs[0].notices)
+
+
+def test_a_stream_whose_last_choice_stands_in_place_of_its_word(tmp_path):
+    last = {"index": 0, "delta": {}, "finish_reason": "length"}
+    outputs = {"choices": [{"index": 0, "finish_reason": last, "message": {"role": "assistant", "content": "Half a"}}]}
+    seen = shown(text_of([run(1, [GO], outputs)]), tmp_path, name="runs.json")
+    stop = seen.responses[0].exchange.response.stop_reason
+    assert (stop.normalized, stop.raw, stop.evidence[-1].at.pointer) == (
+        "max_tokens", "length", "/outputs/choices/0/finish_reason/finish_reason")

@@ -868,6 +868,18 @@ def test_a_call_of_weave_is_a_request_and_its_answer(opened):
     assert (exchange.request.max_tokens, exchange.response.text) == (5, "hello")
 
 
+@pytest.mark.parametrize("write", [
+    json.dumps, lambda rows: json.dumps({"events": rows}), lambda rows: "\n".join(map(json.dumps, rows))])
+def test_spans_of_braintrust_are_read_whichever_is_first(opened, write):
+    root = {"span_id": "s1", "root_span_id": "s1", "input": "go", "span_attributes": {"type": "task"}}
+    model = {"span_id": "s2", "root_span_id": "s1", "span_parents": ["s1"], "span_attributes": {"type": "llm"},
+             "input": [{"role": "user", "content": "go"}], "output": [
+                 {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": "Half a"}}]}
+    loaded = opened(write([root, model]).encode())
+    assert [each.response.stop_reason.raw for each in loaded.exchanges] == ["length"]
+    assert [skip.why for skip in loaded.inputs[0].skipped] == ["no response in it"]
+
+
 def test_choices_alone_are_an_answer(opened):
     span = {"input": ASKED["messages"], "output": [{**ANSWER["choices"][0], "finish_reason": "length"}]}
     loaded = opened(json.dumps(span))
@@ -925,7 +937,7 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
 
 
 def test_other_known_files_are_named(opened):
-    (given,) = opened('{"text": "x", "finishReason": "length", "usage": {}}', "x").inputs
+    (given,) = opened('{"finishReason": "length", "usage": {}}', "x").inputs
     assert given.error.endswith("result of Vercel's AI SDK: not read yet")
 
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import IO, Any, Protocol, cast
 
 from inspector.config import files as bounds
-from inspector.sessions import intake
+from inspector.sessions import intake, traffic
 from inspector.sessions.file_format import CERTAIN, AgentFolder, FileFormat, Keeps, Words
 from inspector.sessions.recording import ODD, FileReading, Options
 
@@ -185,6 +185,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.RECORDER, usage=True), (b'"T-',),
         (AgentFolder("Amp", "XDG_DATA_HOME", ".local/share", ("amp", "threads"), ("T-*.json",)),),
     ),
+    "chatgpt": FileFormat(
+        f"{_HERE}.chatgpt", "data export of ChatGPT (conversations.json)",
+        'conversations with "mapping", whose nodes have "message", "parent" and "children"', Keeps(Words.RECORDER),
+        (b'"mapping"',),
+    ),
     "qwen": FileFormat(
         f"{_HERE}.qwen", "Qwen Code transcript", 'lines with "uuid", "sessionId" and a "message" of "parts"',
         Keeps(Words.NONE, usage=True), (b"sessionId",),
@@ -215,6 +220,15 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "ai-devtools": FileFormat(
         f"{_HERE}.ai_devtools", "DevTools of Vercel's AI SDK (.devtools/generations.json)",
         'an object with "runs" and "steps", which have "run_id" and "step_number"', _ANY_BYTES, (b'"runs"',),
+    ),
+    "ai-sdk-result": FileFormat(
+        f"{_HERE}.ai_sdk_result", "result of Vercel's AI SDK", 'an object with "steps", which have "finishReason"',
+        Keeps(Words.RECORDER, cap=True, usage=True), (b'"finishReason"',),
+    ),
+    "ai-sdk-stream": FileFormat(
+        f"{_HERE}.ai_sdk_stream", "stream of Vercel's AI SDK to the browser",
+        'events such as "start-step" and "text-delta", or lines such as 0:"text"', Keeps(Words.RECORDER, usage=True),
+        (b'-step"', b'-delta"', b'"tool-input-', b'"errorText"', b'"finishReason"', b'0:"', b'f:{'),
     ),
     "http-text": FileFormat(
         f"{_HERE}.http_text", "HTTP messages as text (curl -i, curl -v, HTTPie)",
@@ -342,7 +356,10 @@ def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) 
     if isinstance(data, bytes):
         head = data[:HEAD]
         if not IMPORTERS[name].grows:
-            return importer(name).read(data, path, options)
+            reading = importer(name).read(data, path, options)
+            if any(traffic.is_browser_stream(raw.headers) for raw in reading.raws):
+                cast("Any", importer("ai-sdk-stream")).take_streams(reading, path, options)
+            return reading
     else:
         head = data.read(HEAD)
         data.seek(0)

@@ -1,5 +1,5 @@
-"""Runs of LangSmith, as its client and its API give them: a list, lines, an object with `runs`, or one run with its
-`child_runs`.
+"""Runs of LangSmith, as its client and its API give them: a list, lines, an object with `runs`, one run with its
+`child_runs`, or the batches that the client sends (`post` and `patch`).
 
 A run of the type `llm` is an answer. LangChain writes its own messages: the provider's stop word is in their
 `response_metadata`, and a call whose arguments it could not parse, as it came, in `invalid_tool_calls`. Wrappers of the
@@ -15,7 +15,15 @@ from typing import Any
 
 from inspector.sessions.importers.langfuse import ToolRun, TraceReader
 from inspector.sessions.importers.otlp import row_of, take_output, take_word
-from inspector.sessions.importers.records import Piece, first_look, list_pieces, number_records, object_in, object_lines
+from inspector.sessions.importers.records import (
+    Piece,
+    complete,
+    first_look,
+    list_pieces,
+    number_records,
+    object_in,
+    object_lines,
+)
 from inspector.sessions.importers.span_names import SpanMessage, message_of
 from inspector.sessions.importers.trace_order import TraceRecord, order_of_start
 from inspector.sessions.reasons import provider_reason
@@ -23,6 +31,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import pointer_at, words_of
+from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_provider_word
 from loop_core.values import At, Stop, ToolResultPart, Usage
@@ -30,7 +39,7 @@ from loop_core.wire import wire
 
 FIELDS: Fields = {
     "": {"id": (str,), "run_type": (str,), "inputs": (dict,), "outputs": (dict,), "extra": (dict,), "error": (str,),
-         "start_time": (str,), "trace_id": (str,), "parent_run_id": (str,)},
+         "start_time": (str, int), "trace_id": (str,), "parent_run_id": (str,)},
 }
 ROLES: Mapping[str, str] = {"human": "user", "AIMessageChunk": "ai", "function": "tool"}
 """Type of a message of LangChain -> the role, where it is none."""
@@ -51,7 +60,8 @@ def sniff(head: bytes, path: str) -> int:
     parsed_head = first_look(head)
     first = parsed_head.first
     listed = first if isinstance(first, list) else object_of(first).get("runs")
-    found = [*parsed_head.objects, *objects_of(listed)[:4]]
+    batches = [run for value in parsed_head.objects for run in objects_of(value.get("post"))[:4]]
+    found = [*parsed_head.objects, *objects_of(listed)[:4], *batches]
     return 98 if any(known_text(each.get("run_type")) in _TYPES and "inputs" in each for each in found) else 0
 
 
@@ -68,9 +78,25 @@ def _runs(data: bytes) -> list[Piece]:
     else:
         bare = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
         found = list(list_pieces(data) if bare else list_pieces(data, "runs")) or [(1, data, False)]
+    if b'"post"' in data or b'"patch"' in data:
+        found = list(number_records(_joined([piece for _, piece, _ in found]), cut=True))
     if b'"child_runs"' not in data:
         return found
     return list(number_records([each for _, piece, _ in found for each in _with_children(piece)]))
+
+
+def _joined(pieces: list[bytes]) -> list[bytes]:
+    """The runs of batches as a client sends them: the beginning of each (`post`) with what came later (`patch`), which
+    may be in another batch and have no other name than the end of its `dotted_order`."""
+    runs: dict[str, dict[str, Any]] = {}
+    for value in map(object_in, pieces):
+        batch = [*objects_of(value.get("post")), *objects_of(value.get("patch"))]
+        for part in batch or filter(None, [value]):
+            key = known_text(part.get("id")) or (known_text(part.get("dotted_order")) or "").rpartition("Z")[2]
+            run = runs.setdefault(key or f"run {len(runs) + 1}", {"id": key} if key else {})
+            run.update({name: member for name, member in part.items() if member is not None})
+    damaged = [piece for piece in pieces if not complete(piece)]
+    return [*(json.dumps(run).encode() for run in runs.values()), *damaged]
 
 
 def _with_children(piece: bytes) -> Iterator[bytes]:
@@ -87,7 +113,7 @@ def _with_children(piece: bytes) -> Iterator[bytes]:
 
 def _place_of(run: dict[str, Any]) -> TraceRecord:
     # LangChain and the wrapper of the provider's client may both write an answer, one within the other.
-    return TraceRecord(run.get("start_time"), known_text(run.get("id")), run.get("parent_run_id"),
+    return TraceRecord(moment_text(run.get("start_time")), known_text(run.get("id")), run.get("parent_run_id"),
                        run.get("run_type") == "llm")
 
 
@@ -154,7 +180,7 @@ class _Runs(TraceReader):
         place = self.read_input(line, _messages(object_of(value.get("inputs"))))
         model = known_text(metadata.get("ls_model_name")) or known_text(parameters.get("model"))
         answer = self.answer(line, place, model=model)
-        answer.started = known_text(value.get("start_time"))
+        answer.started = moment_text(value.get("start_time"))
         self.traces[answer] = self.trace
         answer.cap = cap_of(parameters, {"max_tokens": metadata.get("ls_max_tokens")}, object_of(value.get("inputs")))
         provider = known_text(metadata.get("ls_provider")) or ""
@@ -226,4 +252,9 @@ def _read_dump(answer: TranscriptAnswer, outputs: dict[str, Any], at: At) -> Non
     answer.model = known_text(body.get("model")) or answer.model
     answer.usage = _usage_of(body) or _usage_of(outputs)
     answer.word_at = at
-    take_provider_word(answer, body, at, *path)
+    # In 2024 the client for JavaScript put the last choice of a stream in place of its word.
+    word = known_text(object_of(choice.get("finish_reason")).get("finish_reason"))
+    if word is not None:
+        _take_word(answer, word, "openai_chat", pointer_at(at, *path, "choices", 0, "finish_reason", "finish_reason"))
+    else:
+        take_provider_word(answer, body, at, *path)

@@ -51,9 +51,11 @@ BODIES = (
 )
 LISTS = (
     "interactions", "http_interactions", "exchanges", "entries", "calls", "pairs", "records", "items", "logs",
-    "requests", "mappings", "recordings", "Entries",
+    "requests", "mappings", "recordings", "Entries", "events",
 )
-"""The members of an object that may hold the list of pairs (`interactions`: JSON cassettes)."""
+"""The members of an object that may hold the list of pairs (`interactions`: JSON cassettes; `events`: Braintrust)."""
+SPAN = frozenset({"span_id", "root_span_id"})
+"""The members of every span that Braintrust exports; only those of models hold an answer."""
 STATUS = ("status", "status_code", "statusCode", "StatusCode")
 NOCK = frozenset({"scope", "method", "path"})
 """The first members of an exchange that nock (JavaScript) recorded. `body`, its request, may be left out, so that any
@@ -169,6 +171,8 @@ def _score(value: Any) -> int:
         return 0  # an answer of Responses has an `output` of its own, and beside it the input (Llama Stack)
     if _is_nock(value) or value.keys() >= TEST_PROXY:
         return 90
+    if value.keys() >= SPAN:
+        return 80
     if value.keys() == HTTP_ANSWER and status_of(value) is not None:
         return 70
     answer = pick(value, RESPONSES)
