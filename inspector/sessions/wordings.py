@@ -128,8 +128,6 @@ REFUSALS: tuple[NotRun, ...] = (
            r"\S+ operation blocked by hook)\b", "a hook refused it", "Claude Code"),
     NotRun("input_refused", r"inputvalidationerror\b", "the agent refused its arguments", "Claude Code"),
     NotRun("validation_failed", r"validation failed for tool\b", "the agent refused its arguments", "pi"),
-    NotRun("sdk_refused", r"(?:invalid (?:input|arguments) for tool \S+: |model tried to call unavailable tool )",
-           "the AI SDK refused it", "ai 4.3.19, 5.0.277, 6.0.326"),
     NotRun("arguments_invalid", r"(?:the arguments provided to the tool are invalid\b|"
            r"the \S+ tool was called with invalid arguments\b)", "the agent refused its arguments", "opencode"),
     NotRun("user_rejected", r"the user rejected (?:permission to use this specific|this) tool call\b",
@@ -184,8 +182,9 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("params_not_valid", r"params(?:/\S+)? must (?:have required property '|match |equal |"
            r"not have (?:additional|fewer|more) |be (?:string|number|integer|boolean|object|array|null|equal|>|<))",
            "the agent refused its arguments", "Gemini CLI and Qwen Code utils/schemaValidator.ts: Ajv's words"),
-    NotRun("input_not_valid", r"(?:invalid input for tool \S+: |tool (?:input )?validation failed for )",
-           "the agent refused its arguments", "AI SDK InvalidToolInputError; Mastra tools/validation.ts"),
+    NotRun("input_not_valid", r"(?:invalid (?:input|arguments) for tool \S+: |tool (?:input )?validation failed for )",
+           "the agent refused its arguments",
+           "AI SDK InvalidToolInputError (4: InvalidToolArgumentsError); Mastra tools/validation.ts"),
     NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),
     NotRun("not_executed", r"<exception>\s?action was not executed\b", "the run ended before it", "mini-swe-agent"),
     NotRun("unparsed_arguments", r"(?:failed to parse function arguments\b|tool call arguments were malformed json\b|"

@@ -67,7 +67,7 @@ def test_a_call_that_the_sdk_could_not_read_is_held_and_did_not_run(tmp_path):
            "error": "Invalid input for tool weather: JSON parsing failed: Text: {."}
     seen = read(tmp_path, step(bad, why, word="length"), step(said("Done.")))
     assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
-    assert seen.responses[0].exchange.refusals == {"c": "the AI SDK refused it: it did not run"}
+    assert seen.responses[0].exchange.refusals == {"c": "the agent refused its arguments: it did not run"}
 
 
 def test_other_parts_and_calls_that_the_provider_ran(tmp_path):

@@ -146,7 +146,7 @@ def test_arguments_that_the_sdk_could_not_read_did_not_run(tmp_path):
                                                    "errorText": why}, output("tool-output-error", errorText=why),
                 END, STEP, *text("Done."), END, finish("stop"))
     assert (words(seen), stops(seen)[0]) == (["CALL HELD"], "max_tokens")
-    assert seen.responses[0].exchange.refusals == {"c": "the AI SDK refused it: it did not run"}
+    assert seen.responses[0].exchange.refusals == {"c": "the agent refused its arguments: it did not run"}
 
 
 def test_an_error_about_a_call_is_no_failure_of_the_answer(tmp_path):
