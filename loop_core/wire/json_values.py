@@ -380,9 +380,8 @@ def is_in_lines(text: bytes) -> bool:
     """Whether a text has an object in its first line and in its second; the first line may be damaged."""
     first, _, rest = text.partition(b"\n")
     second = rest.lstrip().partition(b"\n")[0]
-    if not (first.startswith(b"{") and second.startswith(b"{")):
-        return False
-    return is_json(first) or (is_json(second) and not is_json(text))
+    objects = first.startswith(b"{") and second.startswith(b"{")
+    return objects and (is_json(first) or (is_json(second) and not is_json(text)))
 
 
 def recorded_events(body: bytes) -> list[Frame]:
