@@ -757,6 +757,22 @@ SHAPES: tuple[Shape, ...] = (
     Shape("httprr", "trace.httprr", [[{"model": "m", "max_tokens": 7, "messages": [{"role": "user", "content": "go"}]},
                                       LITELLM["response"]]], write=httprr),
     Shape("http-text", "curl.txt", [LITELLM["response"]], write=http_text),
+    Shape("pydantic-ai", "history.json", [
+        {"kind": "request", "conversation_id": "s", "parts": [
+            {"part_kind": "system-prompt", "content": "be brief"},
+            {"part_kind": "user-prompt", "content": ["go", {"kind": "text-content", "content": "on"}]}]},
+        {"kind": "response", "model_name": "m", "provider_name": "openai", "provider_response_id": "resp_1",
+         "timestamp": "t", "finish_reason": "length", "provider_details": {"finish_reason": "max_output_tokens"},
+         "usage": {"input_tokens": 1, "output_tokens": 7, "output_reasoning_tokens": 1}, "state": "complete", "parts": [
+             {"part_kind": "thinking", "content": "hm", "signature": "g"}, {"part_kind": "text", "content": "Look."},
+             {"part_kind": "tool-call", "tool_name": "w", "args": "{", "tool_call_id": "c"},
+             {"part_kind": "builtin-tool-call", "tool_name": "s", "args": {"q": "x"}, "tool_call_id": "d"}]},
+        {"kind": "request", "parts": [
+            {"part_kind": "tool-return", "tool_name": "w", "tool_call_id": "c", "content": [{"type": "missing"}],
+             "outcome": "retried"}, {"part_kind": "retry-prompt", "tool_name": None, "content": "again"}]},
+        {"kind": "response", "model_name": "m", "provider_name": "groq", "finish_reason": "stop",
+         "state": "interrupted", "usage": {"request_tokens": 1, "response_tokens": 7},
+         "parts": [{"part_kind": "file", "content": {"data": ""}}]}]),
     Shape("ai-sdk-result", "result.json", {"steps": [{
         "content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "Look."},
                     {"type": "tool-call", "toolCallId": "c", "toolName": "w", "input": {}, "providerExecuted": False},
@@ -784,12 +800,12 @@ SHAPES: tuple[Shape, ...] = (
         ["e", {"finishReason": "length", "usage": {"promptTokens": 1, "completionTokens": 7}}],
     ], write=coded_lines),
     Shape("langfuse", "trace.json", LANGFUSE),
+    Shape("langsmith", "runs.json", LANGSMITH),
     Shape("langsmith", "batch.json", {
         "post": [{"id": "a", "run_type": "llm", "trace_id": "a", "start_time": 1700000000500, "inputs": {"messages": [
             {"role": "user", "content": "go"}]}, "dotted_order": "20260101T000000000001Za"}],
         "patch": [{"dotted_order": "20260101T000000000001Za", "outputs": {"choices": [{"finish_reason": {
             "finish_reason": "length"}, "message": {"role": "assistant", "content": "hi"}}]}}]}),
-    Shape("langsmith", "runs.json", LANGSMITH),
     Shape("ai-devtools", "generations.json", AI_DEVTOOLS),
     Shape("roo", "api_conversation_history.json", list(ROO)),
     Shape("roo", "ui_messages.json", list(ROO_SCREEN)),

@@ -18,6 +18,7 @@ MEMBER = {
     "swe-agent": "role", "mini-swe-agent": "role", "hermes": "role", "goose": "role", "amp": "role", "roo": "role",
     "zeroclaw": "role", "botnexus": "role", "opencode": "type", "zeroclaw-trace": "event_type",
     "atif": "source", "openhands": "kind", "langfuse": "type", "langsmith": "run_type", "continue": "message.role",
+    "pydantic-ai": "kind", "ai-sdk-stream": "type",
 }
 """Which member of a record says its type."""
 LISTS = {
@@ -28,7 +29,7 @@ LISTS = {
 """Where the records are, in an object."""
 UNTYPED = {
     "har", "otlp", "mitmproxy", "vcr", "inspect", "claude-tap", "litellm", "vscode-chat", "known", "pairs", "body",
-    "ai-devtools", "crush", "httprr", "http-text", "llm",
+    "ai-devtools", "ai-sdk-result", "chatgpt", "crush", "httprr", "http-text", "llm",
 }
 """Exchanges, spans, requests of one shape, or a database that has tests of its own."""
 

@@ -187,8 +187,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "chatgpt": FileFormat(
         f"{_HERE}.chatgpt", "data export of ChatGPT (conversations.json)",
-        'conversations with "mapping", whose nodes have "message", "parent" and "children"', Keeps(Words.RECORDER),
-        (b'"mapping"',),
+        'conversations with "mapping", whose nodes have "message" and "parent"', Keeps(Words.RECORDER), (b'"mapping"',),
     ),
     "qwen": FileFormat(
         f"{_HERE}.qwen", "Qwen Code transcript", 'lines with "uuid", "sessionId" and a "message" of "parts"',
@@ -220,6 +219,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "ai-devtools": FileFormat(
         f"{_HERE}.ai_devtools", "DevTools of Vercel's AI SDK (.devtools/generations.json)",
         'an object with "runs" and "steps", which have "run_id" and "step_number"', _ANY_BYTES, (b'"runs"',),
+    ),
+    "pydantic-ai": FileFormat(
+        f"{_HERE}.pydantic_ai", "history of Pydantic AI", 'a list of messages, whose "parts" have a "part_kind"',
+        Keeps(Words.PROVIDER, usage=True), (b'"part_kind"',),
     ),
     "ai-sdk-result": FileFormat(
         f"{_HERE}.ai_sdk_result", "result of Vercel's AI SDK", 'an object with "steps", which have "finishReason"',
@@ -318,8 +321,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "body": FileFormat(
         f"{_HERE}.body", "response body", "a response of an API that is read, or its event stream",
-        Keeps(Words.PROVIDER, usage=True, wire=True),
-        most=50,  # it tries all wire formats, which takes 12 ms that `pairs` saves
+        Keeps(Words.PROVIDER, usage=True, wire=True), most=50,  # it tries all wire formats: 12 ms that `pairs` saves
     ),
 }
 FOLDERS_BESIDE = sorted({row.beside.rpartition("/")[0] for row in IMPORTERS.values() if row.beside})

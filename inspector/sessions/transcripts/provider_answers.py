@@ -22,7 +22,6 @@ from loop_core.wire import FORMATS, wire
 from loop_core.wire.body import value_at
 from loop_core.wire.failures import StopRow
 from loop_core.wire.openai_chat.table import API, STOP_REASONS, read_usage
-from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES
 from loop_core.wire.profiles import native_word
 
 NATIVE = ("provider_specific_fields", "native_finish_reason")
@@ -47,7 +46,7 @@ def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str 
         reason = value_at(value, ("incomplete_details", "reason"))
         word = f"{value['status']}:{reason}" if isinstance(reason, str) and reason else value["status"]
         place = pointer_at(at, *path, "status")
-        _take(answer, "openai_responses", word, place, RESPONSES)
+        take_api_word(answer, "openai_responses", word, place, wire("openai_responses").stop_reasons)
         return True
     for api, word_path in ((each, found) for each in FORMATS for found in wire(each).word_paths):
         word = value_at(value, word_path)
@@ -55,12 +54,13 @@ def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str 
             word = str(word)
         if isinstance(word, str) and word:
             word, place = word.removeprefix("FinishReason."), pointer_at(at, *path, *word_path)
-            _take(answer, api, word, place, wire(api).stop_reasons)
+            take_api_word(answer, api, word, place, wire(api).stop_reasons)
             return True
     return False
 
 
-def _take(answer: TranscriptAnswer, api: str, word: str, at: At, words: Mapping[str, StopRow]) -> None:
+def take_api_word(answer: TranscriptAnswer, api: str, word: str, at: At, words: Mapping[str, StopRow]) -> None:
+    """Sets the stop reason by the provider's word in a wire format, whose name becomes the answer's."""
     answer.api, answer.word, answer.word_at = api, word, at
     answer.stop = provider_reason(word, at, words, api)
     if answer.stop.normalized is Stop.END_TURN and answer.calls and word in CALLING:
