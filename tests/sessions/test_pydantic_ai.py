@@ -54,6 +54,9 @@ def test_a_history_is_recognised_by_its_first_message():
     ("openai", "resp_1", "completed", "openai_responses", "end_turn"),
     ("anthropic", "msg_1", "max_tokens", "anthropic_messages", "max_tokens"),
     ("google", None, "MAX_TOKENS", "gemini_generate", "max_tokens"),
+    ("google-gla", None, "MAX_TOKENS", "gemini_generate", "max_tokens"),
+    ("google-vertex", None, "SAFETY", "gemini_generate", "safety_blocked"),
+    ("cohere", None, "MAX_TOKENS", "cohere_chat", "max_tokens"),
     ("bedrock", None, "max_tokens", "bedrock_converse", "max_tokens"),
     ("openai", "chatcmpl-1", "a_new_word", "openai_chat", "unknown"),
 ])
@@ -135,8 +138,37 @@ def test_the_result_of_an_interrupted_run_is_none(tmp_path):
     assert not seen.replay.case.recording.inputs[0].error
 
 
-def test_feedback_of_pydantic_ai_asks_for_the_answer_again(tmp_path):
-    again = {"kind": "request", "parts": [{"part_kind": "retry-prompt", "tool_name": None, "content": "Return text."}]}
+@pytest.mark.parametrize("parts", [
+    [{"part_kind": "tool-return", "tool_name": "write_file", "tool_call_id": "c1", "content": [{"type": "missing"}],
+      "outcome": "retried"}],
+    [{"part_kind": "retry-prompt", "tool_name": "write_file", "tool_call_id": "c1", "content": [{"type": "missing"}]}],
+])
+def test_errors_of_validation_say_that_the_call_did_not_run(tmp_path, parts):
+    seen = read(tmp_path, prompt("go"), response(call("{}"), raw="tool_calls"), {"kind": "request", "parts": parts},
+                response(said("I see."), raw="stop", word="stop"))
+    assert seen.responses[0].exchange.refusals == {"c1": "the agent refused its arguments: it did not run"}
+
+
+def test_a_word_of_pydantic_ai_may_be_the_only_one(tmp_path):
+    assert stops(read(tmp_path, prompt("go"), response(call(), word="tool_call"))) == ["tool_call"]
+    assert stops(read(tmp_path, prompt("go"), response(said("Half a"), word="error"))) == ["error"]
+
+
+@pytest.mark.parametrize("kind", [
+    "system-prompt", "instruction", "instruction-baseline", "instruction-digest", "instruction-delta",
+    "tool-availability-delta", "capability-load-delta", "model-settings-delta"])
+def test_what_is_neither_message_nor_result_is_no_drift(tmp_path, kind):
+    def notices(kind):
+        first = {"kind": "request", "parts": [{"part_kind": kind, "content": "x"}, *prompt("go")["parts"]]}
+        return str(read(tmp_path, first, response(said("Hi."), raw="stop")).inputs[0].notices)
+
+    assert "unknown type" in notices("hologram")
+    assert "unknown type" not in notices(kind)
+
+
+@pytest.mark.parametrize("kind", ["retry-prompt", "retry-feedback"])
+def test_feedback_of_pydantic_ai_asks_for_the_answer_again(tmp_path, kind):
+    again = {"kind": "request", "parts": [{"part_kind": kind, "tool_name": None, "content": "Return text."}]}
     seen = read(tmp_path, prompt("go"), response(raw="stop", word="stop"), again, response(said("Hi."), raw="stop"))
     assert places(seen) == [["request", "repair"]]
 
