@@ -93,7 +93,7 @@ class Decoder:
         self.size = self._blanks = 0  # bytes, and the blank ones before anything else
         self.cut = False  # the body ended inside a frame or a JSON value
         self._checks = False  # whether the parser of the next event looks for members that come twice
-        self._opening: bytes | None = None  # the payload of the first frame
+        self._opening: bytes | None = None  # the payload of the first frame; a ping, which only names its kind, is none
         self.frame: Frame = (b"", None, 0, 0)  # the event that is being read, or the whole body
         self._late: Frame | None = None  # the last event that is no part of the answer
         self._begins_again = False  # whether another answer, or a part of one, began behind the end
@@ -309,7 +309,7 @@ class Decoder:
                 self.saw_done = True  # the stream begins again
             # What follows the end mark is no part of the answer.
             if type(event) is dict and (not self.saw_done or self.reads_on):
-                if self._opening is None:
+                if self._opening is None and any(event[key] for key in event if key not in ("type", "object")):
                     self._opening = payload
                 self._read_event(event, name, unique)
             elif type(event) is not dict:

@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from inspector.sessions.traffic import by_content
 from loop_core.errors import DecodeError, EncodeError
 from loop_core.values import ArgsForm, CallKind, ChatResponse, ReasoningPart, Request, Stop, TextPart, ToolCall, Usage
 from loop_core.wire import FORMATS, decode, deltas, wire
@@ -428,6 +429,28 @@ def test_a_stream_that_is_played_twice_brings_nothing_twice(api: str, marked: bo
     assert response.stop_reason.normalized is first.stop_reason.normalized
 
 
+# -- pings -----------------------------------------------------------------------------------------------------------
+
+BINARY = ("bedrock_converse", "bedrock_invoke")
+PINGS = ['event: ping\ndata: {"type": "ping"}\n\n', "data: {}\n\n", 'data: {"object": "ping", "choices": []}\n\n']
+
+
+@each_format
+@pytest.mark.parametrize("ping", PINGS)
+def test_pings_between_all_events_change_nothing(api: str, ping: str) -> None:
+    """Gateways send them while they wait, of any shape, and the first event of a stream may be one."""
+    if api in BINARY or not STREAMS[api].startswith((b"data:", b"event:")):
+        pytest.skip("its stream has other frames")
+    events = [each + b"\n\n" for each in STREAMS[api].split(b"\n\n") if each]
+    body = b"".join(part for each in events for part in (ping.encode(), each))
+    response, plain = decode(api, body), decode(api, STREAMS[api])
+    assert (response.text, response.usage, response.stop_reason.raw) == (plain.text, plain.usage, plain.stop_reason.raw)
+    assert response.saw_done == plain.saw_done
+    assert ([call._replace(at=None) for call in response.tool_calls]
+            == [call._replace(at=None) for call in plain.tool_calls])
+    assert by_content(body) == api
+
+
 # -- cuts ------------------------------------------------------------------------------------------------------------
 
 
@@ -698,7 +721,7 @@ def test_recorded_bodies_are_recognised_by_their_format_alone(api: str, recorded
             found = [other for other in FORMATS if wire(other).recognises(value, event)]
             if api == "bedrock_invoke" and not response.streaming:
                 found = [api]  # a body of the model's maker: only the address says that Bedrock sent it
-            if api == "anthropic_complete" and value.get("type") in ("ping", "error"):
+            if api == "anthropic_complete" and value.get("type") == "error":
                 continue  # Messages has the same: only the address tells
             if name in MISFILED:
                 found = [api] if found == [MISFILED[name]] else found

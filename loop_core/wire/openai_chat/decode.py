@@ -108,7 +108,7 @@ def remarks(
     if any(choice.late for choice in read):
         yield (f"{API}.after_stop", "text or a piece of a call came after the finish reason", None, Severity.WARNING)
     unnamed = [part for part in parts if type(part) is ToolCall and part.id is None]
-    if len(unnamed) > sum(choice.deprecated_call for choice in read):  # those have no id by their format
+    if len(unnamed) > sum(choice.deprecated_call is not None for choice in read):  # those have no id by their format
         yield f"{API}.id_missing", "a tool call has no id", unnamed[0].at, Severity.INFO
     thought, spent = (usage.reasoning_tokens or 0, usage.output_tokens) if usage else (0, None)
     # Gateways to Gemini leave thinking out of the output and have it in the total (mozilla-ai/any-llm#1290).
