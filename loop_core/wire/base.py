@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -173,10 +174,8 @@ class Decoder:
             return
         frames = recorded_events(body) if type(framing) is Whole else (*framing.feed(body), *framing.flush())
         for payload, name, start, end in frames:
-            try:
+            with suppress(*_MISSHAPEN):  # no JSON, such as `[DONE]`, or a value of another shape
                 see(from_json(payload), name, start, end)
-            except _MISSHAPEN:
-                continue  # no JSON, such as `[DONE]`, or a value of another shape
 
     def seeing(self, see: See) -> None:
         """From this call on, every JSON value of a stream goes to `see` too, unless it is no part of the answer."""
@@ -219,8 +218,8 @@ class Decoder:
     def map_word(self, raw: str | None, at: At | None, *, rule: str | None = None) -> StopReason:
         """The table's meaning of a native word; an absent or empty word is `interrupted`, an unknown one `unknown`."""
         if not raw:
-            at = at or At(ExchangePart.BODY, self.size, self.size)
-            return StopReason(Stop.INTERRUPTED, raw, None, (Evidence("absent", at),))
+            end = At(ExchangePart.BODY, self.size, self.size)
+            return StopReason(Stop.INTERRUPTED, raw, None, (Evidence("absent", at or end),))
         row = self.words.get(raw) or self.stop_reasons.get(raw)
         if row is None and self.fold_case:
             folded = raw.casefold()
@@ -307,8 +306,7 @@ class Decoder:
                     continue
             if payload == self._opening and self.raw:
                 self.saw_done = True  # the stream begins again
-            # What follows the end mark is no part of the answer.
-            if type(event) is dict and (not self.saw_done or self.reads_on):
+            if type(event) is dict and (not self.saw_done or self.reads_on):  # behind the end mark nothing is read
                 if self._opening is None and any(event[key] for key in event if key not in ("type", "object")):
                     self._opening = payload
                 self._read_event(event, name, unique)
@@ -325,6 +323,8 @@ class Decoder:
                 self.after_end()
 
     def _read_event(self, event: dict[str, Any], name: str | None, unique: bool = False) -> None:
+        if name == "error":  # of a gateway that cannot go on, in any format
+            self.fail(failures.event_error(event, self.http_status), self.at(*event.keys() & {"error"}))
         try:
             # The check below takes as long as parsing. Mere pieces need none; what follows others is parsed with it.
             self._checks = not self.on_event(event, name)

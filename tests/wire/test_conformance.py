@@ -451,6 +451,27 @@ def test_pings_between_all_events_change_nothing(api: str, ping: str) -> None:
     assert by_content(body) == api
 
 
+# -- errors ----------------------------------------------------------------------------------------------------------
+
+
+@each_format
+@pytest.mark.parametrize(
+    "payload", ['{"message": "boom"}', '{"code": 500, "detail": "boom"}', '{"error": "boom"}', "boom"])
+def test_an_event_that_is_named_error_is_one_whatever_it_holds(api: str, payload: str) -> None:
+    """Gateways end a stream so that they cannot go on with, in a shape of their own."""
+    if api in BINARY or not STREAMS[api].startswith((b"data:", b"event:")):
+        pytest.skip("its stream has other frames")
+    head = b"\n\n".join(STREAMS[api].split(b"\n\n")[:2]) + b"\n\n"
+    body = head + f"event: error\ndata: {payload}\n\n".encode()
+    response = decode(api, body)
+    assert response.stop_reason.normalized is Stop.ERROR
+    assert response.error is not None
+    assert response.error.message == "boom"
+    place = next(seen.at for seen in response.stop_reason.evidence if seen.rule == "error.reported")
+    assert place is not None
+    assert (place.start, place.end) == (len(head), len(body.rstrip()))
+
+
 # -- cuts ------------------------------------------------------------------------------------------------------------
 
 

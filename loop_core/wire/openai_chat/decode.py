@@ -193,7 +193,7 @@ class Decoder(Base):
             self._identity(event)
         groq = event.get("x_groq")
         if type(groq) is dict and groq.get("error"):  # why a stream stopped early (groq 1.7.0 chat_completion_chunk.py)
-            self._failure(groq, None, self.at("x_groq"))
+            self._failure(groq, self.at("x_groq"))
         if not choices or name is not None or "error" in event:
             self._read_metadata(event, name)
             if not choices:  # as the chunk with usage is (API reference, stream_options.include_usage)
@@ -280,14 +280,14 @@ class Decoder(Base):
         if usage and type(usage) is dict:
             self._counts = usage
         if choice.get("error"):
-            self._failure(choice, None, self.at(*path))
+            self._failure(choice, self.at(*path))
 
     def _read_metadata(self, event: Any, name: str | None) -> None:
         """Reads fields beside the choices: an error in the stream, Azure's prompt annotations, words of the server."""
         at = self.at()
         # vLLM's error is the object itself: {"object": "error", "message": …}.
         if event.get("error") or event.get("object") == "error" or event.get("base_resp") or name == "error":
-            self._failure(event, name, at)
+            self._failure(event, at)
         filtered = _filtered_categories(event.get(table.PROMPT_FILTERS))
         if filtered:
             self.native[table.PROMPT_FILTERS] = ",".join(sorted(filtered))
@@ -303,8 +303,8 @@ class Decoder(Base):
                 if holder.get(word) is not None:
                     self.native[word] = _word(holder[word])
 
-    def _failure(self, event: Mapping[str, Any], name: str | None, at: At) -> None:
-        error = read_error(event) or (read_error(event, 400) if name == "error" else None)
+    def _failure(self, event: Mapping[str, Any], at: At) -> None:
+        error = read_error(event)
         if error is not None:
             self.fail(error, at._replace(pointer=f"{at.pointer or ''}/error") if event.get("error") else at)
         inner = event.get("error")
