@@ -451,6 +451,18 @@ def test_pings_between_all_events_change_nothing(api: str, ping: str) -> None:
     assert by_content(body) == api
 
 
+# -- empty words -----------------------------------------------------------------------------------------------------
+
+
+@each_format
+def test_an_empty_word_is_kept_and_ends_nothing(api: str) -> None:
+    if api in (*BINARY, "openai_responses"):
+        pytest.skip("its stream is no text, or its last event is a word too")
+    said = decode(api, STREAMS[api]).stop_reason.raw
+    stop = decode(api, STREAMS[api].replace(f'"{said}"'.encode(), b'""')).stop_reason
+    assert (stop.raw, stop.normalized) == ("", Stop.INTERRUPTED)
+
+
 # -- errors ----------------------------------------------------------------------------------------------------------
 
 
