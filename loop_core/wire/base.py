@@ -304,8 +304,8 @@ class Decoder:
                 unique = False
                 if (event := self._parse_leniently(payload, last)) is None:
                     continue
-            if payload == self._opening and self.raw:
-                self.saw_done = True  # the stream begins again
+            if payload == self._opening:  # the stream begins again; before any stop word it is a ping
+                self.saw_done, self._opening = self.saw_done or bool(self.raw), payload if self.raw else b""
             if type(event) is dict and (not self.saw_done or self.reads_on):  # behind the end mark nothing is read
                 if self._opening is None and any(event[key] for key in event if key not in ("type", "object")):
                     self._opening = payload

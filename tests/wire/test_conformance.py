@@ -432,7 +432,8 @@ def test_a_stream_that_is_played_twice_brings_nothing_twice(api: str, marked: bo
 # -- pings -----------------------------------------------------------------------------------------------------------
 
 BINARY = ("bedrock_converse", "bedrock_invoke")
-PINGS = ['event: ping\ndata: {"type": "ping"}\n\n', "data: {}\n\n", 'data: {"object": "ping", "choices": []}\n\n']
+PINGS = ['event: ping\ndata: {"type": "ping"}\n\n', "data: {}\n\n", 'data: {"object": "ping", "choices": []}\n\n',
+         'data: {"heartbeat": "ok"}\n\n']
 
 
 @each_format
