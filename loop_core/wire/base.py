@@ -36,7 +36,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import failures
-from loop_core.wire.body import mend_parts
+from loop_core.wire.body import is_flat, mend_parts
 from loop_core.wire.failures import Findings, ForeignWord, StopRow
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_json, with_blank_lines
 from loop_core.wire.json_values import NDJSON, JSONArray, byte_span, pointer, recorded_events, text_by_byte
@@ -304,8 +304,9 @@ class Decoder:
                 unique = False
                 if (event := self._parse_leniently(payload, last)) is None:
                     continue
-            if payload == self._opening:  # the stream begins again; before any stop word it is a ping
-                self.saw_done, self._opening = self.saw_done or bool(self.raw), payload if self.raw else b""
+            if payload == self._opening:  # the stream begins again; before any stop word it may be a ping
+                self.saw_done = self.saw_done or bool(self.raw)
+                self._opening = payload if self.raw or not is_flat(event) else b""
             if type(event) is dict and (not self.saw_done or self.reads_on):  # behind the end mark nothing is read
                 if self._opening is None and any(event[key] for key in event if key not in ("type", "object")):
                     self._opening = payload
@@ -331,9 +332,8 @@ class Decoder:
         except _MISSHAPEN as why:
             self._checks = True
             self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", self.at())
-        if self._checks and not unique:
-            for message in failures.repetitions("frame", self.frame[0]):
-                self.find("frame.repeated_member", message, self.at())
+        for message in failures.repetitions("frame", self.frame[0]) if self._checks and not unique else ():
+            self.find("frame.repeated_member", message, self.at())
 
     def _parse_leniently(self, payload: bytes, last: bool) -> Any:
         stripped = payload.strip()

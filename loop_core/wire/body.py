@@ -22,6 +22,11 @@ def word(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def is_flat(value: Mapping[str, Any]) -> bool:
+    """Whether an object holds nothing but plain values, as a ping does and nearly no piece of an answer."""
+    return not any(type(member) in (dict, list) and member for member in value.values())
+
+
 def string(value: Any) -> str | None:
     """The value if it is a string; None for anything else."""
     return value if isinstance(value, str) else None

@@ -429,6 +429,18 @@ def test_a_stream_that_is_played_twice_brings_nothing_twice(api: str, marked: bo
     assert response.stop_reason.normalized is first.stop_reason.normalized
 
 
+@pytest.mark.parametrize("api", ["openai_chat", "openai_completions", "gemini_generate"])
+def test_a_stream_without_ids_that_is_played_twice_brings_nothing_twice(api: str) -> None:
+    """Its first piece may come again within it, as one blank does."""
+    pieces = {"openai_chat": lambda text: chat({"content": text}), "openai_completions": completion,
+              "gemini_generate": lambda text: gemini({"text": text})}[api]
+    end = {"openai_chat": chat({}, "stop"), "openai_completions": completion("", "stop"),
+           "gemini_generate": gemini({"text": ""}, finish="STOP")}[api]
+    events = [{key: value for key, value in each.items() if key not in ("id", "responseId")}
+              for each in (*map(pieces, (" ", "a", " ", "b")), end)]
+    assert decode(api, unnamed(*events) * 2).text == " a b"
+
+
 # -- pings -----------------------------------------------------------------------------------------------------------
 
 BINARY = ("bedrock_converse", "bedrock_invoke")
