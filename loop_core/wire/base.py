@@ -36,7 +36,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import failures
-from loop_core.wire.body import is_flat, mend_parts
+from loop_core.wire.body import TRAILING, first_object, is_flat, mend_parts
 from loop_core.wire.failures import Findings, ForeignWord, StopRow
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_json, with_blank_lines
 from loop_core.wire.json_values import NDJSON, JSONArray, byte_span, pointer, recorded_events, text_by_byte
@@ -138,8 +138,7 @@ class Decoder:
                 self._blanks += len(data)
                 return
             self._head = self._head + data if self._head else b"\n" * self._blanks + with_blank_lines(data)
-            framing = self._choose()
-            if framing is None:
+            if (framing := self._choose()) is None:
                 return
             self._framing, data, self._head = framing, self._head, b""
         self._take(framing, data)
@@ -155,8 +154,7 @@ class Decoder:
             self._take(self._framing, b"")
             self._frames(self._framing.flush(), last=True)
         if self.error is None and self._failed:
-            error = failures.read_error("", self.http_status) or ProviderError("")
-            self.fail(error, At(ExchangePart.HEADERS, pointer="status"))
+            self.fail(failures.event_error("", self.http_status), At(ExchangePart.HEADERS, pointer="status"))
         if isinstance(self._framing, SSE) and self._framing.single is not None:
             message = "events are parted by one line break instead of two: others read them as one event"
             self.find("frame.single_newline", message, At(ExchangePart.BODY, *self._framing.single))
@@ -169,8 +167,7 @@ class Decoder:
         """Passes every JSON value of a whole stream to `see`, with its name and place, in order, without decoding any.
         Raises `DecodeError` if the body is not a body of this format."""
         body = self._head = with_blank_lines(body)
-        framing = self._choose(final=True)
-        if framing is None:
+        if (framing := self._choose(final=True)) is None:
             return
         frames = recorded_events(body) if type(framing) is Whole else (*framing.feed(body), *framing.flush())
         for payload, name, start, end in frames:
@@ -356,8 +353,11 @@ class Decoder:
         try:
             body = from_json_checked(text)
         except ValueError as why:
+            text, rest = first_object(text)
             try:
                 body = json.loads(text.decode("utf-8", "replace"), strict=False)
+                if rest:
+                    self.find("body.trailing", TRAILING, At(ExchangePart.BODY, self.size - len(rest), self.size))
                 for message in failures.repetitions("body", text):  # which value is meant depends on the reader
                     self.find("body.repeated_member", message, whole)
                 if not is_json(text):

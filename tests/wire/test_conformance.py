@@ -464,6 +464,25 @@ def test_pings_between_all_events_change_nothing(api: str, ping: str) -> None:
     assert by_content(body) == api
 
 
+# -- what follows a whole body ---------------------------------------------------------------------------------------
+
+
+@each_format
+@pytest.mark.parametrize("rest", ["\n<!-- cached -->", "\n\ndata: [DONE]\n\n", "\0"])
+def test_what_follows_a_whole_body_takes_nothing_of_it_away(api: str, rest: str) -> None:
+    """The answer was called cut, though it is all there."""
+    if api in ("ollama_chat", "ollama_generate"):
+        pytest.skip("its whole body is a stream of one line")
+    source = decode(api, STREAMS[api])
+    body = b"".join(wire(api).encode(source, stream=False))
+    plain, response = decode(api, body), decode(api, body + rest.encode())
+    assert not plain.streaming
+    assert (essence(response), response.stop_reason) == (essence(plain), plain.stop_reason)
+    (place,) = [found.at for found in response.findings if found.rule == "body.trailing"]
+    assert place is not None
+    assert (body + rest.encode())[place.start : place.end] == rest.encode()
+
+
 # -- empty words -----------------------------------------------------------------------------------------------------
 
 
