@@ -32,8 +32,8 @@ TRAILING = "something follows the answer behind the end of its JSON; strict clie
 
 
 def first_object(text: bytes) -> tuple[bytes, bytes]:
-    """The JSON object at the beginning of a text, and what follows it, such as a proxy's remark. A text stays as it is if
-    it begins with no whole object, or if nothing follows, or more JSON, which may be another answer."""
+    """The JSON object at the beginning of a text, and what follows it, such as a proxy's remark. A text stays as it is
+    if it begins with no whole object, or if nothing follows, or more JSON, which may be another answer."""
     spelled = text.decode("utf-8", "surrogateescape")
     try:
         value, end = json.JSONDecoder(strict=False).raw_decode(spelled)
