@@ -226,11 +226,11 @@ def build(
         if raw.end is TransportEnd.CUT:
             raw.recorded, body = False, b""  # too little was recorded to decode anything
             response = missing_response(raw, api, headers, request)
-        elif _asks_a_model(raw, api, request):
+        elif _asks_a_model(raw, api, chosen, request):
             response = unreadable_response(raw, api, body, problem)
         else:
             return UnbuiltExchange(problem, undecodable=True)
-    silent = raw.recorded and _says_nothing(response, request) and _is_uncertain(raw, api, response, options)
+    silent = raw.recorded and _says_nothing(response, request) and _is_uncertain(raw, api, chosen, response, options)
     if silent and not traffic.by_content(body):
         what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
         return UnbuiltExchange(f"{what} nothing that {api} knows", undecodable=not url)
@@ -344,23 +344,30 @@ def _profile(
     return choose(api, url, headers, body, model)
 
 
-def _asks_a_model(raw: RawExchange, api: str, request: Request | None) -> bool:
-    """Whether the request asks a model for an answer: it names a model, has messages, and its path is certainly the
+_ADDRESSES = frozenset({"profile.host", "profile.url", "profile.port"})
+"""The rules that know a server by its address."""
+
+
+def _asks_a_model(raw: RawExchange, api: str, chosen: ProfileChoice, request: Request | None) -> bool:
+    """Whether the request asks a model for an answer: it names a model, has messages, and its address is certainly the
     format's."""
-    return _is_own_path(raw, api) and request is not None and bool(request.model) and bool(request.messages)
+    return _is_own_address(raw, api, chosen) and request is not None and bool(request.model) and bool(request.messages)
 
 
-def _is_own_path(raw: RawExchange, api: str) -> bool:
-    """Whether the path is certainly the format's. A path without a numbered version (`/api/chat`) is used by many
-    applications with answers of other forms."""
-    return raw.api is not None or (wire(api).home.version.startswith("/v") and not FORMATS[api].common_path)
+def _is_own_address(raw: RawExchange, api: str, chosen: ProfileChoice) -> bool:
+    """Whether the address is certainly the format's. A path without a numbered version (`/api/chat`) is used by many
+    applications with answers of other forms, so that only the address of a known server tells."""
+    own_path = wire(api).home.version.startswith("/v") and not FORMATS[api].common_path
+    return raw.api is not None or own_path or any(seen.rule in _ADDRESSES for seen in chosen.evidence)
 
 
-def _is_uncertain(raw: RawExchange, api: str, response: ChatResponse, options: Options) -> bool:
+def _is_uncertain(
+    raw: RawExchange, api: str, chosen: ProfileChoice, response: ChatResponse, options: Options
+) -> bool:
     """Whether the API is uncertain: known only by the path, or by `--api` for a lone whole JSON body."""
     if raw.url:
         # Where the connection failed, its end explains why the answer says nothing of the API.
-        return raw.api is None and options.api is None and not (raw.problem and _is_own_path(raw, api))
+        return raw.api is None and options.api is None and not (raw.problem and _is_own_address(raw, api, chosen))
     alone = options.api is not None and raw.request_text is None and not response.streaming
     return alone and not any(finding.rule == "body.cut" for finding in response.findings)
 

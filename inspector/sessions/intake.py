@@ -9,6 +9,7 @@ Compressed bytes are unpacked in pieces, up to the same bound; `heavy` estimates
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 import sys
@@ -186,7 +187,11 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 PACKED = (b"\x1f\x8b", _ZSTD)
 """The first bytes of gzip and zstd data, which are unpacked whatever the file's name is."""
 _PLAIN = (b"{", b"[", b"d", b"e", b"")
-"""The first byte of a body that is not compressed, whatever its header says: JSON or an event stream."""
+"""The first byte of a body that is not compressed, whatever its header says: JSON or an event stream. Brotli writes `[`
+too, so that the next bytes must be text as well."""
+_HEAD = 256
+"""The number of first bytes that must be text."""
+_CONTROL = frozenset(range(32)) - frozenset(b"\t\r\n")
 # RFC 8878, section 3.1.1.1.2, recommends a decoder to support at least 8 MB, and lets it refuse more.
 _WINDOW = 1 << 27
 """The largest window in bytes that a zstd stream may need: the default of `zstd --long`."""
@@ -203,7 +208,7 @@ def unpack(data: bytes, headers: Iterable[tuple[str, str]] = (), room: Room | No
     coding = header(headers, "content-encoding")
     if data.startswith(PACKED):
         pieces = _unpack(data)
-    elif data[:1] in _PLAIN:
+    elif data[:1] in _PLAIN and _is_text(data[:_HEAD]):
         return data  # the recorder unpacked the body and kept the header
     elif coding == "deflate":
         # In HTTP `deflate` has zlib's wrapper, but some servers send the bare stream (RFC 9110, 8.4.1.2). 0x78: zlib's
@@ -222,6 +227,15 @@ def unpack(data: bytes, headers: Iterable[tuple[str, str]] = (), room: Room | No
     except ValueError:
         return DAMAGED
     return b"".join(found)
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether the first bytes of a body are text; the last of them may be the beginning of a character."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return _CONTROL.isdisjoint(head)
 
 
 def unpacked_head(data: bytes, size: int) -> bytes | None:

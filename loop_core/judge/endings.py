@@ -7,7 +7,7 @@ parts.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -57,6 +57,8 @@ INVISIBLE = frozenset({
 """The types of opaque parts that show nothing by themselves. All others, also unknown ones, count as visible."""
 _FIELDS = ".fields"
 """The end of the type of a part that only extends the part before it."""
+TEXTS = frozenset({"text", "output_text", "content.text"})
+"""The types of opaque parts that hold a text of a form that is not read. One that is null or absent shows nothing."""
 OUTPUTS = ("result", "results", "outputs", "output")
 """The members of a provider-run call's JSON that hold its output."""
 
@@ -209,6 +211,8 @@ def _thinking(response: ChatResponse) -> Sign | None:
 
 def _shows(part: ResponsePart) -> bool:
     if type(part) is OpaquePart:
+        if part.type in TEXTS:
+            return _holds(part.json, ("text",))
         return part.type not in INVISIBLE and not part.type.endswith(_FIELDS)
     if type(part) is ToolCall:
         return part.kind is CallKind.SERVER and brought_output(part)
@@ -217,11 +221,16 @@ def _shows(part: ResponsePart) -> bool:
 
 def brought_output(call: ToolCall) -> bool:
     """Whether the JSON of a call that the provider ran also holds its output (items of Responses do)."""
+    return _holds(call.arguments, OUTPUTS)
+
+
+def _holds(text: str | None, keys: Iterable[str]) -> bool:
+    """Whether the JSON object in `text` has something in one of these members."""
     try:
-        value: Any = from_json((call.arguments or "").encode())
+        value: Any = from_json((text or "").encode())
     except ValueError:
         return False
-    return isinstance(value, dict) and any(value.get(key) for key in OUTPUTS)
+    return isinstance(value, dict) and any(value.get(key) for key in keys)
 
 
 def _leak(response: ChatResponse, request: Request | None, visible: bool) -> tuple[Leak | None, str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -35,7 +36,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import failures
-from loop_core.wire.body import mend_parts
+from loop_core.wire.body import TRAILING, first_object, is_flat, mend_parts
 from loop_core.wire.failures import Findings, ForeignWord, StopRow
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_json, with_blank_lines
 from loop_core.wire.json_values import NDJSON, JSONArray, byte_span, pointer, recorded_events, text_by_byte
@@ -93,7 +94,7 @@ class Decoder:
         self.size = self._blanks = 0  # bytes, and the blank ones before anything else
         self.cut = False  # the body ended inside a frame or a JSON value
         self._checks = False  # whether the parser of the next event looks for members that come twice
-        self._opening: bytes | None = None  # the payload of the first frame
+        self._opening: bytes | None = None  # the payload of the first frame; a ping, which only names its kind, is none
         self.frame: Frame = (b"", None, 0, 0)  # the event that is being read, or the whole body
         self._late: Frame | None = None  # the last event that is no part of the answer
         self._begins_again = False  # whether another answer, or a part of one, began behind the end
@@ -137,8 +138,7 @@ class Decoder:
                 self._blanks += len(data)
                 return
             self._head = self._head + data if self._head else b"\n" * self._blanks + with_blank_lines(data)
-            framing = self._choose()
-            if framing is None:
+            if (framing := self._choose()) is None:
                 return
             self._framing, data, self._head = framing, self._head, b""
         self._take(framing, data)
@@ -154,8 +154,7 @@ class Decoder:
             self._take(self._framing, b"")
             self._frames(self._framing.flush(), last=True)
         if self.error is None and self._failed:
-            error = failures.read_error("", self.http_status) or ProviderError("")
-            self.fail(error, At(ExchangePart.HEADERS, pointer="status"))
+            self.fail(failures.event_error("", self.http_status), At(ExchangePart.HEADERS, pointer="status"))
         if isinstance(self._framing, SSE) and self._framing.single is not None:
             message = "events are parted by one line break instead of two: others read them as one event"
             self.find("frame.single_newline", message, At(ExchangePart.BODY, *self._framing.single))
@@ -168,15 +167,12 @@ class Decoder:
         """Passes every JSON value of a whole stream to `see`, with its name and place, in order, without decoding any.
         Raises `DecodeError` if the body is not a body of this format."""
         body = self._head = with_blank_lines(body)
-        framing = self._choose(final=True)
-        if framing is None:
+        if (framing := self._choose(final=True)) is None:
             return
         frames = recorded_events(body) if type(framing) is Whole else (*framing.feed(body), *framing.flush())
         for payload, name, start, end in frames:
-            try:
+            with suppress(*_MISSHAPEN):  # no JSON, such as `[DONE]`, or a value of another shape
                 see(from_json(payload), name, start, end)
-            except _MISSHAPEN:
-                continue  # no JSON, such as `[DONE]`, or a value of another shape
 
     def seeing(self, see: See) -> None:
         """From this call on, every JSON value of a stream goes to `see` too, unless it is no part of the answer."""
@@ -219,8 +215,8 @@ class Decoder:
     def map_word(self, raw: str | None, at: At | None, *, rule: str | None = None) -> StopReason:
         """The table's meaning of a native word; an absent or empty word is `interrupted`, an unknown one `unknown`."""
         if not raw:
-            at = at or At(ExchangePart.BODY, self.size, self.size)
-            return StopReason(Stop.INTERRUPTED, raw, None, (Evidence("absent", at),))
+            end = At(ExchangePart.BODY, self.size, self.size)
+            return StopReason(Stop.INTERRUPTED, raw, None, (Evidence("absent", at or end),))
         row = self.words.get(raw) or self.stop_reasons.get(raw)
         if row is None and self.fold_case:
             folded = raw.casefold()
@@ -305,11 +301,11 @@ class Decoder:
                 unique = False
                 if (event := self._parse_leniently(payload, last)) is None:
                     continue
-            if payload == self._opening and self.raw:
-                self.saw_done = True  # the stream begins again
-            # What follows the end mark is no part of the answer.
-            if type(event) is dict and (not self.saw_done or self.reads_on):
-                if self._opening is None:
+            if payload == self._opening:  # the stream begins again; before any stop word it may be a ping
+                self.saw_done = self.saw_done or bool(self.raw)
+                self._opening = payload if self.raw or not is_flat(event) else b""
+            if type(event) is dict and (not self.saw_done or self.reads_on):  # behind the end mark nothing is read
+                if self._opening is None and any(event[key] for key in event if key not in ("type", "object")):
                     self._opening = payload
                 self._read_event(event, name, unique)
             elif type(event) is not dict:
@@ -325,15 +321,16 @@ class Decoder:
                 self.after_end()
 
     def _read_event(self, event: dict[str, Any], name: str | None, unique: bool = False) -> None:
+        if name == "error":  # of a gateway that cannot go on, in any format
+            self.fail(failures.event_error(event, self.http_status), self.at(*event.keys() & {"error"}))
         try:
             # The check below takes as long as parsing. Mere pieces need none; what follows others is parsed with it.
             self._checks = not self.on_event(event, name)
         except _MISSHAPEN as why:
             self._checks = True
             self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", self.at())
-        if self._checks and not unique:
-            for message in failures.repetitions("frame", self.frame[0]):
-                self.find("frame.repeated_member", message, self.at())
+        for message in failures.repetitions("frame", self.frame[0]) if self._checks and not unique else ():
+            self.find("frame.repeated_member", message, self.at())
 
     def _parse_leniently(self, payload: bytes, last: bool) -> Any:
         stripped = payload.strip()
@@ -356,8 +353,11 @@ class Decoder:
         try:
             body = from_json_checked(text)
         except ValueError as why:
+            text, rest = first_object(text)
             try:
                 body = json.loads(text.decode("utf-8", "replace"), strict=False)
+                if rest:
+                    self.find("body.trailing", TRAILING, At(ExchangePart.BODY, self.size - len(rest), self.size))
                 for message in failures.repetitions("body", text):  # which value is meant depends on the reader
                     self.find("body.repeated_member", message, whole)
                 if not is_json(text):

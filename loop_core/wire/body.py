@@ -22,6 +22,28 @@ def word(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def is_flat(value: Mapping[str, Any]) -> bool:
+    """Whether an object holds nothing but plain values, as a ping does and nearly no piece of an answer."""
+    return not any(type(member) in (dict, list) and member for member in value.values())
+
+
+TRAILING = "something follows the answer behind the end of its JSON; strict clients refuse such a body"
+"""The finding about a whole body that does not end with its JSON."""
+
+
+def first_object(text: bytes) -> tuple[bytes, bytes]:
+    """The JSON object at the beginning of a text, and what follows it, such as a proxy's remark. A text stays as it is
+    if it begins with no whole object, or if nothing follows, or more JSON, which may be another answer."""
+    spelled = text.decode("utf-8", "surrogateescape")
+    try:
+        value, end = json.JSONDecoder(strict=False).raw_decode(spelled)
+    except (ValueError, RecursionError):
+        return text, b""
+    rest = spelled[end:].encode("utf-8", "surrogateescape")
+    follows = isinstance(value, dict) and rest.strip()[:1] not in (b"", b"{", b"[")
+    return (text[: len(text) - len(rest)], rest) if follows else (text, b"")
+
+
 def string(value: Any) -> str | None:
     """The value if it is a string; None for anything else."""
     return value if isinstance(value, str) else None

@@ -153,6 +153,11 @@ def read_error(body: Any, status: int | None = None) -> ProviderError | None:
     return ProviderError(message, kind, code, retryable)
 
 
+def event_error(event: Any, status: int | None) -> ProviderError:
+    """The error of an event that is named so, whatever its shape."""
+    return read_error(event, status) or read_error(event, 400) or ProviderError("")
+
+
 REDIRECTS = range(301, 309)
 
 

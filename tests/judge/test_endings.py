@@ -133,6 +133,25 @@ def test_what_only_belongs_to_other_parts_shows_nothing(part: Any) -> None:
     assert seen(THOUGHT, part).ending is Ending.REASONING_ONLY
 
 
+@pytest.mark.parametrize(("api", "body"), [
+    ("anthropic_messages", {"type": "message", "content": [{"type": "text", "text": None}], "stop_reason": "end_turn"}),
+    ("anthropic_messages", {"type": "message", "content": [{"type": "text"}], "stop_reason": "end_turn"}),
+    ("openai_responses", {"object": "response", "status": "completed", "output": [
+        {"type": "message", "content": [{"type": "output_text", "text": None, "annotations": []}]}]}),
+    ("openai_chat", {"choices": [{"message": {"content": [{"type": "text", "text": None}]}, "finish_reason": "stop"}]}),
+    ("bedrock_converse", {"output": {"message": {"content": [{"text": None}]}}, "stopReason": "end_turn"}),
+    ("gemini_generate", {"candidates": [{"content": {"parts": [{"text": None}]}, "finishReason": "STOP"}]}),
+    ("cohere_chat", {"message": {"content": [{"type": "text", "text": None}]}, "finish_reason": "COMPLETE"}),
+])
+def test_a_text_that_is_null_or_absent_shows_nothing_in_any_format(api: str, body: dict[str, Any]) -> None:
+    response = decode(api, json.dumps(body).encode())
+    assert judge(response, None).ending is Ending.EMPTY_ANSWER
+    for text in ("5", '{"value": "Hi"}'):  # a text of another form may be the answer
+        response = decode("anthropic_messages", json.dumps({"type": "message", "content": [
+            {"type": "text", "text": json.loads(text)}], "stop_reason": "end_turn"}).encode())
+        assert judge(response, None).ending is None
+
+
 @pytest.mark.parametrize("rule", ["frame.invalid", "frame.shape", "body.shape"])
 def test_what_was_sent_and_not_read_may_have_been_the_answer(rule: str) -> None:
     assert seen(findings=(Finding(rule, Severity.WARNING, "x"),)).ending is None

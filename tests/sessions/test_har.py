@@ -213,6 +213,23 @@ def test_a_page_in_place_of_an_answer_is_a_failed_turn_with_its_bytes(opened):
     assert events_of(exchange)[1] == "not an answer of this format"
 
 
+@pytest.mark.parametrize(("url", "body"), [
+    ("https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-3-haiku/converse-stream",
+     {"messages": [{"role": "user", "content": [{"text": "hi"}]}]}),
+    ("https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-3-haiku/invoke",
+     {"max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}),
+    ("https://api.cohere.com/v2/chat", {"model": "command-r", "messages": [{"role": "user", "content": "hi"}]}),
+    ("http://localhost:11434/api/chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}]}),
+    ("http://localhost:11434/api/generate", {"model": "m", "prompt": "hi"}),
+])
+def test_a_page_from_the_address_of_a_known_server_is_a_failed_turn_in_any_format(opened, url, body):
+    request = {"method": "POST", "url": url, "headers": [],
+               "postData": {"mimeType": "application/json", "text": json.dumps(body)}}
+    page = {"status": 200, "headers": [], "content": {"mimeType": "text/html", "text": PAGE}}
+    [exchange] = opened(json.dumps({"log": {"entries": [{"request": request, "response": page}]}})).exchanges
+    assert (exchange.response.error.type, exchange.body) == ("unreadable_body", PAGE.encode())
+
+
 @pytest.mark.parametrize(("url", "sent"), [
     ("https://shop.example/api/chat", HELLO),  # many applications have that path, with answers of their own
     (CHAT, []),

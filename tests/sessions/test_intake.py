@@ -240,6 +240,17 @@ def test_zstd_and_brotli_are_unpacked_up_to_the_bound(packed, coding, monkeypatc
     assert "far too large" in str(unpack(packed, headers))
 
 
+def test_a_packed_body_that_begins_like_a_plain_one_is_unpacked():
+    """Brotli's first byte is `[` where the whole body, of more than 64 KB, is one block."""
+    plain = json.dumps({"choices": [{"message": {"content": " ".join(map(str, range(20_000)))}}]}).encode()
+    packed, coding = brotli.compress(plain), [("content-encoding", "br")]
+    assert packed[:1] == b"["
+    assert unpack(packed, coding) == plain
+    text = '[{"é": 1}, "…"]\r\n\t'.encode() * 40
+    for size in range(len(text)):  # a recorder unpacked it, and may have cut it inside a character
+        assert unpack(text[:size], coding) == text[:size]
+
+
 def test_brotli_rubbish_is_named():
     assert unpack(b"\xff" * 40, [("content-encoding", "br")]) == "its body is compressed and damaged"
 

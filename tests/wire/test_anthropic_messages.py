@@ -1023,7 +1023,7 @@ def test_odd_requests_do_not_raise(odd: Any) -> None:
 @pytest.mark.parametrize(("value", "event", "ours"), [
     (json.loads(whole([], "end_turn")), None, True),
     (message_start(), "message_start", True),
-    ({"type": "ping"}, None, True),
+    ({"type": "ping"}, None, False),
     ({"type": "error", "error": {"type": "api_error", "message": ""}}, "error", True),
     ({"type": "error", "error": {"message": ""}, "sequence_number": 3}, "error", False),
     ({"type": "message", "status": "completed", "content": []}, None, False),

@@ -229,6 +229,14 @@ def test_calls_of_mistral_are_closed_by_its_own_word() -> None:
     assert evidence.at.pointer == "/choices/0/stop_reason"
 
 
+def test_the_place_of_the_word_of_nova_is_its_member_of_the_chunk() -> None:
+    body = chunks({"messageStart": {"role": "assistant"}}, {"messageStop": {"stopReason": "max_tokens"}})
+    (seen,) = decode_response(API, body).stop_reason.evidence
+    assert seen.at is not None
+    assert seen.at.pointer == "/messageStop/stopReason"
+    assert body[seen.at.start : seen.at.end] == chunks({"messageStop": {"stopReason": "max_tokens"}})
+
+
 def test_cached_tokens_of_nova() -> None:
     usage = {"inputTokens": 5, "outputTokens": 7, "cacheReadInputTokenCount": 3, "cacheWriteInputTokenCount": 2}
     response = decode_response(API, chunks({"messageStop": {"stopReason": "end_turn"}}, {"metadata": {"usage": usage}}))

@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from inspector.sessions.traffic import by_content
 from loop_core.errors import DecodeError, EncodeError
 from loop_core.values import ArgsForm, CallKind, ChatResponse, ReasoningPart, Request, Stop, TextPart, ToolCall, Usage
 from loop_core.wire import FORMATS, decode, deltas, wire
@@ -428,6 +429,93 @@ def test_a_stream_that_is_played_twice_brings_nothing_twice(api: str, marked: bo
     assert response.stop_reason.normalized is first.stop_reason.normalized
 
 
+@pytest.mark.parametrize("api", ["openai_chat", "openai_completions", "gemini_generate"])
+def test_a_stream_without_ids_that_is_played_twice_brings_nothing_twice(api: str) -> None:
+    """Its first piece may come again within it, as one blank does."""
+    pieces = {"openai_chat": lambda text: chat({"content": text}), "openai_completions": completion,
+              "gemini_generate": lambda text: gemini({"text": text})}[api]
+    end = {"openai_chat": chat({}, "stop"), "openai_completions": completion("", "stop"),
+           "gemini_generate": gemini({"text": ""}, finish="STOP")}[api]
+    events = [{key: value for key, value in each.items() if key not in ("id", "responseId")}
+              for each in (*map(pieces, (" ", "a", " ", "b")), end)]
+    assert decode(api, unnamed(*events) * 2).text == " a b"
+
+
+# -- pings -----------------------------------------------------------------------------------------------------------
+
+BINARY = ("bedrock_converse", "bedrock_invoke")
+PINGS = ['event: ping\ndata: {"type": "ping"}\n\n', "data: {}\n\n", 'data: {"object": "ping", "choices": []}\n\n',
+         'data: {"heartbeat": "ok"}\n\n']
+
+
+@each_format
+@pytest.mark.parametrize("ping", PINGS)
+def test_pings_between_all_events_change_nothing(api: str, ping: str) -> None:
+    """Gateways send them while they wait, of any shape, and the first event of a stream may be one."""
+    if api in BINARY or not STREAMS[api].startswith((b"data:", b"event:")):
+        pytest.skip("its stream has other frames")
+    events = [each + b"\n\n" for each in STREAMS[api].split(b"\n\n") if each]
+    body = b"".join(part for each in events for part in (ping.encode(), each))
+    response, plain = decode(api, body), decode(api, STREAMS[api])
+    assert (response.text, response.usage, response.stop_reason.raw) == (plain.text, plain.usage, plain.stop_reason.raw)
+    assert response.saw_done == plain.saw_done
+    assert ([call._replace(at=None) for call in response.tool_calls]
+            == [call._replace(at=None) for call in plain.tool_calls])
+    assert by_content(body) == api
+
+
+# -- what follows a whole body ---------------------------------------------------------------------------------------
+
+
+@each_format
+@pytest.mark.parametrize("rest", ["\n<!-- cached -->", "\n\ndata: [DONE]\n\n", "\0"])
+def test_what_follows_a_whole_body_takes_nothing_of_it_away(api: str, rest: str) -> None:
+    """The answer was called cut, though it is all there."""
+    if api in ("ollama_chat", "ollama_generate"):
+        pytest.skip("its whole body is a stream of one line")
+    source = decode(api, STREAMS[api])
+    body = b"".join(wire(api).encode(source, stream=False))
+    plain, response = decode(api, body), decode(api, body + rest.encode())
+    assert not plain.streaming
+    assert (essence(response), response.stop_reason) == (essence(plain), plain.stop_reason)
+    (place,) = [found.at for found in response.findings if found.rule == "body.trailing"]
+    assert place is not None
+    assert (body + rest.encode())[place.start : place.end] == rest.encode()
+
+
+# -- empty words -----------------------------------------------------------------------------------------------------
+
+
+@each_format
+def test_an_empty_word_is_kept_and_ends_nothing(api: str) -> None:
+    if api in (*BINARY, "openai_responses"):
+        pytest.skip("its stream is no text, or its last event is a word too")
+    said = decode(api, STREAMS[api]).stop_reason.raw
+    stop = decode(api, STREAMS[api].replace(f'"{said}"'.encode(), b'""')).stop_reason
+    assert (stop.raw, stop.normalized) == ("", Stop.INTERRUPTED)
+
+
+# -- errors ----------------------------------------------------------------------------------------------------------
+
+
+@each_format
+@pytest.mark.parametrize(
+    "payload", ['{"message": "boom"}', '{"code": 500, "detail": "boom"}', '{"error": "boom"}', "boom"])
+def test_an_event_that_is_named_error_is_one_whatever_it_holds(api: str, payload: str) -> None:
+    """Gateways end a stream so that they cannot go on with, in a shape of their own."""
+    if api in BINARY or not STREAMS[api].startswith((b"data:", b"event:")):
+        pytest.skip("its stream has other frames")
+    head = b"\n\n".join(STREAMS[api].split(b"\n\n")[:2]) + b"\n\n"
+    body = head + f"event: error\ndata: {payload}\n\n".encode()
+    response = decode(api, body)
+    assert response.stop_reason.normalized is Stop.ERROR
+    assert response.error is not None
+    assert response.error.message == "boom"
+    place = next(seen.at for seen in response.stop_reason.evidence if seen.rule == "error.reported")
+    assert place is not None
+    assert (place.start, place.end) == (len(head), len(body.rstrip()))
+
+
 # -- cuts ------------------------------------------------------------------------------------------------------------
 
 
@@ -698,7 +786,7 @@ def test_recorded_bodies_are_recognised_by_their_format_alone(api: str, recorded
             found = [other for other in FORMATS if wire(other).recognises(value, event)]
             if api == "bedrock_invoke" and not response.streaming:
                 found = [api]  # a body of the model's maker: only the address says that Bedrock sent it
-            if api == "anthropic_complete" and value.get("type") in ("ping", "error"):
+            if api == "anthropic_complete" and value.get("type") == "error":
                 continue  # Messages has the same: only the address tells
             if name in MISFILED:
                 found = [api] if found == [MISFILED[name]] else found

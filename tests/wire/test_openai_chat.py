@@ -585,6 +585,21 @@ def test_fields_that_a_server_fills_with_nothing_are_no_calls() -> None:
     assert shown(read(whole({**phantom, "tool_calls": [both]}, "tool_calls"))) == [("call_1", "f", A)]
 
 
+@pytest.mark.parametrize("pieces", [['{"a"', ":1}"], ['{"a"'], [""], ['{"a":1}']])
+def test_a_call_in_both_fields_is_one_call(pieces: list[str]) -> None:
+    """llama-cpp-python sends it so where the request names the tool (llama_chat_format.py): it must not run twice."""
+    text = "".join(pieces)
+    message = {"function_call": {"name": "f", "arguments": text}, "tool_calls": [start("f", ident="x", arguments=text)]}
+    stream = [chunk({"function_call": {"name": "f", "arguments": piece},
+                     "tool_calls": [start("f", ident="x", arguments=piece)]}) for piece in pieces]
+    for data in (whole(message, "tool_calls"), sse(*stream, chunk({}, "tool_calls"))):
+        response = read(data)
+        assert shown(response) == [("x", "f", text)]
+        assert rules(response) == {"call_repeated"}
+    other = {**message, "function_call": {"name": "f", "arguments": B}}
+    assert shown(read(whole(other, "tool_calls"))) == [(None, "f", B), ("x", "f", text)]
+
+
 def test_a_piece_that_belongs_to_no_call_holds_all_of_them() -> None:
     """Without the piece the arguments of another call may parse, with a hole in them."""
     first = [calls(start("f", ident="x", arguments='{"a":"1')), calls(start("g", ident="y", index=1, arguments="{}"))]

@@ -201,6 +201,16 @@ def test_where_event_and_status_disagree_the_stricter_counts(kind: str, status: 
     assert "openai_responses.terminal_conflict" in rules(found)
 
 
+@pytest.mark.parametrize(("kind", "status", "pointer"), [
+    ("completed", "completed", "/response/status"), ("completed", None, "/type"), ("incomplete", "completed", "/type"),
+    ("completed", "incomplete", "/response/status"),
+])
+def test_the_place_of_the_word_is_that_of_the_member_that_said_it(kind: str, status: str | None, pointer: str) -> None:
+    (evidence, *_) = decode(sse(*CALL_STREAM, end(kind, status, [CALL]))).stop_reason.evidence
+    assert evidence.at is not None
+    assert evidence.at.pointer == pointer
+
+
 @pytest.mark.parametrize(("status", "stop", "admission"), [
     ("completed", Stop.TOOL_CALL, "ready"), ("incomplete", Stop.INTERRUPTED, "held"), ("failed", Stop.ERROR, "held"),
     ("in_progress", Stop.INTERRUPTED, "held"), (None, Stop.INTERRUPTED, "held"),

@@ -94,8 +94,9 @@ FIELDS = ".fields"
 
 _MESSAGE_EVENTS = frozenset({
     "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
-    "message_stop", "ping",
+    "message_stop",
 })
+"""Without `ping`, which gateways send in a stream of any format."""
 
 
 def completes(stop: StopReason) -> bool:

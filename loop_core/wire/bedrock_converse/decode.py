@@ -171,6 +171,7 @@ class Decoder(base.Decoder):
         self._parts: list[ResponsePart] = []  # of a whole body
         self._tail: int | None = None  # where messageStop begins: no block reaches beyond it
         self._stopped = self._counted = False
+        self._holder: tuple[str, ...] = ()  # the member of the value that is read that holds the event
 
     @property
     def is_over(self) -> bool:
@@ -181,6 +182,7 @@ class Decoder(base.Decoder):
         """Reads one frame, named by its `:event-type`, or one JSON line, named by its only key."""
         if name is None:
             name, event = unwrap(event)
+            self._holder = (name,) if name else ()
         if self._stopped and name in _BLOCK_EVENTS and not self.take_late_event(
                 mapping_of(mapping_of(event.get("delta")).get("toolUse")).get("input"), name == "contentBlockStart"):
             self.after_end()
@@ -287,9 +289,7 @@ class Decoder(base.Decoder):
         if self._tail is None:
             self._tail = self.frame[2]
         if event.get("stopReason") is not None:
-            # A line of JSON names its event by its only key, a frame in a header.
-            holder = ("messageStop",) if b'"messageStop"' in self.frame[0] else ()
-            self.end_with(str(event["stopReason"]), self.at(*holder, "stopReason"))
+            self.end_with(str(event["stopReason"]), self.at(*self._holder, "stopReason"))
         self._read_fields(event)
 
     def _no_event(self, event: Any, name: str) -> None:

@@ -285,7 +285,7 @@ class Decoder(ConverseDecoder):
                                             form=ArgsForm.OBJECT, at=at or self.at(shape.calls, number)))
         self.id = string(body.get("id")) or self.id
         reason = string(value_at(holder, shape.reason.split("/")))
-        if reason:
+        if reason is not None:
             place = *((shape.holder, 0) if shape.holder else ()), *shape.reason.split("/")
             self.end_with(reason, at or self.at(*place))
         usage = mapping_of(body.get("usage"))

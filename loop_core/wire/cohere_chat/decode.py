@@ -270,7 +270,8 @@ class Decoder(base.Decoder):
             growing.pieces.append(function["arguments"])
 
     def _end(self, holder: Mapping[str, Any], at: At) -> None:
-        if reason := string(holder.get("finish_reason")):
+        reason = string(holder.get("finish_reason"))
+        if reason is not None:
             self.end_with(reason, at)
         self._count(mapping_of(holder.get("usage")))
 

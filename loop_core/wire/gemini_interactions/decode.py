@@ -298,14 +298,13 @@ class Decoder(base.Decoder):
             self._repeated_at = self.at()
 
     def _status(self, status: Any, at: At, *, last: bool) -> None:
-        status_word = word(status)
-        if status_word is None:
+        if not isinstance(status, str):
             return
         # While it is being made each event says in_progress, which is no word about the end.
-        if status_word in table.PENDING and not last:
-            self._pending = status_word, at
+        if status in table.PENDING and not last:
+            self._pending = status, at
         elif last or self.raw is None:
-            self.end_with(status_word, at)
+            self.end_with(status, at)
 
     def _steps(self, steps: Any, path: tuple[str, ...]) -> None:
         found, text = list_of(steps), self.text()

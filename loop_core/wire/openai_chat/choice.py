@@ -64,8 +64,8 @@ class GrowingChoice:
         self.refusal_at: At | None = None
         self.whole = False
         """Whether the message came in one piece, in a stream as well."""
-        self.deprecated_call = False
-        """Whether the message holds a `function_call`."""
+        self.deprecated_call: GrowingCall | None = None
+        """The call of the field `function_call`."""
         self.first_id: Any = None
         """The id of the chunk that began this choice."""
         self.begun: list[tuple[GrowingCall, Any]] = []
@@ -121,8 +121,17 @@ class GrowingChoice:
         if text:
             parts.append(TextPart(text))
         parts.extend(self.opaque)
-        parts.extend(call.freeze(finished) for call in self.calls.opened)
+        parts.extend(call.freeze(finished) for call in self.calls.opened if not self._is_copy(call))
         return parts
+
+    def _is_copy(self, call: GrowingCall) -> bool:
+        """Whether a `function_call` stands among `tool_calls` too (llama-cpp-python, llama_chat_format.py)."""
+        copied = call is self.deprecated_call and any(
+            (other.name, other.arguments) == (call.name, call.arguments)
+            for other in self.calls.opened if other is not call)
+        if copied:
+            self.note(f"{API}.call_repeated", "a call was sent as function_call too", call.at)
+        return copied
 
     # -- what a message or a delta holds -------------------------------------------------------------------------
 
@@ -221,9 +230,9 @@ class GrowingChoice:
             if whole:
                 self.note(f"{API}.phantom_call", "an empty function_call was sent and left out", place(*path))
             return
-        self.deprecated_call = True
         put = self.calls.add if whole else self.calls.take
         put({"index": "function_call", "function": value}, place(*path), lambda _, key: verbatim(*path, key))
+        self.deprecated_call = self.deprecated_call or self.calls.opened[-1]
 
     def _reasoning(self, message: Mapping[str, Any], whole: bool) -> None:
         details = message.get("reasoning_details")

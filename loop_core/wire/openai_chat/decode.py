@@ -108,7 +108,7 @@ def remarks(
     if any(choice.late for choice in read):
         yield (f"{API}.after_stop", "text or a piece of a call came after the finish reason", None, Severity.WARNING)
     unnamed = [part for part in parts if type(part) is ToolCall and part.id is None]
-    if len(unnamed) > sum(choice.deprecated_call for choice in read):  # those have no id by their format
+    if len(unnamed) > sum(choice.deprecated_call is not None for choice in read):  # those have no id by their format
         yield f"{API}.id_missing", "a tool call has no id", unnamed[0].at, Severity.INFO
     thought, spent = (usage.reasoning_tokens or 0, usage.output_tokens) if usage else (0, None)
     # Gateways to Gemini leave thinking out of the output and have it in the total (mozilla-ai/any-llm#1290).
@@ -193,7 +193,7 @@ class Decoder(Base):
             self._identity(event)
         groq = event.get("x_groq")
         if type(groq) is dict and groq.get("error"):  # why a stream stopped early (groq 1.7.0 chat_completion_chunk.py)
-            self._failure(groq, None, self.at("x_groq"))
+            self._failure(groq, self.at("x_groq"))
         if not choices or name is not None or "error" in event:
             self._read_metadata(event, name)
             if not choices:  # as the chunk with usage is (API reference, stream_options.include_usage)
@@ -280,14 +280,14 @@ class Decoder(Base):
         if usage and type(usage) is dict:
             self._counts = usage
         if choice.get("error"):
-            self._failure(choice, None, self.at(*path))
+            self._failure(choice, self.at(*path))
 
     def _read_metadata(self, event: Any, name: str | None) -> None:
         """Reads fields beside the choices: an error in the stream, Azure's prompt annotations, words of the server."""
         at = self.at()
         # vLLM's error is the object itself: {"object": "error", "message": …}.
         if event.get("error") or event.get("object") == "error" or event.get("base_resp") or name == "error":
-            self._failure(event, name, at)
+            self._failure(event, at)
         filtered = _filtered_categories(event.get(table.PROMPT_FILTERS))
         if filtered:
             self.native[table.PROMPT_FILTERS] = ",".join(sorted(filtered))
@@ -303,8 +303,8 @@ class Decoder(Base):
                 if holder.get(word) is not None:
                     self.native[word] = _word(holder[word])
 
-    def _failure(self, event: Mapping[str, Any], name: str | None, at: At) -> None:
-        error = read_error(event) or (read_error(event, 400) if name == "error" else None)
+    def _failure(self, event: Mapping[str, Any], at: At) -> None:
+        error = read_error(event)
         if error is not None:
             self.fail(error, at._replace(pointer=f"{at.pointer or ''}/error") if event.get("error") else at)
         inner = event.get("error")

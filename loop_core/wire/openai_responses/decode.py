@@ -205,16 +205,17 @@ class Decoder(BaseDecoder):
                 self.find("openai_responses.early_status", f"an event before the last says {status[:40]!r}", at)
 
     def _finish(self, response: Mapping[str, Any], status: str | None, terminal: str, at: At) -> None:
-        if status is None:
-            status = terminal or None
+        place: tuple[str, ...] = ("response", "status")
+        if status is None and terminal:
+            status, place = terminal, ("type",)
         # Servers imitate the format badly (omlx PR#2817, hermes-agent #91770): the stricter of the two counts.
         elif terminal and status == "completed" != terminal:
             self.find("openai_responses.terminal_conflict", f"the last event says {terminal}, its status {status}", at)
-            status = terminal
-        elif terminal == "completed" != status:
+            status, place = terminal, ("type",)
+        elif status is not None and terminal == "completed" != status:
             self.find("openai_responses.terminal_conflict", f"the last event says {terminal}, not {status[:40]}", at)
         self._last, self._ended = response, True
-        self._end(status, "response")
+        self._end(status, place, "response")
         if isinstance(response.get("error"), Mapping):
             error = read_error({"error": response["error"]})
             if error is not None:
@@ -223,11 +224,11 @@ class Decoder(BaseDecoder):
         if isinstance(output, list) and output:  # empty behind chatgpt.com (recorded): the events hold the items
             self._order = self._merge_items(output, ("response", "output"))
 
-    def _end(self, status: str | None, *holder: str) -> None:
+    def _end(self, status: str | None, place: tuple[str, ...], *holder: str) -> None:
         details = self._last.get("incomplete_details")
         reason = string(details.get("reason")) if isinstance(details, dict) else None
         self._status, self._reason, self._holder = status, reason, holder
-        self.raw, self.raw_at = status, self.at(*holder, "status")
+        self.raw, self.raw_at = status, self.at(*place)
         if status == "incomplete" and reason:
             self.raw, self.raw_at = f"{status}:{reason}", self.at(*holder, "incomplete_details", "reason")
         self.words_said.append((self.raw or "", self.raw_at))
@@ -248,7 +249,7 @@ class Decoder(BaseDecoder):
         if body.get("background") is True:
             self.background = True
         self._last, self._ended = body, True
-        self._end(string(body.get("status")))
+        self._end(string(body.get("status")), ("status",))
         output = body.get("output")
         if isinstance(output, list):
             self._order = self._merge_items(output, ("output",))
