@@ -81,6 +81,15 @@ def test_a_word_of_pydantic_ai_alone_shows_a_bad_end_and_no_good_one(tmp_path, w
     assert seen.responses[0].exchange.response.stop_reason.raw is None
 
 
+def test_a_history_says_how_many_of_its_answers_have_no_word(tmp_path):
+    """Release 1.0 wrote none."""
+    seen = read(tmp_path, prompt("go"), response(said("Half a"), word="stop"),
+                prompt("on"), response(said("b"), raw="stop"))
+    (notice,) = seen.inputs[0].notices
+    assert "1 of 2 answers have no stop reason" in notice
+    assert not read(tmp_path, prompt("go"), response(said("b"), raw="stop")).inputs[0].notices
+
+
 @pytest.mark.parametrize(("state", "stop"), [("interrupted", "interrupted"), ("incomplete", "interrupted"),
                                              ("suspended", "paused"), ("complete", "unknown")])
 def test_a_response_that_is_not_complete_was_not_finished(tmp_path, state, stop):

@@ -1,10 +1,11 @@
 """Message histories of Pydantic AI as JSON (`result.all_messages_json()`): a list of requests and responses.
 
 A response keeps the provider's stop word (`provider_details.finish_reason`) and beside it one of Pydantic AI's own. Its
-own `stop` alone shows nothing: Pydantic AI writes it also for an answer to which the provider gave no reason. The
-arguments of a call are a text as the model wrote it, or an object where the provider's client had parsed them.
-Source: pydantic-ai 2.68 `messages.py` and `models/openai/_chat_model.py`, 1.0 for the older parts (`retry-prompt`);
-32 histories that 2.68 wrote over four APIs.
+own `stop` alone shows nothing: Pydantic AI writes it also for an answer to which the provider gave no reason. Release
+1.0 wrote no word at all. The arguments of a call are a text as the model wrote it, or an object where the provider's
+client had parsed them.
+Source: pydantic-ai 2.68 `messages.py` and `models/openai/_chat_model.py`; 68 histories that 2.68 wrote over four APIs,
+and eight that 1.0 wrote over two.
 """
 
 from __future__ import annotations
@@ -75,8 +76,6 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 class _History(ChatReader):
     name, agent, fields, repairs = "pydantic-ai", "Pydantic AI", FIELDS, True
-    words = ("stop reasons are the provider's (provider_details.finish_reason); without one, Pydantic AI's own, except "
-             "stop, which it also writes where the provider gave no reason")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads one message."""
