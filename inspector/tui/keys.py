@@ -24,7 +24,7 @@ from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, one
 from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
 from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted, LockingScreen
-from inspector.tui.panels import AutoHeightPanel, Dialog, line_input, note
+from inspector.tui.panels import AutoHeightPanel, Dialog, key_note, line_input
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError
 
@@ -277,7 +277,7 @@ class HelpScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         """A title, a line to type in, and the list."""
         with Vertical(id="help"):
-            yield note("Keys  (type to narrow, ↑ ↓ scroll, esc closes)", Tone.TITLE)
+            yield key_note("Keys  (type to narrow, ↑ ↓ scroll, esc closes)", Tone.TITLE)
             yield line_input("", "step, filter, held")
             text = TextView()
             text.set_reactive(TextView.sheet, LineSheet(matching_sections(self._sections, "")))
@@ -351,7 +351,7 @@ WAYS_TO_SCREENS: Mapping[str, str] = {
     "TextView": "in the text of an open session (tab)",
     "ProvidersScreen": "in the table of providers (P)", "PolicyTable": "in the table of policies (p)",
     "TuneScreen": "in the map of limits (u)", "LiveScreen": "in a live turn (L)",
-    "SideBySide": "beside another run (R, then d)",
+    "SideBySide": "beside another run (R, then d)", "LoopInspector": "one screen back (esc)",
 }
 """Class name of a screen, or of its table -> how the operator reaches it."""
 

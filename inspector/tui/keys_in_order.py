@@ -14,8 +14,8 @@ from time import monotonic
 from textual import on
 from textual.events import Event, Key, Paste
 from textual.message import Message
-from textual.screen import ModalScreen, Screen
-from textual.widgets import Input
+from textual.screen import Screen
+from textual.widgets import Input, TextArea
 
 from inspector.report.lines.spans import last_name, one_line
 from inspector.tui.key_words import name_of
@@ -152,9 +152,9 @@ class KeysInOrderApp(LeavingApp):
 
     def on_key(self, event: Key) -> None:
         """Shows a note about an unused key that works at other times or on another screen; ignores any other."""
-        if isinstance(self.screen, (ModalScreen, PassingScreen)):  # they show which keys work, without a line for notes
+        if isinstance(self.screen, PassingScreen) or isinstance(self.focused, (Input, TextArea)):
             return
-        if event.key in self.screen.active_bindings or isinstance(self.focused, Input):
+        if event.key in self.screen.active_bindings:
             return
         # Shown later, because Textual tries the remaining bindings after this, and any action removes the last note.
         if why := why_unused(self, event.key):

@@ -33,7 +33,6 @@ from inspector.tui.panels import (
     Dialog,
     Note,
     WrappedLines,
-    after_pause,
     field_keys,
     field_name,
     key_note,
@@ -41,6 +40,7 @@ from inspector.tui.panels import (
     lines,
     note,
 )
+from inspector.tui.questions import after_pause
 from inspector.tui.run_tree import RunLines
 from inspector.tui.session_files import Run
 from inspector.whatif.branch_lines import preview_line

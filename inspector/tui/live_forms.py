@@ -39,8 +39,8 @@ from inspector.tui.panels import (
     line_input,
     lines,
     note,
-    with_field_names,
 )
+from inspector.tui.questions import with_field_names
 from inspector.tui.session_files import keep_state, stored_state
 from loop_core.errors import CallerError, EncodeError, LoopError
 from loop_core.formats import FORMATS

@@ -23,7 +23,8 @@ from inspector.config.files import data_folder
 from inspector.config.settings import settings_asked
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, one_line, safe
-from inspector.tui.panels import Dialog, Note, WrappedLines, after_pause, key_note, line_input, note, with_field_names
+from inspector.tui.panels import Dialog, Note, WrappedLines, key_note, line_input, note
+from inspector.tui.questions import after_pause, with_field_names
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
