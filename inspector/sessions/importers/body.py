@@ -14,7 +14,15 @@ from typing import Any
 from inspector.sessions import traffic
 from inspector.sessions.importers import HEAD
 from inspector.sessions.importers.known_formats import refusal
-from inspector.sessions.importers.records import FRAMED, elements, event_data, first_look, frame_lines, object_in
+from inspector.sessions.importers.records import (
+    FRAMED,
+    elements,
+    event_data,
+    first_look,
+    frame_lines,
+    list_pieces,
+    object_in,
+)
 from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
 from loop_core.wire import wire
 
@@ -76,14 +84,17 @@ def _without_page(data: bytes) -> bytes:
 
 
 def _whole_answers(data: bytes, api: str) -> list[bytes]:
-    """The answers in a file of several JSON objects, or of a list of them; empty if one is not whole."""
+    """The answers in a file of several JSON objects, or of a list of them; empty if one is not whole. Behind two whole
+    ones the last may be cut, with the file."""
     mark = wire(api).whole_mark
     if mark is None or first_look(data[:HEAD]).text[:1] not in (b"{", b"["):
         return []
     text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
-    pieces = list(elements(text if text.startswith(b"[") else b"[" + text))
-    whole = all(object_in(piece).get(mark[0]) == mark[1] for piece in pieces)
-    return pieces if whole and (len(pieces) > 1 or text.startswith(b"[")) else []
+    listed = text if text.startswith(b"[") else b"[" + text
+    pieces = [(piece.strip(), cut) for _, piece, cut in list_pieces(listed)]
+    begun = [cut and place > 1 and piece.startswith(b"{") for place, (piece, cut) in enumerate(pieces)]
+    whole = all(cut or object_in(piece).get(mark[0]) == mark[1] for (piece, _), cut in zip(pieces, begun, strict=True))
+    return [piece for piece, _ in pieces] if whole and (len(pieces) > 1 or text.startswith(b"[")) else []
 
 
 def _whole_streams(data: bytes, api: str) -> list[bytes]:
