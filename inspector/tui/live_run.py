@@ -199,7 +199,7 @@ class LiveAttempt(SessionPart):
     """Makes one live run at a time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("A", "give_up", "give up", tooltip="Give up the live run that is under way", id="live.cancel"),
+        Binding("A", "give_up", "cancel", tooltip="Cancel the live run that is under way", id="live.cancel"),
     ]
 
     def __init__(self, stage: SessionStage, show_run: Callable[[int], None]) -> None:

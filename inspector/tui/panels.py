@@ -282,12 +282,12 @@ class KeyNote(Note, AutoHeightPanel):
     SHOWS: ClassVar[tuple[str, ...]] = ("line", "said")
     DEFAULT_CSS = "KeyNote { height: auto; }"
     said: reactive[str] = reactive("", init=False, repaint=False)
-    """The message of the last action; it stands in the place of the keys until the next action."""
+    """The message of the last action; it stands above the keys until the next action."""
 
     def make(self, width: int) -> Sequence[Line]:
-        """The message or the keys, as rows."""
-        line = hint(one_line(self.said), Tone.WARN, sentence=True) if self.said else self.line
-        return wrap_line(line, width, paint_of(self.app).measure) if width > 0 else ()
+        """The message and the keys, as rows."""
+        both = (hint(one_line(self.said), Tone.WARN, sentence=True), self.line) if self.said else (self.line,)
+        return [row for line in both for row in wrap_line(line, width, paint_of(self.app).measure)] if width > 0 else ()
 
 
 def key_note(text: str, role: Tone = Tone.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
@@ -344,7 +344,7 @@ class Dialog(ModalScreen[ScreenResultType]):
     note: reactive[str] = reactive("", init=False, repaint=False)
 
     def watch_note(self, note: str) -> None:
-        """Shows the message of the last action in the place of the keys."""
+        """Shows the message of the last action above the keys."""
         for keys in self.query(KeyNote):
             keys.said = note
 

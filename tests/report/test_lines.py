@@ -127,6 +127,11 @@ def test_wrapped_rows_hang_behind_a_gutter_or_under_a_field() -> None:
     assert [text_of(row)[:15].strip() for row in under] == ["name", *[""] * (len(under) - 1)]
 
 
+def test_a_sentence_that_begins_with_a_key_hangs_behind_no_gutter() -> None:
+    line = (Span("z", Tone.PRESS), Span(" works one screen back: this pane alone"))
+    assert [text_of(row) for row in wrap_line(line, 24)] == ["z works one screen back:", "this pane alone"]
+
+
 def test_a_very_long_paragraph_is_broken_so_that_wrapping_stays_cheap() -> None:
     lines = paragraphs("word " * 5_000)
     assert "".join(text_of(line) for line in lines) == "word " * 5_000

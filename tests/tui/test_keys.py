@@ -415,7 +415,7 @@ async def test_a_long_note_leaves_the_keys_in_sight_and_they_can_be_clicked(
 async def test_a_key_without_a_use_says_so(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         for key, said in (("J", ""),
-                          ("A", "A has no use now: Give up the live run that is under way"),
+                          ("A", "A has no use now: Cancel the live run that is under way"),
                           ("l", "nothing lies left or right: long lines are wrapped · w stops that"),
                           ("enter", "enter leads from a fact to its bytes in Response (2)"),
                           ("1", "merged is open already"), ("z", "there is room for one pane only"),
@@ -961,6 +961,7 @@ async def test_a_key_without_a_use_in_a_dialog_says_where_it_works(app_on: AppOn
             await pilot.press(key)
             await pilot.pause()
             assert says in " ".join(page(pilot.app).split()), opens
+            assert "esc " in page(pilot.app), "the keys of the box stay"
             await pilot.press("J", "down")
             await pilot.pause()
             assert "works " not in page(pilot.app), "the next key takes the note away"
