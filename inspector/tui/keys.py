@@ -364,10 +364,10 @@ def why_unused(app: App[Any], key: str) -> str:
         later = lock.why_locked(here.action.partition("(")[0]) if lock is not None else ""
         return f"{name_of(key)} {later or 'has no use now'}: {here.tooltip} · ? lists the keys"
     by_name = {kind.__name__: kind for kind in owners()}
-    for name, place in WAYS_TO_SCREENS.items():
+    below = {kind.__name__ for each in app.screen_stack[-2:-1] for kind in type(each).__mro__}
+    for name, place in sorted(WAYS_TO_SCREENS.items(), key=lambda way: way[0] not in below):  # the nearest first
         if name not in by_name or name == type(app.screen).__name__:
             continue
-        below = [type(each).__name__ for each in app.screen_stack[-2:-1]]
         where = "one screen back (esc)" if name in below else place
         for each in declared_bindings(by_name[name]):
             # A binding may name a key by its character, an event has Textual's name: `]`, `right_square_bracket`.

@@ -707,6 +707,17 @@ async def test_a_key_of_another_screen_says_where_it_works(app_on: AppOn) -> Non
         assert "F works one screen back (esc): Follow the advice" in page(pilot.app)
 
 
+async def test_a_key_works_on_the_screen_below_before_any_other() -> None:
+    """`f` filters turns and steps; over the table of turns it is that of the turns."""
+    app = LoopInspector(["sample_sessions"])
+    async with app.run_test(size=ONE_PANE) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.press("s", "f")
+        await pilot.pause()
+        assert "f works one screen back (esc): Only turns that an expression finds" in " ".join(
+            page(app).replace("│", " ").split())
+
+
 async def test_help_is_narrowed_by_what_is_typed(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("?")
