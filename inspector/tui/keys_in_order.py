@@ -15,13 +15,14 @@ from textual import on
 from textual.events import Event, Key, Paste
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Input, TextArea
+from textual.widgets import Input
 
 from inspector.report.lines.spans import last_name, one_line
 from inspector.tui.key_words import name_of
 from inspector.tui.keys import why_unused
 from inspector.tui.leaving import LeavingApp, PassingScreen
 from inspector.tui.messages import NotingScreen
+from inspector.tui.panels import KeysInOrder
 
 PASSES = 3
 """How often a follower passes through the queues of the widgets. A key can cause three messages, each sent by the one
@@ -152,7 +153,7 @@ class KeysInOrderApp(LeavingApp):
 
     def on_key(self, event: Key) -> None:
         """Shows a note about an unused key that works at other times or on another screen; ignores any other."""
-        if isinstance(self.screen, PassingScreen) or isinstance(self.focused, (Input, TextArea)):
+        if isinstance(self.screen, PassingScreen) or isinstance(self.focused, (Input, KeysInOrder)):
             return
         if event.key in self.screen.active_bindings:
             return

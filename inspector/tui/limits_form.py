@@ -28,6 +28,7 @@ from inspector.tui.limits_words import (
     others_in_force,
     word_meaning,
 )
+from inspector.tui.messages import after_pause
 from inspector.tui.panels import (
     Cycle,
     Dialog,
@@ -40,7 +41,6 @@ from inspector.tui.panels import (
     lines,
     note,
 )
-from inspector.tui.questions import after_pause
 from inspector.tui.run_tree import RunLines
 from inspector.tui.session_files import Run
 from inspector.whatif.branch_lines import preview_line

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
@@ -10,13 +9,14 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import ModalScreen, Screen, ScreenResultType
+from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.timer import Timer
 from textual.widgets import Input, Label
 
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Tone, count_of, one_line, safe
+from inspector.tui.messages import after_pause
 from inspector.tui.panels import WrappedLines, line_input, lines
 from loop_core.errors import CallerError
 
@@ -47,18 +47,6 @@ def refusal_of(read: Callable[[str], object]) -> Callable[[str], str]:
         return ""
 
     return refusal
-
-
-def with_field_names(message: object, labels: Mapping[str, str]) -> str:
-    """A message that commands give too, with the form's field where it names an option: `--base-url`."""
-    return re.sub(r"--([a-z][a-z-]*)", lambda found: labels.get(found[1], found[0]), str(message))
-
-
-def after_pause(form: Screen[ScreenResultType], waiting: Timer | None, act: Callable[[], object]) -> Timer:
-    """Carries out `act` once no key has come for 0.15 seconds; an earlier call that still waits is dropped."""
-    if waiting is not None:
-        waiting.stop()
-    return form.set_timer(0.15, act)
 
 
 class Prompt(ModalScreen[str | None]):
