@@ -56,7 +56,7 @@ def folder_named(path: str | Path) -> bool:
         return False
     missing = [parent for parent in folder.parents if not parent.exists()]
     if missing:
-        raise CallerError(f"there is no folder {missing[-1]}; only the last of a path is made")
+        raise CallerError(f"there is no folder {missing[-1]}; only the last folder of a path is made")
     folder.mkdir(exist_ok=True)
     return True
 

@@ -47,6 +47,8 @@ class Advice(NamedTuple):
     """Larger values to try in a live run; nothing shows that they are large enough."""
 
 
+NEVER_RUN = "never run a held call; "
+"""The beginning of an advice that warns first. No key carries the warning out."""
 TRIED: Mapping[Basis, str] = {
     Basis.RECORDED: "a replay of the recording then completes the turn",
     Basis.SIMULATED: "a simulation then completes the turn, which is a guess",

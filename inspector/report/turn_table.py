@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inspector.report.filter_terms import noted_word
-from inspector.report.lines.glyphs import SIMULATED, key_first
+from inspector.report.lines.glyphs import SIMULATED, keyed
 from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, width_of
 from inspector.report.lines.steps import role_of
 from inspector.report.row_counts import by_verdict
@@ -256,7 +256,7 @@ def about(row: TurnRow) -> list[Line]:
         return [(safe(row.unread, Tone.WARN), Span("  "), safe(row.why)), (safe(row.file, Tone.DIM),)]
     lines: list[Line] = [(*_verdict(row), Span("  "), safe(verdict.sentence))]
     if row.advice:
-        lines.append((Span("change   ", Tone.KEY), *key_first(row.advice), safe(row.advice, Tone.STRONG)))
+        lines.append((Span("change   ", Tone.KEY), *keyed(row.advice, Tone.STRONG)))
     if row.turns:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))

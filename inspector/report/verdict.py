@@ -9,6 +9,7 @@ from typing import NamedTuple
 from inspector.replay import Replay, TurnRun
 from inspector.report import sentences as say
 from inspector.report.advice import (
+    NEVER_RUN,
     Advice,
     Situation,
     about_rejected,
@@ -109,7 +110,7 @@ def identifier(word: str) -> str:
 
 def _run_nothing(look: JudgedTurn) -> Situation:
     """The advice of the turn's situation, preceded by the warning never to run a held call."""
-    return (row := situation(look))._replace(guess=lambda look: f"never run a held call; {row.guess(look)}")
+    return (row := situation(look))._replace(guess=lambda look: f"{NEVER_RUN}{row.guess(look)}")
 
 
 HOLD_REASONS = frozenset({Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED, Stop.MALFORMED_TOOL_CALL})

@@ -24,7 +24,7 @@ from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, one
 from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
 from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted, LockingScreen
-from inspector.tui.panels import AutoHeightPanel, Dialog, line_input, note
+from inspector.tui.panels import AutoHeightPanel, Dialog, key_note, line_input
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError
 
@@ -277,7 +277,7 @@ class HelpScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         """A title, a line to type in, and the list."""
         with Vertical(id="help"):
-            yield note("Keys  (type to narrow, ↑ ↓ scroll, esc closes)", Tone.TITLE)
+            yield key_note("Keys  (type to narrow, ↑ ↓ scroll, esc closes)", Tone.TITLE)
             yield line_input("", "step, filter, held")
             text = TextView()
             text.set_reactive(TextView.sheet, LineSheet(matching_sections(self._sections, "")))
@@ -351,7 +351,7 @@ WAYS_TO_SCREENS: Mapping[str, str] = {
     "TextView": "in the text of an open session (tab)",
     "ProvidersScreen": "in the table of providers (P)", "PolicyTable": "in the table of policies (p)",
     "TuneScreen": "in the map of limits (u)", "LiveScreen": "in a live turn (L)",
-    "SideBySide": "beside another run (R, then d)",
+    "SideBySide": "beside another run (R, then d)", "LoopInspector": "one screen back (esc)",
 }
 """Class name of a screen, or of its table -> how the operator reaches it."""
 
@@ -364,10 +364,10 @@ def why_unused(app: App[Any], key: str) -> str:
         later = lock.why_locked(here.action.partition("(")[0]) if lock is not None else ""
         return f"{name_of(key)} {later or 'has no use now'}: {here.tooltip} · ? lists the keys"
     by_name = {kind.__name__: kind for kind in owners()}
-    for name, place in WAYS_TO_SCREENS.items():
+    below = {kind.__name__ for each in app.screen_stack[-2:-1] for kind in type(each).__mro__}
+    for name, place in sorted(WAYS_TO_SCREENS.items(), key=lambda way: way[0] not in below):  # the nearest first
         if name not in by_name or name == type(app.screen).__name__:
             continue
-        below = [type(each).__name__ for each in app.screen_stack[-2:-1]]
         where = "one screen back (esc)" if name in below else place
         for each in declared_bindings(by_name[name]):
             # A binding may name a key by its character, an event has Textual's name: `]`, `right_square_bracket`.

@@ -14,7 +14,7 @@ from time import monotonic
 from textual import on
 from textual.events import Event, Key, Paste
 from textual.message import Message
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Input
 
 from inspector.report.lines.spans import last_name, one_line
@@ -22,6 +22,7 @@ from inspector.tui.key_words import name_of
 from inspector.tui.keys import why_unused
 from inspector.tui.leaving import LeavingApp, PassingScreen
 from inspector.tui.messages import NotingScreen
+from inspector.tui.panels import KeysInOrder
 
 PASSES = 3
 """How often a follower passes through the queues of the widgets. A key can cause three messages, each sent by the one
@@ -152,9 +153,9 @@ class KeysInOrderApp(LeavingApp):
 
     def on_key(self, event: Key) -> None:
         """Shows a note about an unused key that works at other times or on another screen; ignores any other."""
-        if isinstance(self.screen, (ModalScreen, PassingScreen)):  # they show which keys work, without a line for notes
+        if isinstance(self.screen, PassingScreen) or isinstance(self.focused, (Input, KeysInOrder)):
             return
-        if event.key in self.screen.active_bindings or isinstance(self.focused, Input):
+        if event.key in self.screen.active_bindings:
             return
         # Shown later, because Textual tries the remaining bindings after this, and any action removes the last note.
         if why := why_unused(self, event.key):

@@ -28,12 +28,12 @@ from inspector.tui.limits_words import (
     others_in_force,
     word_meaning,
 )
+from inspector.tui.messages import after_pause
 from inspector.tui.panels import (
     Cycle,
     Dialog,
     Note,
     WrappedLines,
-    after_pause,
     field_keys,
     field_name,
     key_note,

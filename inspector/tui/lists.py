@@ -17,7 +17,7 @@ from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from inspector.report.lines.spans import Line, LineSheet, Span, Tone, in_quotes, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, in_quotes, safe, width_of
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.messages import NOT_SEARCHED, RowOpened, ask_operator
@@ -295,6 +295,10 @@ class TableScreen(Screen[Any]):
 # -- A short list to choose from -------------------------------------------------------------------------------------
 # Each row has a word and its meaning.
 
+MEANING_ROWS = 3
+"""The largest number of rows below the list for a meaning that has no room in its row."""
+
+
 class ChoiceList(RowList):
     """Rows with a word and its meaning."""
 
@@ -313,7 +317,12 @@ class ChoiceList(RowList):
 class Choose(Dialog[str | None]):
     """Asks the operator to choose a row; returns None if the operator leaves."""
 
-    DEFAULT_CSS = "#choose { width: 80; padding: 0 2; }"
+    DEFAULT_CSS = """
+    #choose { width: 80; padding: 0 2; }
+    Choose #words { max-height: 8; }
+    Choose.-rows-24 #words { max-height: 16; }
+    Choose.-rows-36 #words { max-height: 27; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "leave", tooltip="Leave without doing anything", id="choose.leave"),
     ]
@@ -321,13 +330,33 @@ class Choose(Dialog[str | None]):
     def __init__(self, title: str, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
         super().__init__()
         self._title, self._words = title, ChoiceList(rows, start)
+        self._below = 0
+        """The most rows that a meaning took below the list; they stay, so that the box does not jump."""
 
     def compose(self) -> ComposeResult:
         """A title, the rows, the keys."""
         with Vertical(id="choose"):
             yield note(self._title, Tone.TITLE)
             yield self._words
+            yield WrappedLines(id="choice")
             yield key_note("enter chooses · esc leaves")
+
+    def on_mount(self) -> None:
+        """Shows the meaning of the row at the cursor in full."""
+        self.watch(self._words, "cursor", self._show_meaning, init=False)
+
+    def on_resize(self) -> None:
+        """Shows it where the rows have less room now."""
+        self.call_after_refresh(self._show_meaning)
+
+    def _show_meaning(self) -> None:
+        """Shows the meaning of the row at the cursor below the list, if its row has no room for it."""
+        at, room = self._words.cursor, self._words.scrollable_content_region.width
+        below = self.query_one("#choice", WrappedLines)
+        cut = at < self._words.count and width_of(self._words.row(at), paint_of(self.app).measure) > room > 0
+        below.lines = [(safe(self._words.shown[at][1], Tone.DIM, MEANING_ROWS * room),)] if cut else ()
+        self._below = max(self._below, len(below.make(room)))
+        below.styles.min_height = self._below
 
     def on_row_opened(self, message: RowOpened) -> None:
         """Chooses the row at the cursor."""

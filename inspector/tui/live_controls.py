@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.reactive import reactive
 from textual.widgets import TextArea
 
 from inspector.live.answers import Answers, CallDecision, Source
@@ -69,7 +68,6 @@ class CallsForm(Dialog[None]):
         Binding("x", "answer('refused')", "refuse", tooltip="Refuse the call: the model is told", id="calls.refuse"),
         Binding("escape,q,enter", "dismiss", "done", tooltip="Back to the turn", id="calls.leave", priority=True),
     ]
-    note: reactive[str] = reactive("", init=False, repaint=False)
 
     def __init__(self, effect: RunTools, answers: Answers) -> None:
         super().__init__()

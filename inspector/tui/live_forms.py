@@ -29,6 +29,7 @@ from inspector.provider.scenarios import scenario_names
 from inspector.report.lines.spans import Tone, safe
 from inspector.sessions import redact
 from inspector.tui.limits_words import OTHER_LIMITS, others_in_force
+from inspector.tui.live_run import with_field_names
 from inspector.tui.panels import (
     Cycle,
     Dialog,
@@ -39,7 +40,6 @@ from inspector.tui.panels import (
     line_input,
     lines,
     note,
-    with_field_names,
 )
 from inspector.tui.session_files import keep_state, stored_state
 from loop_core.errors import CallerError, EncodeError, LoopError

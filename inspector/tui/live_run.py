@@ -7,7 +7,8 @@ that is held down does not confirm. Only one live run is under way at a time; ot
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
@@ -23,7 +24,8 @@ from inspector.config.files import data_folder
 from inspector.config.settings import settings_asked
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, one_line, safe
-from inspector.tui.panels import Dialog, Note, WrappedLines, after_pause, key_note, line_input, note, with_field_names
+from inspector.tui.messages import after_pause
+from inspector.tui.panels import Dialog, Note, WrappedLines, key_note, line_input, note
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
@@ -46,6 +48,11 @@ KEYS_WITHOUT_KEY = "a key is missing · p asks a stand-in · esc leaves"
 
 class CostLines(WrappedLines, can_focus=True):
     """The request that would be sent, as wrapped lines."""
+
+
+def with_field_names(message: object, labels: Mapping[str, str]) -> str:
+    """A message that commands give too, with the form's field where it names an option: `--base-url`."""
+    return re.sub(r"--([a-z][a-z-]*)", lambda found: labels.get(found[1], found[0]), str(message))
 
 
 class AskLive(Dialog["BranchRequest | None"]):
@@ -198,7 +205,7 @@ class LiveAttempt(SessionPart):
     """Makes one live run at a time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("A", "give_up", "give up", tooltip="Give up the live run that is under way", id="live.cancel"),
+        Binding("A", "give_up", "cancel", tooltip="Cancel the live run that is under way", id="live.cancel"),
     ]
 
     def __init__(self, stage: SessionStage, show_run: Callable[[int], None]) -> None:

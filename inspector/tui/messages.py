@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from textual.app import App
 from textual.dom import DOMNode
 from textual.message import Message
-from textual.screen import Screen
+from textual.screen import Screen, ScreenResultType
+from textual.timer import Timer
 from textual.worker import get_current_worker
 
 if TYPE_CHECKING:
@@ -118,6 +119,13 @@ def ask_operator(app: App[Any], question: Screen[Reply | None], act: Callable[[R
 
 
 Made = TypeVar("Made")
+
+
+def after_pause(form: Screen[ScreenResultType], waiting: Timer | None, act: Callable[[], object]) -> Timer:
+    """Carries out `act` once no key has come for 0.15 seconds; an earlier call that still waits is dropped."""
+    if waiting is not None:
+        waiting.stop()
+    return form.set_timer(0.15, act)
 
 
 def run_in_thread(screen: Screen[Any], make: Callable[[], Made], show: Callable[[Made], object]) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -11,10 +10,9 @@ from textual.events import Click, Key
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.screen import ModalScreen, Screen, ScreenResultType
+from textual.screen import ModalScreen, ScreenResultType
 from textual.strip import Strip
 from textual.suggester import Suggester
-from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -22,7 +20,7 @@ from inspector.report.facts import View
 from inspector.report.lines import header
 from inspector.report.lines.glyphs import ascii_text, hint, key_at
 from inspector.report.lines.header import status
-from inspector.report.lines.spans import Line, Span, Tone, clip, join_groups, spread_ends, width_of, wrap_line
+from inspector.report.lines.spans import Line, Span, Tone, clip, join_groups, one_line, spread_ends, width_of, wrap_line
 from inspector.report.lines.steps import Outline
 from inspector.tui.key_words import key_of
 from inspector.tui.messages import ActionWanted
@@ -260,7 +258,7 @@ class Cycle(Panel, can_focus=True):
 class Note(Panel):
     """A line of text with a role."""
 
-    SHOWS = ("line",)
+    SHOWS: ClassVar[tuple[str, ...]] = ("line",)
     DEFAULT_CSS = "Note { height: 1; }"
     line: reactive[Line] = reactive((), init=False, repaint=False)
 
@@ -278,19 +276,18 @@ def note(
     return widget
 
 
-def with_field_names(message: object, labels: Mapping[str, str]) -> str:
-    """A message that commands give too, with the form's field where it names an option: `--base-url`."""
-    return re.sub(r"--([a-z][a-z-]*)", lambda found: labels.get(found[1], found[0]), str(message))
-
-
 class KeyNote(Note, AutoHeightPanel):
     """A note that is wrapped if it has no room in one row, since a key whose name is cut off is not found."""
 
+    SHOWS: ClassVar[tuple[str, ...]] = ("line", "said")
     DEFAULT_CSS = "KeyNote { height: auto; }"
+    said: reactive[str] = reactive("", init=False, repaint=False)
+    """The message of the last action; it stands above the keys until the next action."""
 
     def make(self, width: int) -> Sequence[Line]:
-        """The line as rows."""
-        return wrap_line(self.line, width, paint_of(self.app).measure) if width > 0 else ()
+        """The message and the keys, as rows."""
+        both = (hint(one_line(self.said), Tone.WARN, sentence=True), self.line) if self.said else (self.line,)
+        return [row for line in both for row in wrap_line(line, width, paint_of(self.app).measure)] if width > 0 else ()
 
 
 def key_note(text: str, role: Tone = Tone.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
@@ -344,16 +341,15 @@ class Dialog(ModalScreen[ScreenResultType]):
     # Textual does not count a share of the terminal (`vh`) for the height of the box.
     VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [  # noqa: RUF012 - declared so by Textual
         (0, "-rows-0"), (24, "-rows-24"), (36, "-rows-36")]
+    note: reactive[str] = reactive("", init=False, repaint=False)
+
+    def watch_note(self, note: str) -> None:
+        """Shows the message of the last action above the keys."""
+        for keys in self.query(KeyNote):
+            keys.said = note
 
 
 # -- The parts of a form ---------------------------------------------------------------------------------------------
-
-
-def after_pause(form: Screen[ScreenResultType], waiting: Timer | None, act: Callable[[], object]) -> Timer:
-    """Carries out `act` once no key has come for 0.15 seconds; an earlier call that still waits is dropped."""
-    if waiting is not None:
-        waiting.stop()
-    return form.set_timer(0.15, act)
 
 
 def field_keys(form: str) -> list[Binding]:

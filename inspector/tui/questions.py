@@ -16,7 +16,8 @@ from textual.widgets import Input, Label
 
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Tone, count_of, one_line, safe
-from inspector.tui.panels import WrappedLines, after_pause, line_input, lines
+from inspector.tui.messages import after_pause
+from inspector.tui.panels import WrappedLines, line_input, lines
 from loop_core.errors import CallerError
 
 

@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
-from inspector.report.lines.spans import Line, Span, Tone, count_of, safe
+from inspector.report.lines.spans import Line, Span, Tone, count_of
 from inspector.tui.lists import RowList
 from inspector.tui.messages import ONE_RUN, RowOpened
-from inspector.tui.panels import Dialog, Note, Panel, key_note, note
+from inspector.tui.panels import Dialog, Panel, key_note, note
 from inspector.tui.session_files import Run
 from inspector.tui.stage import SessionRuns
 from inspector.whatif.branch_lines import run_line
@@ -69,6 +69,13 @@ class RunTree(Dialog[tuple[str, int] | None]):
             yield self._list
             yield key_note("enter goes there · d beside this run · x removes it · esc leaves")
 
+    def on_mount(self) -> None:
+        """Takes the question whether to remove a run back when the cursor leaves it."""
+        self.watch(self._list, "cursor", self._keep, init=False)
+
+    def _keep(self) -> None:
+        self._removal = None
+
     def list_again(self) -> None:
         """Lists the runs of another tree, such as that of the saved runs, which is read after the first frame."""
         here = self._list.shown[self._list.cursor][0].key
@@ -88,11 +95,11 @@ class RunTree(Dialog[tuple[str, int] | None]):
     def action_beside(self) -> None:
         """Compares the run at the cursor with the current one."""
         if self._list.count == 1:
-            self.query(Note).last().line = (Span(ONE_RUN, Tone.WARN),)
+            self.note = ONE_RUN
             return
         node = self._list.shown[self._list.cursor][0]
         if node is self._list.runs.node and node.parent is None:  # a branch is compared with the run it was made from
-            self.query(Note).last().line = (Span("choose another run: d shows it beside the original", Tone.WARN),)
+            self.note = "choose another run: d shows it beside the original"
             return
         self.dismiss(("beside", self._chosen_index()))
 
@@ -102,11 +109,10 @@ class RunTree(Dialog[tuple[str, int] | None]):
         if node is not self._removal and node.parent is not None:
             self._removal, more = node, sum(node in line_of(each) for each in self._list.runs.tree.every) - 1
             made = f" and {count_of(more, 'run')} made from it" if more else ""
-            self.query(Note).last().line = (safe(f"the same key again removes {node.name}{made}", Tone.WARN),)
+            self.note = f"the same key again removes {node.name}{made}"
             return
         gone, why = self._list.runs.remove(self._chosen_index())
-        message = f"not kept: {why}" if why else f"{gone} removed" if gone else "the original stays"
-        self.query(Note).last().line = (Span(message, Tone.WARN),)
+        self.note = f"not kept: {why}" if why else f"{gone} removed" if gone else "the original stays"
         self._list.lay()
         self._list.cursor = min(self._list.cursor, self._list.count - 1)
         self._list.fit_rows()

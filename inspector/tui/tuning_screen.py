@@ -42,6 +42,9 @@ LEAST_CELL, MARGIN = 36, 3
 """The smallest width of the cell's details beside the map, and the width of the margins around the map, in columns."""
 SHARE, FRAME = 70, 6
 """The largest share of the screen for the map, in percent, and the lines above and below it."""
+RUNNING = "the grid is still running; . stops it"
+SOON = "the cursor goes to the best cell when the grid has run; . stops it"
+"""The notes about keys that need the results; the end of the run takes them away."""
 TICK = 0.1
 """The time in seconds between two updates of the progress."""
 
@@ -178,6 +181,7 @@ class TuneScreen(Screen[int | None]):
         self._timer.pause()
         self.table.end(message.result)
         self._map.cell = self.table.cell
+        self.note = "" if self.note in (RUNNING, SOON) else self.note
         self.refresh_bindings()
         self._show()
 
@@ -265,7 +269,9 @@ class TuneScreen(Screen[int | None]):
         """Moves the cursor to the next of the best cells: smallest max_tokens, fewest output tokens, best value."""
         best = self.table.best()
         if not best:
-            self.note = "the grid is still running" if self.running else "no cell completes it"
+            if self.running:
+                self._map.cell = 0  # from there the end of the run moves the cursor
+            self.note = SOON if self.running else "no cell completes it"
             return
         here = self._map.cell
         self.table.go_to_best(best[(best.index(here) + 1) % len(best)] if here in best else best[0])
@@ -319,7 +325,7 @@ class TuneScreen(Screen[int | None]):
     def action_export(self) -> None:
         """Asks for a form, then for a folder; in a browser the file is downloaded."""
         if self.running:
-            self.note = "the grid is still running; . stops it"
+            self.note = RUNNING
             return
         ask_operator(self.app, Choose("Export the grid", [(form, about) for form, (about, _) in EXPORT_FORMS.items()]),
                      lambda form: deliver(self, lambda: self.table.files(form), f"the {form} export"))

@@ -479,7 +479,7 @@ def test_the_command_line(tmp_path, capsys):
         run("--to", "html", "--out", str(tmp_path / "new"))
     assert run("--to", "html", "--out", str(tmp_path / "new"), "--force")[0] == 0
     assert told[1:] == [""]
-    with pytest.raises(CallerError, match=r"there is no folder .*mistyped; only the last of a path is made"):
+    with pytest.raises(CallerError, match=r"there is no folder .*mistyped; only the last folder of a path is made"):
         run("--to", "html", "--out", str(tmp_path / "mistyped" / "out"))
     assert not (tmp_path / "mistyped").exists()
     assert run("--to", "md", "--turn", "1", "--out", "-")[1].startswith("# Loop Inspector report")

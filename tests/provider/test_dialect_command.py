@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     blocked.write_text("")
     with pytest.raises(CallerError, match="cannot be written"):
         save_all(table_rows("call-cut"), blocked)
-    with pytest.raises(CallerError, match=r"there is no folder .*new; only the last of a path is made"):
+    with pytest.raises(CallerError, match=r"there is no folder .*new; only the last folder of a path is made"):
         save_all(table_rows("call-cut"), tmp_path / "new" / "inside")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

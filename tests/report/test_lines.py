@@ -127,6 +127,11 @@ def test_wrapped_rows_hang_behind_a_gutter_or_under_a_field() -> None:
     assert [text_of(row)[:15].strip() for row in under] == ["name", *[""] * (len(under) - 1)]
 
 
+def test_a_sentence_that_begins_with_a_key_hangs_behind_no_gutter() -> None:
+    line = (Span("z", Tone.PRESS), Span(" works one screen back: this pane alone"))
+    assert [text_of(row) for row in wrap_line(line, 24)] == ["z works one screen back:", "this pane alone"]
+
+
 def test_a_very_long_paragraph_is_broken_so_that_wrapping_stays_cheap() -> None:
     lines = paragraphs("word " * 5_000)
     assert "".join(text_of(line) for line in lines) == "word " * 5_000
@@ -275,6 +280,15 @@ def test_what_is_awaited_is_told_before_the_first_response(seen: View) -> None:
     assert "No response yet" in shown
     assert "max_tokens     256" in shown
     assert "Write the report." in shown
+
+
+def test_the_tabs_name_the_bytes_of_the_word_and_not_those_of_its_event(seen: View) -> None:
+    """As Wire marks them: `"length"` with its quotes."""
+    facts = seen.responses[0]
+    start = facts.exchange.body.rindex(b'"length"')
+    word = f"body {start:,}–{start + 8:,} /choices/0/finish_reason"
+    assert word in "\n".join(said_by(response.response(seen, facts)))
+    assert f"read openai_chat.stop_reasons at {word}" in "\n".join(said_by(wire.wire(facts, "events")))
 
 
 @pytest.mark.parametrize("mode", ["events", "parsed", "raw", "hex"])
@@ -596,6 +610,15 @@ def test_the_number_of_a_response_is_written_like_those_of_turns_and_steps(seen:
 def test_every_view_has_one_name_for_what_a_limit_counts(seen: View) -> None:
     spent = next(text_of(line) for line in diff.diff(seen, 1).lines if text_of(line).startswith("spent"))
     assert "cont_tokens 0 → 64 · cont_chars 0 → " in spent
+
+
+def test_a_count_that_is_taken_back_says_why() -> None:
+    """The loop asks for a continuation, which the recording does not hold: 1 attempt, then 0."""
+    cut = recordings.shown(recordings.asked([user("Go on")], recordings.chat("One, two", "length")))
+    spent = next(text_of(line) for line in diff.diff(cut, Outline(cut).blocks[0].end - 1).lines
+                 if text_of(line).startswith("spent"))
+    assert "attempts 1 → 0" in spent
+    assert spent.endswith("a request that was not recorded does not count")
 
 
 def test_an_end_that_was_not_recorded_is_a_warning_wherever_it_is_named() -> None:

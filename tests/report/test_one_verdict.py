@@ -19,8 +19,8 @@ from inspector.report.explain import text
 from inspector.report.explain_document import document
 from inspector.report.facts import View, view
 from inspector.report.lines import header
-from inspector.report.lines.glyphs import key_first
-from inspector.report.lines.spans import text_of
+from inspector.report.lines.glyphs import keyed
+from inspector.report.lines.spans import Tone, text_of
 from inspector.report.schemas import explain_schema
 from inspector.report.verdict import OTHER_IDS
 from inspector.sessions import open_paths
@@ -63,10 +63,19 @@ def test_every_output_says_the_same_verdict(path: Path) -> None:
     head = f"{word.group()} turn {place[1]} of {place[2]}"
     assert line == squeezed(" · ".join([head, sentence, *([advice] if advice else [])]))
     shown = squeezed(text_of(header.verdict(seen)))
-    key = squeezed(text_of(key_first(advice)))  # of these outputs only the app has keys
-    assert shown.split(" ", 1)[1] == squeezed(" · ".join([head, sentence, *([f"{key} {advice}"] if advice else [])]))
+    keys = squeezed(text_of(keyed(advice, Tone.KEY)))  # of these outputs only the app has keys
+    assert keys.replace("F: ", "").replace("L: ", "") == advice
+    assert shown.split(" ", 1)[1] == squeezed(" · ".join([head, sentence, *([keys] if advice else [])]))
     page = squeezed(html.unescape(re.sub(r"<[^>]*>", "", page_of(blocks(seen)))))
     assert line in page
+
+
+def test_the_key_of_an_advice_stands_before_what_it_does_and_after_a_warning() -> None:
+    """F runs the advice or asks for it; it does not carry out that a held call must never run."""
+    rest = "raise max_tokens; the rest was not recorded: only a live run can show it"
+    assert text_of(keyed(f"never run a held call; {rest}", Tone.KEY)) == f"never run a held call; F: {rest}"
+    assert text_of(keyed(rest, Tone.KEY)) == f"F: {rest}"
+    assert text_of(keyed("change the prompt", Tone.KEY)) == "change the prompt"
 
 
 def test_the_schema_refuses_another_document() -> None:

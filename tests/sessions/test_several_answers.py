@@ -71,6 +71,20 @@ def test_whole_answers_in_one_file_are_answers_of_their_own(whole, form, tmp_pat
     assert [facts.exchange.entry for facts in seen.responses] == [0, 1]
 
 
+@pytest.mark.parametrize("whole", [completion, message, response])
+@pytest.mark.parametrize("form", ["{0}\n{1}\n{2}", "[{0}, {1}, {2}", '{{"object": "list", "data": [{0}, {1}, {2}'])
+@pytest.mark.parametrize("missing", [1, 40, None])
+def test_the_whole_answers_of_a_cut_file_stay_answers_of_their_own(whole, form, missing, tmp_path):
+    """They were joined into one, as the chunks of a stream are."""
+    last = json.dumps(whole("three"))
+    cut = last[:6] if missing is None else last[:-missing]
+    written = form.format(json.dumps(whole("one"), indent=2), json.dumps(whole("two")), cut)
+    seen = shown(written, tmp_path, name="a.json")
+    assert (texts(seen)[:2], stops(seen)) == (["one", "two"], ["end_turn", "end_turn", "interrupted"])
+    assert len({facts.turn for facts in seen.responses}) == 3
+    assert seen.responses[2].exchange.body == cut.strip().encode()
+
+
 @pytest.mark.parametrize("whole", [completion, response])
 @pytest.mark.parametrize("page", [
     '{{"object": "list", "data": [{0}, {1}], "first_id": "one", "has_more": false}}',

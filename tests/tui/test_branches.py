@@ -141,7 +141,9 @@ async def test_the_tree_shows_goes_and_takes_away(app_on: AppOn) -> None:
         assert pilot.app.screen.query_one(RunRows).count == 3
         await pilot.press("j", "x")
         assert "the same key again removes attempts=1" in page(pilot.app), "the run at the cursor, and no other"
-        await pilot.press("k", "delete", "delete")
+        await pilot.press("k", "x", "j", "k", "x")
+        assert pilot.app.screen.query_one(RunRows).count == 3, "the question is over when the cursor leaves the run"
+        await pilot.press("delete")
         assert "2 removed" in page(pilot.app)
         assert pilot.app.screen.query_one(RunRows).count == 1
         await pilot.press("x")

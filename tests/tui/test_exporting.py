@@ -181,3 +181,18 @@ async def test_the_form_at_the_cursor_is_one_that_holds_the_turn(sample: str, fo
     async with LoopInspector([path], opened_already=load([path], ReadingOptions())).run_test(size=THREE) as pilot:
         await pilot.press("x")
         assert re.search(rf"▶ {form} ", page(pilot.app))
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 45)])
+async def test_the_meaning_of_a_choice_is_shown_in_full(app_on: AppOn, size: tuple[int, int]) -> None:
+    """In a narrow terminal its end was cut off, and no key showed it; the box still names its keys."""
+    async with app_on().run_test(size=size) as pilot:
+        await pilot.press("x")
+        choice = pilot.app.screen
+        assert isinstance(choice, Choose)
+        for form, about in choice._words.shown:
+            await pilot.pause()
+            shown = " ".join(page(pilot.app).replace("│", " ").split())
+            assert about in shown, form
+            assert "enter chooses · esc leaves" in shown
+            await pilot.press("down")

@@ -19,6 +19,7 @@ from inspector.tui.breakpoints import BreakpointList
 from inspector.tui.key_words import PURPOSES, SYNONYMS
 from inspector.tui.keys import WAYS_TO_SCREENS, HelpScreen, active_keys, every_id, owners, sections, shown_keys
 from inspector.tui.lists import RowList
+from inspector.tui.panels import KeyNote
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import StepList
@@ -414,7 +415,7 @@ async def test_a_long_note_leaves_the_keys_in_sight_and_they_can_be_clicked(
 async def test_a_key_without_a_use_says_so(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         for key, said in (("J", ""),
-                          ("A", "A has no use now: Give up the live run that is under way"),
+                          ("A", "A has no use now: Cancel the live run that is under way"),
                           ("l", "nothing lies left or right: long lines are wrapped · w stops that"),
                           ("enter", "enter leads from a fact to its bytes in Response (2)"),
                           ("1", "merged is open already"), ("z", "there is room for one pane only"),
@@ -706,6 +707,17 @@ async def test_a_key_of_another_screen_says_where_it_works(app_on: AppOn) -> Non
         assert "F works one screen back (esc): Follow the advice" in page(pilot.app)
 
 
+async def test_a_key_works_on_the_screen_below_before_any_other() -> None:
+    """`f` filters turns and steps; over the table of turns it is that of the turns."""
+    app = LoopInspector(["sample_sessions"])
+    async with app.run_test(size=ONE_PANE) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.press("s", "f")
+        await pilot.pause()
+        assert "f works one screen back (esc): Only turns that an expression finds" in " ".join(
+            page(app).replace("│", " ").split())
+
+
 async def test_help_is_narrowed_by_what_is_typed(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("?")
@@ -945,3 +957,27 @@ async def test_a_sign_that_works_elsewhere_says_where_as_a_letter_does(key: str,
         await pilot.press(key)
         await pilot.pause()
         assert said in " ".join(page(app).split())
+
+
+async def test_a_key_without_a_use_in_a_dialog_says_where_it_works(app_on: AppOn) -> None:
+    """As on the screens; a field takes its keys as text, and a key that works nowhere stays silent."""
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        for opens, key, says in (("R", "f", "f works one screen back (esc): Show only the steps"),
+                                 ("b", "t", "t works one screen back (esc): Light or dark"),
+                                 ("x", "?", "? works one screen back (esc): Every key"),
+                                 ("V", "D", "D works in a live turn (L): Carry out")):
+            await pilot.press(opens)
+            keys = pilot.app.screen.query_one(KeyNote)
+            shown = keys.line
+            await pilot.press(key)
+            await pilot.pause()
+            assert says in " ".join(page(pilot.app).split()), opens
+            assert "esc " in page(pilot.app), "the keys of the box stay"
+            await pilot.press("J", "down")
+            await pilot.pause()
+            assert "works " not in page(pilot.app), "the next key takes the note away"
+            assert keys.line == shown
+            await pilot.press("escape")
+        await pilot.press("e", "f")
+        await pilot.pause()
+        assert " f works" not in page(pilot.app), "a field takes it"

@@ -385,6 +385,9 @@ async def test_each_call_is_answered_as_the_operator_says(fake: Fake, tmp_path: 
         assert "answered by its tool" in page(pilot.app)
         await pilot.press("f")
         assert "cannot be taken from a recording: choose another answer" in page(pilot.app)
+        await pilot.press("z")
+        await pilot.pause()
+        assert pilot.app.screen.note.startswith("z works one screen back (esc): "), "the live turn is such a session"
         await pilot.press("down", "t")
         await pilot.pause()
         assert isinstance(pilot.app.screen, ResultEditor)

@@ -673,6 +673,20 @@ async def test_a_key_struck_before_the_grid_is_seen_does_not_stop_it(app_on: App
         assert "STOPPED  2 of 14 parts" in page(pilot.app)
 
 
+@pytest.mark.parametrize("key", ["b", "x"])
+async def test_what_a_key_says_about_a_running_grid_ends_with_the_run(app_on: AppOn, slow: Slow, key: str) -> None:
+    """The note stood on, although nothing ran any more, and `b` did nothing for who had moved the cursor."""
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = await begun(pilot, slow)
+        await pilot.press("j", key)
+        assert "stops it" in screen.note
+        slow.go.set()
+        await until(pilot, lambda: not screen.running)
+        await pilot.pause()
+        assert screen.note == ""
+        assert (screen.table.cell in screen.table.best()) is (key == "b")
+
+
 async def test_keys_are_answered_while_it_runs(app_on: AppOn, slow: Slow) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         screen = await begun(pilot, slow)
@@ -681,8 +695,8 @@ async def test_keys_are_answered_while_it_runs(app_on: AppOn, slow: Slow) -> Non
         assert "[spend]" in page(pilot.app)
         assert "turn 2 of 2" in page(pilot.app)
         await pilot.press("b")
-        assert "still running" in page(pilot.app)
-        await pilot.press("x")
+        assert screen.note.startswith("the cursor goes to the best cell when the grid has run")
+        await pilot.press("j", "l", "x")
         assert "still running" in page(pilot.app)
         await pilot.press("?")
         assert isinstance(pilot.app.screen, HelpScreen)

@@ -47,7 +47,7 @@ from loop_core.turn.continuation import JoinedText, SeamRule, Segment
 from loop_core.turn.limits import SHORT_NAMES, TOTAL, Spend
 from loop_core.turn.quotation import shared_length
 from loop_core.turn.seam import join
-from loop_core.turn.state import RunTools, Send
+from loop_core.turn.state import NotRecorded, RunTools, Send
 from loop_core.turn.trace import Step
 from loop_core.values import Message, MessagePart, ReasoningPart, TextPart, ToolCall, ToolResultPart
 
@@ -151,6 +151,8 @@ def _spend(step: Step, before: Step | None) -> list[Line]:
         if was != now:
             shown = SPENT_NAMES.get(name, name.replace("_", " "))
             parts.append((Span(f"{shown} ", Tone.DIM), *change_line(f"{was:,}", f"{now:,}")))
+    if parts and isinstance(step.event, NotRecorded):
+        parts.append((Span("a request that was not recorded does not count", Tone.DIM),))
     return [field("spent", *join_groups(parts))] if parts else [field("spent", Span("nothing", Tone.DIM))]
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from inspector.report.advice import LIVE, TRIED, UNSEEN, Advice
-from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, count_of
+from inspector.report.advice import LIVE, NEVER_RUN, TRIED, UNSEEN, Advice
+from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, count_of, safe
 from inspector.report.verdict import ROWS
 from inspector.sessions.reasons import inference_of, is_unrecorded
 from loop_core.judge.gate import Admission
@@ -185,10 +185,12 @@ def key_line(advice: str) -> Line:
     return (Span(" · ", Tone.DIM), *hint(does, sentence=True)) if does else ()
 
 
-def key_first(advice: str) -> Line:
-    """The key for an advice, for a place where the end of the advice may be cut off; empty if no key follows it."""
+def keyed(advice: str, role: Tone) -> Line:
+    """An advice with its key before what the key does, for a place where the end of the advice may be cut off."""
     does = key_of(advice)
-    return (Span(does.partition(" ")[0], Tone.PRESS), Span(": ", Tone.DIM)) if does else ()
+    warning = NEVER_RUN if does and advice.startswith(NEVER_RUN) else ""
+    key = (Span(does.partition(" ")[0], Tone.PRESS), Span(": ", Tone.DIM)) if does else ()
+    return (*((Span(warning, role),) if warning else ()), *key, safe(advice[len(warning):], role))
 
 
 def why_no_run(advice: Advice) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inspector.report.facts import TurnFacts, View
-from inspector.report.lines.glyphs import key_first
+from inspector.report.lines.glyphs import keyed
 from inspector.report.lines.merged import reason
 from inspector.report.lines.spans import (
     Line,
@@ -63,8 +63,8 @@ def advice_of(turn: TurnFacts) -> Line:
 
 
 def keyed_advice(turn: TurnFacts) -> Line:
-    """The advice behind its key, which stays visible if the advice is cut; empty if there is none."""
-    return (*key_first(turn.verdict.advice.text), *advice_of(turn)) if turn.verdict.advice else ()
+    """The advice with its key, which stays visible if the advice is cut; empty if there is none."""
+    return keyed(turn.verdict.advice.text, Tone.KEY) if turn.verdict.advice else ()
 
 
 SHOWS_ALL: Line = (Span(" V shows all", Tone.STRONG),)

@@ -310,7 +310,7 @@ def _further_rows_begin(line: Line, width: int, measure: Measure) -> Line:
     if len(line) > 1 and size * 2 < width:
         if first.role is Tone.RULE:
             return (first,)
-        if first.role in (Tone.KEY, Tone.DIM) or size <= GUTTER:
+        if first.role in (Tone.KEY, Tone.DIM) or (size <= GUTTER and first.role is not Tone.PRESS):
             return (Span(" " * size),)
     blanks = len(first.text) - len(first.text.lstrip(" "))
     return (Span(" " * blanks),) if 0 < blanks * 2 < width else EMPTY

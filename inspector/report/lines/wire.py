@@ -67,7 +67,7 @@ def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
         lines.append((Span("times ", Tone.DIM), *join_groups([(safe(each),) for each in times])))
     for evidence in facts.evidence:
         lines.append((Span("read ", Tone.DIM), safe(evidence.rule, Tone.KEY),
-                      Span(f" at {place(evidence.at)}", Tone.DIM)))
+                      Span(f" at {place_of_value(exchange, evidence.at)}", Tone.DIM)))
     return [*lines, ()]
 
 
@@ -79,6 +79,12 @@ def place(at: At | None) -> str:
     if at.start is not None and at.end is not None:
         where += f" {at.start:,}–{at.end:,}" if at.end > at.start else f" {at.start:,}"
     return f"{where} {at.pointer}" if at.pointer else where
+
+
+def place_of_value(exchange: Exchange, at: At | None) -> str:
+    """A place in words, with the bytes that `evidence_ranges` marks: those of the value if possible."""
+    span = value_range(exchange.body, at) if at is not None and exchange.recorded else None
+    return place(at if at is None or span is None else at._replace(start=span[0], end=span[1]))
 
 
 def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Range]:
