@@ -244,8 +244,9 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     '{"status":"approved","feedback":"go"}\n\nThe user denied this operation.',
     # A tool that ran may say that something else is not valid, or was not found.
     "1 validation error for Config\nname\n  Field required", "1 validation error for Rewrite\nname",
-    "1 validation error in a.toml", "Tool not found in the list", "Error executing tool Write: no space left",
-    "An error occurred while running the tool. Please try again.", "Params must be set with care.",
+    "1 validation error in a.toml", "2 validation errors: [a.toml, b.toml]", "Tool not found in the list",
+    "Error executing tool Write: no space left", "An error occurred while running the tool. Please try again.",
+    "Params must be set with care.",
 ])
 def test_other_results_leave_the_call_as_it_is(tmp_path, said):
     assert refusal(ToolResultPart("toolu_01A", None, said), "Write") is None
