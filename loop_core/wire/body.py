@@ -33,14 +33,15 @@ TRAILING = "something follows the answer behind the end of its JSON; strict clie
 
 def first_object(text: bytes) -> tuple[bytes, bytes]:
     """The JSON object at the beginning of a text, and what follows it, such as a proxy's remark. A text stays as it is
-    if it begins with no whole object, or if nothing follows, or more JSON, which may be another answer."""
+    if it begins with no whole object, or if nothing follows, or more JSON, which may be another answer or
+    (behind a comma) more of this one."""
     spelled = text.decode("utf-8", "surrogateescape")
     try:
         value, end = json.JSONDecoder(strict=False).raw_decode(spelled)
     except (ValueError, RecursionError):
         return text, b""
     rest = spelled[end:].encode("utf-8", "surrogateescape")
-    follows = isinstance(value, dict) and rest.strip()[:1] not in (b"", b"{", b"[")
+    follows = isinstance(value, dict) and rest.strip()[:1] not in (b"", b"{", b"[", b",")
     return (text[: len(text) - len(rest)], rest) if follows else (text, b"")
 
 

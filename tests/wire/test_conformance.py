@@ -483,6 +483,15 @@ def test_what_follows_a_whole_body_takes_nothing_of_it_away(api: str, rest: str)
     assert (body + rest.encode())[place.start : place.end] == rest.encode()
 
 
+@pytest.mark.parametrize("between", ["", ",", "\n, "])
+def test_a_body_of_two_answers_is_not_the_first_of_them(between: str) -> None:
+    """Which of them is the answer is not known, so that no call of the first is released."""
+    answer = b"".join(wire("openai_chat").encode(decode("openai_chat", STREAMS["openai_chat"]), stream=False))
+    response = decode("openai_chat", answer + between.encode() + answer)
+    assert response.stop_reason.normalized is Stop.INTERRUPTED
+    assert "body.trailing" not in {found.rule for found in response.findings}
+
+
 # -- empty words -----------------------------------------------------------------------------------------------------
 
 
