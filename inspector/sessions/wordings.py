@@ -159,8 +159,10 @@ REFUSALS: tuple[NotRun, ...] = (
            "the agent refused its arguments", "Pydantic AI messages.py: RetryPromptPart of a ValidationError"),
     NotRun("schema_not_met", r"(?:tool input validation error\b|received tool input did not match expected schema\b)",
            "the agent refused its arguments", "LangChain tools/base.py; LangChain.js tools/index.ts"),
-    NotRun("server_refused", r"(?:mcp error -32602: |input validation error: )",
-           "the tool's server refused its arguments", "MCP servers; JSON-RPC 2.0, 5.1: -32602 is Invalid params"),
+    NotRun("server_refused", r"(?:mcp error -32602: (?:tool \S+ (?:not found|disabled)\b|unknown tool\b|"
+           r"(?:input validation error: )?invalid arguments for tool \S+:)|input validation error: .{1,200}(?:"
+           r"is a required property|is not (?:of type|one of|valid under) |not allowed \(|does not match ))",
+           "the tool's server refused its arguments", "MCP servers: the words of their SDKs, and of jsonschema"),
     NotRun("not_parsed_as_json", r"(?:an error occurred while running the tool\. please try again\. )?(?:error: )*+"
            r"(?:invalid json input for tool\b|an error occurred while parsing tool arguments\b)",
            "the agent could not parse its arguments", "OpenAI Agents SDK tool.py; its JavaScript twin tool.ts"),

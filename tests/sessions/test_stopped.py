@@ -202,7 +202,13 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Tool input validation error", "the agent refused its arguments"),
     ("Error: Received tool input did not match expected schema\n Please fix", "the agent refused its arguments"),
     ("MCP error -32602: Tool Write not found", "the tool's server refused its arguments"),
+    ("MCP error -32602: Input validation error: Invalid arguments for tool Write: [",
+     "the tool's server refused its arguments"),
+    ("MCP error -32602: Invalid arguments for tool Write: [", "the tool's server refused its arguments"),
     ("Input validation error: 'content' is a required property", "the tool's server refused its arguments"),
+    ("Input validation error: 5 is not of type 'string'", "the tool's server refused its arguments"),
+    ("Input validation error: Additional properties are not allowed ('x' was unexpected)",
+     "the tool's server refused its arguments"),
     ("An error occurred while running the tool. Please try again. Error: Error: Invalid JSON input for tool",
      "the agent could not parse its arguments"),
     ("Invalid JSON input for tool Write: {\"p", "the agent could not parse its arguments"),
@@ -247,6 +253,9 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     "1 validation error in a.toml", "2 validation errors: [a.toml, b.toml]", "Tool not found in the list",
     "Error executing tool Write: no space left", "An error occurred while running the tool. Please try again.",
     "Params must be set with care.",
+    # A server's tool may look for something itself, and a program that ran may check an input of its own.
+    "MCP error -32602: issue 5 was closed in the meantime", "Input validation error: age must be above 17",
+    '{"error": "Input validation error: no such branch"}',
 ])
 def test_other_results_leave_the_call_as_it_is(tmp_path, said):
     assert refusal(ToolResultPart("toolu_01A", None, said), "Write") is None
