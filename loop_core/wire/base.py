@@ -215,8 +215,8 @@ class Decoder:
     def map_word(self, raw: str | None, at: At | None, *, rule: str | None = None) -> StopReason:
         """The table's meaning of a native word; an absent or empty word is `interrupted`, an unknown one `unknown`."""
         if not raw:
-            end = At(ExchangePart.BODY, self.size, self.size)
-            return StopReason(Stop.INTERRUPTED, raw, None, (Evidence("absent", at or end),))
+            evidence = Evidence("absent", at or At(ExchangePart.BODY, self.size, self.size))
+            return StopReason(Stop.INTERRUPTED, raw, None, (evidence,))
         row = self.words.get(raw) or self.stop_reasons.get(raw)
         if row is None and self.fold_case:
             folded = raw.casefold()
@@ -250,8 +250,7 @@ class Decoder:
 
     def _choose(self, final: bool = False) -> Framing | None:
         """The framing of the body, chosen by its first bytes; None while there are too few."""
-        head = self._head.lstrip()
-        if self.line_mark is not None and head.startswith(b"{"):
+        if self.line_mark is not None and (head := self._head.lstrip()).startswith(b"{"):
             if len(head) < _FIRST_KEY_BYTES and not final:
                 return None
             if self.line_mark.match(head):
@@ -321,14 +320,15 @@ class Decoder:
                 self.after_end()
 
     def _read_event(self, event: dict[str, Any], name: str | None, unique: bool = False) -> None:
-        if name == "error":  # of a gateway that cannot go on, in any format
-            self.fail(failures.event_error(event, self.http_status), self.at(*event.keys() & {"error"}))
         try:
             # The check below takes as long as parsing. Mere pieces need none; what follows others is parsed with it.
             self._checks = not self.on_event(event, name)
         except _MISSHAPEN as why:
             self._checks = True
             self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", self.at())
+        if name == "error" and not (self.error and self.error.message):  # in a shape that the format does not know
+            place = self.at(*event.keys() & {"error"})
+            self.error, self.error_at = failures.event_error(event, self.http_status), place
         for message in failures.repetitions("frame", self.frame[0]) if self._checks and not unique else ():
             self.find("frame.repeated_member", message, self.at())
 

@@ -234,7 +234,7 @@ class Decoder(BaseDecoder):
         self.words_said.append((self.raw or "", self.raw_at))
 
     def _failure(self, event: Mapping[str, Any]) -> None:
-        flat = {"message": event.get("message"), "code": event.get("code")}
+        flat = {"message": event["message"], "code": event.get("code")} if event.get("message") else None
         status = event.get("status")  # a WebSocket has no other place for it
         error = read_error({"error": event.get("error") or flat}, status if type(status) is int else None)
         if error is None and event.get("type") == "error":
