@@ -90,6 +90,12 @@ def test_a_history_says_how_many_of_its_answers_have_no_word(tmp_path):
     assert not read(tmp_path, prompt("go"), response(said("b"), raw="stop")).inputs[0].notices
 
 
+def test_a_member_of_an_odd_kind_is_named_and_the_rest_is_read(tmp_path):
+    (given,) = read(tmp_path, prompt("go"), response(said("Hi."), raw="stop", usage=[])).inputs
+    assert any("message 2: usage is a list, and an object was expected" in notice for notice in given.notices)
+    assert given.responses == 1
+
+
 @pytest.mark.parametrize(("state", "stop"), [("interrupted", "interrupted"), ("incomplete", "interrupted"),
                                              ("suspended", "paused"), ("complete", "unknown")])
 def test_a_response_that_is_not_complete_was_not_finished(tmp_path, state, stop):
