@@ -101,20 +101,21 @@ class _History(ChatReader):
 
     def _request(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """The results first: they answer the calls of the response above."""
-        parts = objects_of(line.value.get("parts"))
-        for part in parts:
-            # The outcome of a run that was interrupted is written later, so that the history is valid.
-            if _answers_call(part) and part.get("outcome") != "interrupted":
-                row = InterimRow(line.number, "", (_result(part),), denied=part.get("outcome") == "denied",
-                                 unit=self.unit)
+        others: list[dict[str, Any]] = []
+        for part in objects_of(line.value.get("parts")):
+            outcome = part.get("outcome")
+            if not _answers_call(part):
+                others.append(part)
+            elif outcome != "interrupted":  # which is written later, so that the history is valid
+                row = InterimRow(line.number, "", (_result(part),), denied=outcome == "denied", unit=self.unit)
                 place = place.after(row)
-        for part in parts:
+        for part in others:
             kind = part.get("part_kind")
             if kind == "user-prompt":
                 place = self.say(line, place, _prompt(part.get("content")))
-            elif kind in FEEDBACK and not _answers_call(part):
+            elif kind in FEEDBACK:
                 place = self.say(line, place, any_text(part.get("content")), own=True)
-            elif not _answers_call(part):
+            else:
                 lines.count(kind, PASSED)
         return place
 

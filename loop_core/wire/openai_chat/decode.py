@@ -195,7 +195,7 @@ class Decoder(Base):
         if type(groq) is dict and groq.get("error"):  # why a stream stopped early (groq 1.7.0 chat_completion_chunk.py)
             self._failure(groq, self.at("x_groq"))
         if not choices or name is not None or "error" in event:
-            self._read_metadata(event, name)
+            self._read_metadata(event)
             if not choices:  # as the chunk with usage is (API reference, stream_options.include_usage)
                 return
         states = self._states
@@ -243,7 +243,7 @@ class Decoder(Base):
         usage = body.get("usage")
         if type(usage) is dict:
             self._counts = usage
-        self._read_metadata(body, None)
+        self._read_metadata(body)
         choices = body.get("choices")
         for i, choice in enumerate(choices if isinstance(choices, list) else ()):
             if type(choice) is not dict:
@@ -282,11 +282,11 @@ class Decoder(Base):
         if choice.get("error"):
             self._failure(choice, self.at(*path))
 
-    def _read_metadata(self, event: Any, name: str | None) -> None:
+    def _read_metadata(self, event: Any) -> None:
         """Reads fields beside the choices: an error in the stream, Azure's prompt annotations, words of the server."""
         at = self.at()
         # vLLM's error is the object itself: {"object": "error", "message": …}.
-        if event.get("error") or event.get("object") == "error" or event.get("base_resp") or name == "error":
+        if event.get("error") or event.get("object") == "error" or event.get("base_resp"):
             self._failure(event, at)
         filtered = _filtered_categories(event.get(table.PROMPT_FILTERS))
         if filtered:
