@@ -89,9 +89,9 @@ def explain(
         document_members = members(session_view, None if found is None or only is None else (found.text, only))
         commands.write_pieces(document_text(document_members, len(session_view.responses)))
     else:
-        from inspector.report.explain import WIDE, ReadOptions, sessions_in, text, turn_text
+        from inspector.report.explain import WIDE, ReadOptions, files_in, text, turn_text
 
-        many, read = sessions_in(session_view) > 1, ReadOptions(paths, api, profile)
+        many, read = files_in(session_view) > 1, ReadOptions(paths, api, profile)
         commands.write(turn_text(session_view, turn_number, read) if turn_number is not None else
                        text(session_view, only, read, everything=everything or not many,
                             table=commands.output_width(WIDE) if many else 0))

@@ -26,10 +26,23 @@ COPYING = frozenset({"claude-code", "atif", "qwen"})
 """The formats whose files may begin with a copy of the rows of another file, with the same ids and times."""
 
 
-def is_spread(one: OpenedFile) -> bool:
+def is_spread(source: Input) -> bool:
     """Whether a logger wrote one pair per file, so that a conversation extends over the files of its folder."""
-    source, found = one
-    return source.format == "pairs" and len(found) == 1
+    return source.format == "pairs" and source.responses == 1
+
+
+def session_key(source: Input) -> tuple[bool, str]:
+    """A key that the files of one session share: those of a folder over which a logger spread it, else each its own."""
+    spread = is_spread(source)
+    return spread, os.path.dirname(source.path) if spread else source.path
+
+
+def files_by_session(sources: Iterable[Input]) -> dict[str, tuple[str, ...]]:
+    """Path of a file -> the paths of all files of its session."""
+    sessions: dict[tuple[bool, str], list[str]] = {}
+    for source in sources:
+        sessions.setdefault(session_key(source), []).append(source.path)
+    return {path: tuple(paths) for paths in sessions.values() for path in paths}
 
 
 WHOLE_FILES: Mapping[str, str] = {"transcript.jsonl": "transcript_full.jsonl"}
@@ -206,7 +219,7 @@ def each_once(
 
 def _without_equal(opened: list[OpenedFile]) -> list[OpenedFile]:
     # A logger's pairs stay: two equal ones are two requests, such as one that was sent again after the same error.
-    equal = equal_files(one[0].path for one in opened if one[1] and not is_spread(one))
+    equal = equal_files(one[0].path for one in opened if one[1] and not is_spread(one[0]))
     return [(equal_input(source.path, equal[source.path], source.format), []) if source.path in equal else
             (source, found) for source, found in opened]
 

@@ -34,7 +34,8 @@ def test_every_number_has_a_range() -> None:
 
 
 @pytest.mark.parametrize(("typed", "number"), [
-    ("1,000", 1_000), ("-1_000", -1_000), (" 07 ", 7), ("9" * 20, 10 ** 20 - 1), ("x", None), ("1.5", None), ("", None), ("\u0663", None),
+    ("1,000", 1_000), ("-1_000", -1_000), (" 07 ", 7), ("9" * 20, 10 ** 20 - 1),
+    ("x", None), ("1.5", None), ("", None), ("\u0663", None),
 ])
 def test_a_typed_number_is_a_number_however_long_it_is(typed: str, number: int | None) -> None:
     assert whole_number(typed) == number
