@@ -159,12 +159,19 @@ def _places_in_files(view: View) -> list[str]:
     """For each turn its file and its number in its session, as the app shows them; empty if one file has all turns."""
     if files_in(view) < 2:
         return [""] * len(view.turns)
+    return [f"{path}, turn {number:,} of {total:,}" for path, number, total in places_in_sessions(view)]
+
+
+def places_in_sessions(view: View) -> list[tuple[str, int, int]]:
+    """For each turn its file, its number in its session, and the number of turns of that session."""
     paths, files = [view.path_of(turn) for turn in view.turns], files_by_session(view.inputs)
-    copies = {files[source.path]: source.copies for source in view.inputs}
+    copies: dict[tuple[str, ...], set[int]] = {}
+    for source in view.inputs:
+        copies.setdefault(files[source.path], set()).update(source.copies)
     totals = {every: count + len(copies[every]) for every, count in Counter(files[path] for path in paths).items()}
     numbers = {every: iter([number for number in range(1, total + 1) if number not in copies[every]])
                for every, total in totals.items()}
-    return [f"{path}, turn {next(numbers[files[path]]):,} of {totals[files[path]]:,}" for path in paths]
+    return [(path, next(numbers[files[path]]), totals[files[path]]) for path in paths]
 
 
 def _read_lines(view: View, everything: bool) -> Iterator[str]:

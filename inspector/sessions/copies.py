@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
+from inspector.sessions.importers import IMPORTERS
 from inspector.sessions.intake import STDIN
 from inspector.sessions.notices import Notice
 from inspector.sessions.recording import Exchange, Input, TurnRecord
@@ -37,12 +38,22 @@ def session_key(source: Input) -> tuple[bool, str]:
     return spread, os.path.dirname(source.path) if spread else source.path
 
 
-def files_by_session(sources: Iterable[Input]) -> dict[str, tuple[str, ...]]:
-    """Path of a file -> the paths of all files of its session."""
+def files_by_session(sources: Sequence[Input]) -> dict[str, tuple[str, ...]]:
+    """Path of a file -> the paths that are opened for its session: all files over which a logger spread it; for a
+    subagent's file the one that it is read with."""
+    mains = {folder: source.path for source in sources if (folder := _folder_beside(source))}
     sessions: dict[tuple[bool, str], list[str]] = {}
     for source in sources:
         sessions.setdefault(session_key(source), []).append(source.path)
-    return {path: tuple(paths) for paths in sessions.values() for path in paths}
+    spread = {path: tuple(paths) for paths in sessions.values() for path in paths}
+    return {path: spread[mains.get(os.path.dirname(path), path)] for path in spread}
+
+
+def _folder_beside(source: Input) -> str:
+    """The folder of the files that are read with a file; empty if its format has none."""
+    folder = IMPORTERS[source.format].beside.rpartition("/")[0] if source.format in IMPORTERS else ""
+    stem = os.path.dirname(source.path) if folder.startswith("../") else os.path.splitext(source.path)[0]
+    return folder and os.path.join(stem, folder.removeprefix("../"))
 
 
 WHOLE_FILES: Mapping[str, str] = {"transcript.jsonl": "transcript_full.jsonl"}

@@ -647,6 +647,21 @@ def test_exchanges_that_a_logger_spread_over_a_folder_are_one_session_in_a_repor
     assert {f"  file: {row.file}, turn {row.number} of {row.of}" for row in table_rows} <= set(report.splitlines())
 
 
+def test_a_subagents_turn_has_the_number_in_a_report_that_it_has_in_the_table(tmp_path: Path) -> None:
+    beside = tmp_path / "one" / "subagents"
+    beside.mkdir(parents=True)
+    (tmp_path / "one.jsonl").write_text(claude(
+        prompt("a"), block(said("A"), stop="end_turn"), prompt("b"), block(said("B"), "msg_02", stop="end_turn")))
+    (beside / "agent-a.jsonl").write_text(claude(prompt("c"), block(said("C"), "msg_03", stop="max_tokens")))
+    path = str(tmp_path)
+    (table_rows,) = [group for found in read_rows([path], None, None, Settings(), indexed=False)
+                     for _, group in found.rows]
+    report = text(session_of(open_case(open_paths([path])), [path]).original.view, table=WIDE)
+    assert {f"  file: {row.file}, turn {row.number} of {row.of}" for row in table_rows} <= set(report.splitlines())
+    assert f"  file: {beside / 'agent-a.jsonl'}, turn 3 of 3" in report.splitlines()
+    assert report.splitlines()[0] == f"3 turns in {count_rows(table_rows).sessions} sessions"
+
+
 def test_a_row_of_a_repaired_turn_keeps_each_answer() -> None:
     (row,) = rows(*repaired_call())
     assert len(row.answers) == 3
