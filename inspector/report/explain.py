@@ -18,6 +18,7 @@ from inspector.report.run_answers import branch_files, recut_responses, settings
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import TurnRow, name_of, rows_of
 from inspector.sessions.copies import files_by_session
+from inspector.sessions.intake import input_name
 from inspector.sessions.notices import is_own, shared_notices
 from inspector.sessions.recording import Input
 from inspector.sessions.thread import entry_name, response_number
@@ -197,7 +198,7 @@ def _source_lines(source: Input, headline: str, shared: Container[tuple[str, boo
     """What was read of a file, with its notices but those that other files share."""
     left = len(source.skipped)
     if source.error and not source.responses:
-        yield f"not read {one_line(source.path)}"
+        yield f"not read {one_line(input_name(source.path))}"
     elif source.format == "folder":
         yield f"looked through {one_line(source.path)}: {count_of(left, 'file')} skipped"
     else:
