@@ -651,6 +651,14 @@ async def test_the_palette_is_in_the_order_of_the_help(app_on: AppOn) -> None:
         assert offered == [words for words in helped if words != "All commands, by name"]
 
 
+async def test_the_palette_writes_every_short_name_alike(app_on: AppOn) -> None:
+    from inspector.tui.keys import KeyCommands
+
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        about = [words for _, words, _ in KeyCommands(pilot.app.screen)._every()]
+        assert not [words for words in about if words.partition(" · ")[2] != words.partition(" · ")[2].lower()]
+
+
 async def test_the_palette_begins_with_commands_and_not_with_keys_that_move_a_cursor(app_on: AppOn) -> None:
     from inspector.tui.keys import KeyCommands
 
