@@ -18,7 +18,7 @@ from inspector.report.turn_index import state_of
 from inspector.report.turn_rows import TurnRow, rows_of
 from inspector.report.turn_table import rows_once
 from inspector.report.verdict import TurnVerdict
-from inspector.sessions.folders import files_of, is_beside
+from inspector.sessions.folders import files_below, is_beside
 from inspector.sessions.following import FileState, files_watched, states_of
 from loop_core.errors import LoopError
 
@@ -34,7 +34,7 @@ def start(
         followed = FollowedView(paths, api, profile, settings)
         view = followed.read()
         return view, partial(follow, paths, view, followed.read)
-    states = states_of([name for name, _ in files_of(paths)[0]])
+    states = states_of(_files_in(paths))
     view = commands.open_view(paths, api, profile, settings)[1]
     return view, partial(follow_folders, paths, states, view, RowReading(api, profile, settings, True))
 
@@ -94,7 +94,7 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
             if begun < rests_until:
                 continue
             if begun >= searches_at:
-                names = [name for name, _ in files_of(paths)[0]]
+                names = _files_in(paths)
                 searches_at = begun + max(SEARCH, SEARCH_REST * (time.monotonic() - begun))
             now = states_of(names)
             grown = {name.removesuffix("-wal") for name, state in now.items() if state != states.get(name)}
@@ -118,6 +118,11 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
             told, rests_until = now_told, time.monotonic() + 2 * (time.monotonic() - begun)
     except KeyboardInterrupt:
         return
+
+
+def _files_in(paths: Sequence[str]) -> list[str]:
+    return [*dict.fromkeys(name for path in paths
+                           for name in (files_below(path, []) if os.path.isdir(path) else (path,)))]
 
 
 def _files_with(row: TurnRow) -> set[str]:
