@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOBase
@@ -146,64 +146,20 @@ def read_case(
     return loaded, open_case(loaded, long_from=LONG_RECORDING if keep_steps else 0)
 
 
-POLL_SECONDS = 0.05
-"""The number of seconds between two checks whether a followed file has changed."""
-
-
-def followed_paths(paths: Sequence[str]) -> list[str]:
-    """The paths to follow, samples by their files; only files can be followed. Raises `UsageError` for no path, a
-    folder, or standard input."""
+def followed_paths(paths: Sequence[str], folders: bool = False) -> list[str]:
+    """The paths to follow, samples by their files. Raises `UsageError` for no path, standard input, what does not
+    exist, and without `folders` a folder."""
     located = located_all(paths)
     for path in located or [""]:
-        if not os.path.isfile(path):
-            raise click.UsageError(f"--follow: expected existing files{f'; {path} is not one' if path else ''}")
+        if not (os.path.isfile(path) or (folders and os.path.isdir(path))):
+            what, neither = ("files or folders", "is neither") if folders else ("files", "is not one")
+            raise click.UsageError(f"--follow: expected existing {what}{f'; {path} {neither}' if path else ''}")
     return located
 
 
-def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
-    """Writes a line for each turn that is new or whose verdict changed, whenever a file grows, until Ctrl-C."""
-    from inspector.sessions.following import FileState, files_watched, states_of
-    from loop_core.errors import LoopError
-
-    files = files_watched(paths, view.inputs)
-    states: Mapping[str, FileState] = {}
-    rests_until = 0.0
-    verdicts, errors = _verdicts(view), _errors(view.inputs)
-    try:
-        while True:
-            time.sleep(POLL_SECONDS)
-            now = states_of(files)
-            if now == states or time.monotonic() < rests_until:
-                continue
-            begun = time.monotonic()
-            try:
-                new_view = read()
-                after, files = _verdicts(new_view), files_watched(paths, new_view.inputs)
-                before, errors = errors, _errors(new_view.inputs)
-                say(each for each in errors if each not in before)
-            except LoopError as why:
-                say([str(why)])
-                after = verdicts
-            for number, verdict in after.items():
-                if verdicts.get(number) != verdict:
-                    write(f"turn {number:,}: {verdict}\n")
-            if reader_left():
-                return
-            states, verdicts, rests_until = now, after or verdicts, time.monotonic() + 2 * (time.monotonic() - begun)
-    except KeyboardInterrupt:
-        return
-
-
-def _errors(inputs: Iterable[Input]) -> list[str]:
+def errors_of(inputs: Iterable[Input]) -> list[str]:
+    """The inputs that could not be read, one line each."""
     return [source.error for source in inputs if source.error]
-
-
-def _verdicts(view: View) -> dict[int, str]:
-    from inspector.report.lines.spans import one_line
-
-    return {number: one_line(" · ".join(
-        [turn.verdict.word, turn.verdict.sentence, *([turn.verdict.advice.text] if turn.verdict.advice else [])]))
-        for number, turn in enumerate(view.turns, start=1)}
 
 
 def located_all(paths: Sequence[str]) -> list[str]:
@@ -246,7 +202,7 @@ def say(notices: Iterable[str], before: str = "inspector: ") -> None:
 
 def complain(recording: Recording) -> int:
     """Reports on standard error what could not be read; returns the exit code."""
-    errors = _errors(recording.inputs)
+    errors = errors_of(recording.inputs)
     say(errors)
     return UNREADABLE if errors else READ
 

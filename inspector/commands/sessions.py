@@ -69,13 +69,12 @@ def explain(
 
         found = filters.parse(wanted)  # before anything is read, so that a wrong expression is reported at once
     settings = commands.configure(policy)[1]
-    followed: FollowedView | None = None
+    watch = None
     if follow:
-        from inspector.report.followed_view import FollowedView
+        from inspector.commands.following import start
 
-        paths = commands.followed_paths(paths)
-        followed = FollowedView(paths, api, profile, settings)
-        session_view = followed.read()
+        paths = commands.followed_paths(paths, folders=True)
+        session_view, watch = start(paths, api, profile, settings)
         loaded = session_view.replay.case.recording
     else:
         # A document does not show the steps, which take a third of the memory that the recording does not take.
@@ -89,15 +88,15 @@ def explain(
         document_members = members(session_view, None if found is None or only is None else (found.text, only))
         commands.write_pieces(document_text(document_members, len(session_view.responses)))
     else:
-        from inspector.report.explain import WIDE, ReadOptions, sessions_in, text, turn_text
+        from inspector.report.explain import WIDE, ReadOptions, files_in, text, turn_text
 
-        many, read = sessions_in(session_view) > 1, ReadOptions(paths, api, profile)
+        many, read = files_in(session_view) > 1, ReadOptions(paths, api, profile)
         commands.write(turn_text(session_view, turn_number, read) if turn_number is not None else
                        text(session_view, only, read, everything=everything or not many,
                             table=commands.output_width(WIDE) if many else 0))
     code = commands.complain(loaded)
-    if followed is not None:
-        commands.follow(paths, session_view, followed.read)
+    if watch is not None:
+        watch()
     sys.exit(code)
 
 

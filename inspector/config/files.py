@@ -12,6 +12,7 @@ import json
 import os
 import stat
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -62,7 +63,10 @@ def folder_named(path: str | Path) -> bool:
 
 
 def private_file(path: str | Path) -> None:
-    """Makes a file, accessible to its owner alone, if it does not exist. Raises `OSError` if it cannot be made."""
+    """Makes a file, accessible to its owner alone, if it does not exist. Raises `OSError` if it cannot be made, or is a
+    FIFO, since opening one would wait."""
+    if _is_fifo(path):
+        raise OSError(errno.ESPIPE, "a FIFO: expected a regular file", str(path))
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | _BINARY, FILE))
 
 
@@ -78,7 +82,7 @@ def replace_all(files: Mapping[Path, bytes], mode: int = 0o666) -> None:
             if path.exists() and not path.is_file():
                 # A FIFO or a device is written in place, since it has no content to preserve. For `/dev/stdout` at a
                 # pipe, and for `>(command)`, only this name can be opened, not the one that the link leads to.
-                path.write_bytes(data)
+                _write_in_place(path, data)
                 continue
             target = Path(os.path.realpath(path))  # a link stays a link
             beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
@@ -90,6 +94,36 @@ def replace_all(files: Mapping[Path, bytes], mode: int = 0o666) -> None:
         for beside, _ in renames:
             with suppress(OSError):
                 beside.unlink()
+
+
+def _is_fifo(path: str | Path) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+WAIT = 3.0
+"""The number of seconds to wait for a reader of a FIFO; `open` would wait without end."""
+
+
+def _write_in_place(path: Path, data: bytes) -> None:
+    ends = time.monotonic() + WAIT
+    while _is_fifo(path):
+        try:
+            number = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as why:
+            if why.errno != errno.ENXIO:
+                raise
+            if time.monotonic() > ends:
+                raise OSError(errno.ENXIO, f"a FIFO that nobody reads (waited {WAIT:g} s)", str(path)) from None
+            time.sleep(0.02)
+            continue
+        os.set_blocking(number, True)
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+        return
+    path.write_bytes(data)
 
 
 def _write(path: Path, data: bytes, former_mode: int | None, mode: int) -> None:

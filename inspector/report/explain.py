@@ -17,6 +17,8 @@ from inspector.report.row_counts import count_rows
 from inspector.report.run_answers import branch_files, recut_responses, settings_words
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import TurnRow, name_of, rows_of
+from inspector.sessions.copies import files_by_session
+from inspector.sessions.intake import input_name
 from inspector.sessions.notices import is_own, shared_notices
 from inspector.sessions.recording import Input
 from inspector.sessions.thread import entry_name, response_number
@@ -51,7 +53,7 @@ def turn_text(view: View, number: int, read: ReadOptions) -> str:
     return "\n".join([*_turn_lines(view, _places_in_files(view), wanted, read, False, True)][1:]) + "\n"
 
 
-def sessions_in(view: View) -> int:
+def files_in(view: View) -> int:
     """The number of files with responses in a view."""
     return sum(input_file.responses > 0 for input_file in view.inputs)
 
@@ -155,15 +157,22 @@ def _turn_lines(
 
 
 def _places_in_files(view: View) -> list[str]:
-    """For each turn its file and its number in that file, as the app shows them; empty if one file has all turns."""
-    if sessions_in(view) < 2:
+    """For each turn its file and its number in its session, as the app shows them; empty if one file has all turns."""
+    if files_in(view) < 2:
         return [""] * len(view.turns)
-    paths = [view.path_of(turn) for turn in view.turns]
-    copies = {source.path: source.copies for source in view.inputs}
-    totals = {path: count + len(copies.get(path, ())) for path, count in Counter(paths).items()}
-    numbers = {path: iter([number for number in range(1, total + 1) if number not in copies.get(path, ())])
-               for path, total in totals.items()}
-    return [f"{path}, turn {next(numbers[path]):,} of {totals[path]:,}" for path in paths]
+    return [f"{path}, turn {number:,} of {total:,}" for path, number, total in places_in_sessions(view)]
+
+
+def places_in_sessions(view: View) -> list[tuple[str, int, int]]:
+    """For each turn its file, its number in its session, and the number of turns of that session."""
+    paths, files = [view.path_of(turn) for turn in view.turns], files_by_session(view.inputs)
+    copies: dict[tuple[str, ...], set[int]] = {}
+    for source in view.inputs:
+        copies.setdefault(files[source.path], set()).update(source.copies)
+    totals = {every: count + len(copies[every]) for every, count in Counter(files[path] for path in paths).items()}
+    numbers = {every: iter([number for number in range(1, total + 1) if number not in copies[every]])
+               for every, total in totals.items()}
+    return [(path, next(numbers[files[path]]), totals[files[path]]) for path in paths]
 
 
 def _read_lines(view: View, everything: bool) -> Iterator[str]:
@@ -189,7 +198,7 @@ def _source_lines(source: Input, headline: str, shared: Container[tuple[str, boo
     """What was read of a file, with its notices but those that other files share."""
     left = len(source.skipped)
     if source.error and not source.responses:
-        yield f"not read {one_line(source.path)}"
+        yield f"not read {one_line(input_name(source.path))}"
     elif source.format == "folder":
         yield f"looked through {one_line(source.path)}: {count_of(left, 'file')} skipped"
     else:

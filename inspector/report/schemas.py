@@ -17,9 +17,11 @@ class Place(_Model):
     """A place in an exchange."""
 
     part: Literal["request", "headers", "body"]
-    start: int | None = Field(description="Offset of the first byte in the decoded body; null if no bytes are known.")
+    start: int | None = Field(
+        description="Offset in the decoded body of the first byte that the rule read; null if no bytes are known.")
     end: int | None = Field(description="Offset of the byte after the last one.")
-    pointer: str | None = Field(description="A JSON pointer into the frame, or a word such as `url`; null if none.")
+    pointer: str | None = Field(
+        description="A JSON pointer into the event or body that holds them, or a word such as `url`; null if none.")
 
 
 class EvidenceModel(_Model):

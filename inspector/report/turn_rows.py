@@ -21,7 +21,7 @@ from inspector.report.lines.spans import one_line
 from inspector.report.times_and_costs import ClockSource, TurnTimes, turn_times
 from inspector.report.verdict import IN_PART, NOT_READ, ROWS, SAME, SKIPPED, TurnVerdict, identifier
 from inspector.sessions import NO_ANSWER
-from inspector.sessions.copies import may_copy, stored_keys
+from inspector.sessions.copies import files_by_session, may_copy, stored_keys
 from inspector.sessions.reasons import recorder_word
 from inspector.sessions.recording import Input, SessionAbout, is_below_file
 from inspector.sessions.thread import entry_word
@@ -139,9 +139,10 @@ class TurnRow(NamedTuple):
 
 
 def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
-    """The rows of a recording, its turns and its unread parts; without the paths of one session, each file is one."""
+    """The rows of a recording, its turns and its unread parts; without `paths`, the files of its session are found."""
+    files = {} if paths else files_by_session(view.inputs)
     firsts = {view.path_of(turn): turn.run.record.user_text for turn in reversed(view.turns)}
-    file_at = cache(partial(_file, view, tuple(paths), firsts))
+    file_at = cache(lambda path: _file(view, tuple(paths) or files[path], firsts, path))
     turns = [_row(view, turn, number, file_at) for number, turn in enumerate(view.turns, start=1)]
     unread = (row for input_file in view.inputs for row in unread_rows(input_file, tuple(paths) or (input_file.path,)))
     return [*turns, *unread]
@@ -195,7 +196,7 @@ class _File(NamedTuple):
 def _file(view: View, paths: tuple[str, ...], firsts: Mapping[str, str], path: str) -> _File:
     sources = [input_file for input_file in view.inputs if input_file.path == path]
     about = next((source.about for source in sources if source.about), SessionAbout())
-    return _File(paths or (path,), name_of(path, view.inputs, firsts.get(path, "")), about, len(view.turns),
+    return _File(paths, name_of(path, view.inputs, firsts.get(path, "")), about, len(view.turns),
                  any(map(may_copy, sources)), [origin for source in sources for origin in source.copies.values()])
 
 

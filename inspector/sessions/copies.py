@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
+from inspector.sessions.importers import IMPORTERS
 from inspector.sessions.intake import STDIN
 from inspector.sessions.notices import Notice
 from inspector.sessions.recording import Exchange, Input, TurnRecord
@@ -26,10 +27,33 @@ COPYING = frozenset({"claude-code", "atif", "qwen"})
 """The formats whose files may begin with a copy of the rows of another file, with the same ids and times."""
 
 
-def is_spread(one: OpenedFile) -> bool:
+def is_spread(source: Input) -> bool:
     """Whether a logger wrote one pair per file, so that a conversation extends over the files of its folder."""
-    source, found = one
-    return source.format == "pairs" and len(found) == 1
+    return source.format == "pairs" and source.responses == 1
+
+
+def session_key(source: Input) -> tuple[bool, str]:
+    """A key that the files of one session share: those of a folder over which a logger spread it, else each its own."""
+    spread = is_spread(source)
+    return spread, os.path.dirname(source.path) if spread else source.path
+
+
+def files_by_session(sources: Sequence[Input]) -> dict[str, tuple[str, ...]]:
+    """Path of a file -> the paths that are opened for its session: all files over which a logger spread it; for a
+    subagent's file the one that it is read with."""
+    mains = {folder: source.path for source in sources if (folder := _folder_beside(source))}
+    sessions: dict[tuple[bool, str], list[str]] = {}
+    for source in sources:
+        sessions.setdefault(session_key(source), []).append(source.path)
+    spread = {path: tuple(paths) for paths in sessions.values() for path in paths}
+    return {path: spread[mains.get(os.path.dirname(path), path)] for path in spread}
+
+
+def _folder_beside(source: Input) -> str:
+    """The folder of the files that are read with a file; empty if its format has none."""
+    folder = IMPORTERS[source.format].beside.rpartition("/")[0] if source.format in IMPORTERS else ""
+    stem = os.path.dirname(source.path) if folder.startswith("../") else os.path.splitext(source.path)[0]
+    return folder and os.path.join(stem, folder.removeprefix("../"))
 
 
 WHOLE_FILES: Mapping[str, str] = {"transcript.jsonl": "transcript_full.jsonl"}
@@ -206,7 +230,7 @@ def each_once(
 
 def _without_equal(opened: list[OpenedFile]) -> list[OpenedFile]:
     # A logger's pairs stay: two equal ones are two requests, such as one that was sent again after the same error.
-    equal = equal_files(one[0].path for one in opened if one[1] and not is_spread(one))
+    equal = equal_files(one[0].path for one in opened if one[1] and not is_spread(one[0]))
     return [(equal_input(source.path, equal[source.path], source.format), []) if source.path in equal else
             (source, found) for source, found in opened]
 

@@ -13,8 +13,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from inspector.sessions.recording import Exchange
+from inspector.sessions.stored_rows import FileChangedError
 from loop_core.values import At, Evidence, ExchangePart, FactQuote, Finding
 from loop_core.wire import wire
+from loop_core.wire.json_values import byte_span, path_of
 
 if TYPE_CHECKING:
     from inspector.sessions.provenance import Provenance
@@ -41,18 +43,36 @@ def _readings(exchange: Exchange) -> Provenance | None:
 
 
 def evidence(exchange: Exchange, evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """The same evidence, with places added for the rules whose bytes are known."""
-    return tuple([
-        each if each.at is not None else each._replace(at=_place(exchange, each.rule, each.quote)) for each in evidence
-    ])
+    """The same evidence, each rule with its own bytes, if they are known."""
+    return tuple([each._replace(at=_own_place(exchange, each)) for each in evidence])
 
 
 def finding(exchange: Exchange, finding: Finding) -> Finding:
-    """The same finding, with its place added if its bytes are known."""
-    if finding.at is not None:
-        return finding
-    at = _place(exchange, finding.rule, finding.quote)
-    return finding if at is None else finding._replace(at=at)
+    """The same finding with its own bytes, if they are known."""
+    return finding._replace(at=_own_place(exchange, finding))
+
+
+def _own_place(exchange: Exchange, each: Evidence | Finding) -> At | None:
+    return _place(exchange, each.rule, each.quote) if each.at is None else _of_value(exchange, each.at)
+
+
+@lru_cache(maxsize=8)  # two rules of a transcript read one word
+def _of_value(exchange: Exchange, at: At) -> At:
+    """The place of the value that the pointer names; the same place if its frame has no such value, or is too large."""
+    if not (at.part is ExchangePart.BODY and at.pointer and at.start is not None and at.end is not None
+            and at.end - at.start <= _SEARCHED_FRAME and exchange.recorded):
+        return at
+    try:
+        frame = exchange.body[at.start : at.end]
+    except FileChangedError:
+        return at
+    start = frame.find(b"{")
+    span = byte_span(frame[start:], at.start + start, *path_of(at.pointer)) if start >= 0 else None
+    return at if span is None else at._replace(start=span[0], end=span[1])
+
+
+_SEARCHED_FRAME = 1 << 16
+"""The most bytes of a frame in which a value is looked up: all of them are parsed, which would delay a key."""
 
 
 def _place(exchange: Exchange, rule: str, quote: FactQuote | None) -> At | None:

@@ -51,8 +51,8 @@ def streams(size: int) -> bool:
 
 
 def input_name(path: str) -> str:
-    """The name of an input in messages."""
-    return "standard input" if path == STDIN else path
+    """The name of an input in messages; one that could not be seen, such as that of an empty variable, is quoted."""
+    return "standard input" if path == STDIN else path if path.strip() else repr(path)
 
 
 _read = 0

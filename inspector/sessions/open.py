@@ -14,7 +14,7 @@ from typing import IO, NamedTuple
 from inspector.config import files
 from inspector.sessions import NO_ANSWER, intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
-from inspector.sessions.copies import OpenedFile, each_once, equal_files, equal_input, is_spread
+from inspector.sessions.copies import OpenedFile, each_once, equal_files, equal_input, is_spread, session_key
 from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choose, reading_of
 from inspector.sessions.intake import STDIN, unpack
 from inspector.sessions.notices import mask_notice, notice_of
@@ -111,7 +111,7 @@ def open_each(
             yield unread(name, skipped, done)
             continue
         beside.update(source.path for source, _ in found[1:])
-        if is_spread(found[0]):
+        if is_spread(found[0][0]):
             spread.setdefault(os.path.dirname(name), []).extend(found)
         else:
             read.update([name] if found[0][1] else [])
@@ -353,15 +353,13 @@ def join_files(
     """The readings, with turns found: within each file, and across files that share a conversation."""
     inputs: list[Input] = []
     exchanges: list[Exchange] = []
-    groups: dict[str, list[int]] = {}
+    groups: dict[tuple[bool, str], list[int]] = {}
     for source, found in files:
         start = len(exchanges)
         exchanges.extend(found)
         inputs.append(source)
         if found:
-            spread = is_spread((source, found))
-            group = f"folder {os.path.dirname(source.path)}" if spread else f"file {len(inputs)}"
-            groups.setdefault(group, []).extend(range(start, len(exchanges)))
+            groups.setdefault(session_key(source), []).extend(range(start, len(exchanges)))
     _settle(exchanges, inputs)
     turns = thread(exchanges, list(groups.values()))
     _inherit(exchanges, turns)

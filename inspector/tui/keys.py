@@ -233,7 +233,7 @@ class KeyCommands(Provider):
         for purpose, keys, found in _by_purpose(self.screen):
             name = found.binding.id or ""
             if name != "palette":
-                words = " · ".join(filter(None, (purpose, found.binding.description, SYNONYMS.get(name, ""))))
+                words = " · ".join(filter(None, (purpose, found.binding.description.lower(), SYNONYMS.get(name, ""))))
                 yield f"{found.binding.tooltip} ({keys})", words, found
 
 

@@ -6,10 +6,16 @@ import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
+from inspect import isabstract
 from typing import TYPE_CHECKING
+
+from rich.console import COLOR_SYSTEMS
+from textual.driver import Driver
 
 from inspector.config import KEYS
 from inspector.config.settings import Settings
+from inspector.report.lines.spans import one_line
 from inspector.sessions.intake import heavy
 from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.keys import check_keys
@@ -102,8 +108,27 @@ def check_config(config: Config) -> None:
             raise CallerError(f"{each.origin}: {why}") from None
 
 
+def _check_variables() -> None:
+    """Checks the variables of Textual that would end the app with a traceback. Raises `CallerError`."""
+    colours, driver = os.environ.get("TEXTUAL_COLOR_SYSTEM", "auto"), os.environ.get("TEXTUAL_DRIVER")
+    if colours not in ("auto", *COLOR_SYSTEMS):
+        known = ", ".join(COLOR_SYSTEMS)
+        raise CallerError(f"TEXTUAL_COLOR_SYSTEM={one_line(colours)}: expected auto, {known}")
+    if driver is None:
+        return
+    module, _, name = driver.partition(":")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError):
+        found = None
+    if not isinstance(found, type) or not issubclass(found, Driver) or isabstract(found):
+        raise CallerError(f"TEXTUAL_DRIVER={one_line(driver)}: expected a driver of Textual as MODULE:CLASS, or none")
+
+
 def _has_keyboard() -> bool:
-    """Whether the app can read keys. The terminal takes the place of a standard input that is none, such as a pipe."""
+    """Whether the app can read keys. The terminal takes the place of a standard input that is none, such as a pipe.
+    Raises `CallerError` for a variable of Textual that has no valid value."""
+    _check_variables()
     if "TEXTUAL_DRIVER" in os.environ or sys.stdin.isatty():
         return True
     try:

@@ -9,24 +9,28 @@ from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from inspector.report.grown_rows import (
+    LARGE,
+    LOOK,
+    SEARCH,
+    SEARCH_REST,
+    WATCHED,
+    RowReading,
+    RowsByPath,
+    holds_turns,
+    newest,
+)
 from inspector.report.lines.spans import one_line
 from inspector.report.turn_rows import TurnRow
 from inspector.tui.session_files import REST, OpenSession, ReadingOptions, load_followed, reading_of
 from inspector.tui.turn_list import AGENTS, RECENT, SAMPLES, Section, found_sections, rows_of_session
-from inspector.tui.turns_reading import LARGE, MANY_ROWS, ReadingScreen
+from inspector.tui.turns_reading import MANY_ROWS, ReadingScreen
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
     from inspector.sessions.following import FileState
 
-WATCHED, LOOK = 10, 0.25
-"""The number of files, the newest of a table, that are watched, and the time in seconds between two looks."""
-SEARCH, SEARCH_REST = 2.0, 1000.0
-"""The least time in seconds between two searches for new files, and the seconds of rest for each second of a search. A
-search among 2,000 transcripts takes 15 ms, and is made every 15 seconds."""
 FOUND = "a new session: "
-RowsByPath = list[tuple[str, list[TurnRow]]]
-"""The first path of each file, and the rows of the file."""
 TITLES = (AGENTS, SAMPLES, RECENT)
 """The headings of a table that opens without a path, in order."""
 
@@ -60,26 +64,18 @@ def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions)
         if read is not None:
             read = load_followed(read.paths, reading, read.following)
             rows = rows_of_session(read)
-            batch = [(read.paths[0], rows)] if _holds_turns(rows) else []
+            batch = [(read.paths[0], rows)] if holds_turns(rows) else []
         else:
             paths = [path for rows in table.listed.slots.values() for row in rows[:1]
                      if not grown.isdisjoint(row.paths) for path in row.paths]
-            batch = _rows_of(paths, reading, table.named)
+            batch = _rows(reading, table.named).rows_of(paths)
     except (LoopError, OSError) as why:  # of the system: the working folder was removed
         table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
     table.app.call_from_thread(_take_growth, table, batch, read, time.monotonic() + REST * (time.monotonic() - begun))
 
 
-def _rows_of(paths: Sequence[str], reading: ReadingOptions, named: bool) -> RowsByPath:
-    """The rows of those files that hold turns."""
-    from inspector.report.turn_index import read_rows
-
-    found = read_rows(paths, reading.api, reading.profile, reading.settings, not named)
-    return [(slot, rows) for each in found for slot, rows in each.rows if _holds_turns(rows)]
-
-
-def _holds_turns(rows: Sequence[TurnRow]) -> bool:
-    return any(row.verdict is not None for row in rows)  # a file that is being rewritten may be empty right now
+def _rows(reading: ReadingOptions, named: bool) -> RowReading:
+    return RowReading(reading.api, reading.profile, reading.settings, named)
 
 
 def _take_growth(
@@ -128,43 +124,21 @@ def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, read
     listed = [path for path, row in files.items() if row.why != LARGE]
     states = states_of([*listed, *others])
     # What was written since the table began to read may not have been read.
+    watched = newest(listed, states)
     first = {} if table.watched else {name: each for name, each in states.items() if each[1] < since}
     before = table.states or first
     new = [path for path in others if states[path] != before.get(path)]
-    listed.sort(key=lambda path: max(states[path][1], states[f"{path}-wal"][1]))
     # A named folder may be empty now.
     is_repeated = len(listed) > WATCHED or not table.named or any(
         path not in files for section in table.sections for path in section.paths)
     rest = max(SEARCH, SEARCH_REST * (time.monotonic() - begun)) if is_repeated else float("inf")
     batch: RowsByPath = []
     try:
-        batch = _read_new(new, files, states, reading, table.named) if new else batch
+        batch = _rows(reading, table.named).rows_of_new(new, files, states) if new else batch
     except (LoopError, OSError) as why:
         table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
     states = {**first, **{path: states[path] for path in others}}
-    table.app.call_from_thread(_take_new, table, Search(sections, batch, states, listed[-WATCHED:], rest))
-
-
-def _read_new(
-    new: Sequence[str], files: Mapping[str, TurnRow], states: Mapping[str, FileState], reading: ReadingOptions,
-    named: bool,
-) -> RowsByPath:
-    """The rows of new files, with those of the logger's files that they go on from. Left out are entries that are no
-    session, another name of a listed file, and in a table of named paths a copy of one."""
-    from inspector.sessions.copies import equal_files
-    from inspector.sessions.folders import is_session
-
-    known = {os.path.realpath(path) for path in files}
-    new = [path for path in new if is_session(path) and os.path.realpath(path) not in known]
-    sizes = {states[path][0] for path in new}
-    copies = equal_files((*(path for path, row in files.items() if row.why != LARGE and states[path][0] in sizes),
-                          *new)) if named else {}
-    # A logger's files of a folder make up one conversation, which has one file at first.
-    together = {os.path.dirname(row.paths[0]): row.paths for row in sorted(
-        files.values(), key=lambda row: len(row.paths)) if len(row.paths) > 1 or (row.of == 1 and not row.agent)}
-    paths = dict.fromkeys(path for each in new if each not in copies
-                          for path in (*together.get(os.path.dirname(each), ()), each))
-    return _rows_of([*paths], reading, named) if paths else []
+    table.app.call_from_thread(_take_new, table, Search(sections, batch, states, watched, rest))
 
 
 def _sections_now(table: ReadingScreen) -> list[Section]:

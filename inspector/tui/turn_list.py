@@ -22,6 +22,7 @@ from inspector.report.lines.spans import (
     clip,
     last_name,
     one_line,
+    split_line,
     text_of,
     width_of,
     wrap_line,
@@ -350,7 +351,6 @@ class TurnHeading(Panel):
 
 NO_MATCH_NOTE = "no turn passes the filter: f changes it, esc removes it"
 WHOLE_HINT: Line = (Span(" · ", Tone.DIM), *hint("V shows all"))
-
 BESIDE_TITLE = 7
 """The number of columns of a border's title for its margins, and for the sign between the file and the row."""
 
@@ -395,6 +395,6 @@ def fit_lines(lines: Sequence[Line], width: int, room: int, measure: Measure) ->
         return rows
     first = wrap_line(lines[0], width, measure)
     if len(first) >= room > 1:  # the second line begins with the key of the advice, and must not be pushed out
-        cut = clip((*first[room - 2], Span(" …")), width, measure)
-        rows = [*first[: room - 2], cut, *rows[len(first) :]]
-    return [*rows[: room - 1], (*clip(rows[room - 1], width - width_of(WHOLE_HINT)), *WHOLE_HINT)]
+        rows = [*first[: room - 2], clip((*first[room - 2], Span(" …")), width, measure), *rows[len(first) :]]
+    last = clip(rows[room - 1], width - width_of(WHOLE_HINT))
+    return [*rows[: room - 1], (*split_line(last, len(text_of(last).rstrip(" ·")))[0], *WHOLE_HINT)]

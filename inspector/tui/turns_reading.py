@@ -51,9 +51,6 @@ def progress_within(path: str) -> str:
     return f"reading {(size_of(path) or 1) / 1e6:,.0f} MB{f': {share}' if share else ''}… so far"
 
 
-PENDING, LARGE = "…", "large: enter opens it"
-"""What the row of a file says that is not read yet, and of one that is not read for the table."""
-
 MeasuredRows = tuple[str, list[TurnRow], Mapping[str, int]]
 """The first path of a file, the rows of the file, and for each column the width that these rows need."""
 

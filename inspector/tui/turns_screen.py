@@ -19,6 +19,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from inspector.report import turn_rows, turn_table
+from inspector.report.grown_rows import LARGE, PENDING
 from inspector.report.lines.spans import count_of, in_quotes
 from inspector.report.turn_rows import TurnRow
 from inspector.tui import table_growth, turns_reading
@@ -31,7 +32,6 @@ from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.tabs import TABS
 from inspector.tui.turn_counts import TurnCounts, count_apart, count_groups
 from inspector.tui.turn_list import NO_MATCH_NOTE, SORTS, Section, TurnAbout, TurnHeading, TurnList, rows_of_session
-from inspector.tui.turns_reading import LARGE, PENDING
 
 LARGEST_READ = 16_000_000
 """The largest size in bytes of a file that is read to show its verdict although the operator did not name it."""

@@ -242,12 +242,16 @@ def exceeded_guard(
     return None
 
 
+_DIGITS = 600
+"""The digits of a number that are read. `int` may be set to refuse more than 640
+(https://docs.python.org/3/library/stdtypes.html#int-max-str-digits)."""
+
+
 def whole_number(text: str) -> int | None:
     """The whole number that an operator typed, such as `1000`, `1,000` or `-1_000`; None if the text is no whole
-    number, or has more than 18 digits."""
+    number. Of a very long one only the first digits are read, which are more than any limit allows."""
     digits = text.strip().replace(",", "").replace("_", "")
-    # int() refuses more than 4,300 digits with an error of its own.
-    return int(digits) if re.fullmatch("-?[0-9]{1,18}", digits) else None
+    return int(digits[:_DIGITS]) if re.fullmatch("-?[0-9]+", digits) else None
 
 
 def _number(name: str, value: str | int | None) -> int | str | None:

@@ -10,12 +10,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
+from click import UsageError
 
 from inspector import cli, commands
+from inspector.commands import following
+from inspector.config.settings import Settings
+from inspector.report.grown_rows import LOOK
 from tests.scenes.recordings import PARTS, asked, chat, continued, lines, ran_cut_call, unrecorded_har, user
+from tests.scenes.transcripts import block, claude, prompt, text
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = str(ROOT / "sample_sessions" / "01-cut-call-and-long-answer.session.jsonl")
@@ -653,8 +659,55 @@ def test_an_export_of_nothing_writes_no_file(inspector, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_sample_can_be_followed_and_a_folder_cannot(inspector, tmp_path):
+def test_a_sample_can_be_followed_and_what_does_not_exist_cannot(inspector, tmp_path):
     assert commands.followed_paths(["sample:08"])[0].endswith("08-router-says-tool-calls.session.jsonl")
-    said = inspector("explain", "--follow", tmp_path)
+    said = inspector("explain", "--follow", tmp_path / "none")
     assert said.code == 2
-    assert f"--follow: expected existing files; {tmp_path} is not one" in " ".join(said.err.split())
+    assert "--follow: expected existing files or folders;" in " ".join(said.err.split())
+    with pytest.raises(UsageError, match="expected existing files; "):
+        commands.followed_paths([str(tmp_path)])
+
+
+def test_a_folder_is_followed_with_a_line_for_each_turn_that_is_new_or_changes(tmp_path, monkeypatch, capsys):
+    """Also a new file, one of a logger's folder and one that is not a session; Ctrl-C ends it."""
+    cut = asked([user("One?")], chat("Half of it", "length"), max_tokens=7)
+    first = tmp_path / "a.jsonl"
+    first.write_bytes(lines(cut))
+    (tmp_path / "pairs").mkdir()
+    (tmp_path / "pairs" / "1.json").write_text(json.dumps(asked([user("P1")], chat("P1."))))
+    done = asked([user("Two?")], chat("All of it."), max_tokens=50)
+
+    def add() -> None:
+        with first.open("ab") as file:
+            file.write(lines(done))
+
+    (tmp_path / "main.jsonl").write_text(claude(prompt("m"), block(text("M"), stop="end_turn")))
+
+    def begin_subagent() -> None:
+        (tmp_path / "main" / "subagents").mkdir(parents=True)
+        (tmp_path / "main" / "subagents" / "agent-a.jsonl").write_text(
+            claude(prompt("s"), block(text("S"), "msg_02", stop="max_tokens")))
+
+    acts = iter([
+        add, lambda: (tmp_path / "new.jsonl").write_bytes(lines(done, cut)),
+        lambda: (tmp_path / "pairs" / "2.json").write_text(json.dumps(asked([user("P2")], chat("P2.", "length")))),
+        lambda: (tmp_path / "notes.txt").write_text("no session"), lambda: first.write_bytes(lines(done, done)),
+        begin_subagent, lambda: None])
+    sleeps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        act = next(acts, None)
+        if act is None:
+            raise KeyboardInterrupt
+        act()
+
+    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: 100.0 * len(sleeps)))
+    view, watch = following.start([str(tmp_path)], None, None, Settings())
+    watch()
+    assert len(view.turns) == 3
+    said = [line.removeprefix(f"{tmp_path}/").partition(" · ")[0] for line in capsys.readouterr().out.splitlines()]
+    assert said == ["a.jsonl, turn 2: COMPLETE", "new.jsonl, turn 1: COMPLETE", "new.jsonl, turn 2: TRUNCATED",
+                    "pairs/2.json, turn 2: TRUNCATED", "a.jsonl, turn 1: COMPLETE",
+                    "main/subagents/agent-a.jsonl, turn 2: TRUNCATED"]
+    assert set(sleeps) == {LOOK}, "it never looks without a rest"

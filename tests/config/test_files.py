@@ -15,7 +15,7 @@ import pytest
 
 from inspector import cli
 from inspector.config import files
-from inspector.config.files import new_folder, private_folder, replace_all
+from inspector.config.files import new_folder, private_file, private_folder, replace_all
 from inspector.export import write
 from inspector.live.recorder import Recorder
 from inspector.sessions.folders import samples
@@ -157,6 +157,15 @@ def test_what_is_no_file_is_written_to(tmp_path: Path):
     reader.join()
     assert got == [b"a,b"]
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+def test_a_fifo_that_nobody_reads_is_not_waited_for(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(files, "WAIT", 0.05)
+    os.mkfifo(tmp_path / "f")
+    with pytest.raises(OSError, match="a FIFO that nobody reads"):
+        replace_all({tmp_path / "f": b"a,b"})
+    with pytest.raises(OSError, match="a FIFO: expected a regular file"):
+        private_file(tmp_path / "f")
 
 
 def run(*args: str) -> int:

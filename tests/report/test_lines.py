@@ -11,6 +11,7 @@ from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.explain import text
+from inspector.report.explain_document import document
 from inspector.report.facts import View, view
 from inspector.report.lines import blocks, body_slices, calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.diff import sides
@@ -289,6 +290,10 @@ def test_the_tabs_name_the_bytes_of_the_word_and_not_those_of_its_event(seen: Vi
     word = f"body {start:,}–{start + 8:,} /choices/0/finish_reason"
     assert word in "\n".join(said_by(response.response(seen, facts)))
     assert f"read openai_chat.stop_reasons at {word}" in "\n".join(said_by(wire.wire(facts, "events")))
+    own = f"openai_chat.stop_reasons at body bytes {start:,} to {start + 8:,} /choices/0/finish_reason"
+    assert f"evidence: {own}" in text(seen)
+    at = document(seen)["responses"][0]["evidence"][-1]["at"]
+    assert (at["start"], at["end"]) == (start, start + 8)
 
 
 @pytest.mark.parametrize("mode", ["events", "parsed", "raw", "hex"])
@@ -299,7 +304,7 @@ def test_the_bytes_of_the_stop_reason_are_marked_in_every_form(seen: View, mode:
     found = marked(lines, Tone.MARK)
     pairs = "".join(text for text in found if len(text) == 2)
     assert pairs == b'"length"'.hex() if mode == "hex" else "".join(found) == '"length"'
-    start, end = wire.evidence_ranges(facts.exchange, facts.judgement.stop.evidence)[0]
+    start, end = wire.evidence_ranges(facts.evidence)[0]
     assert facts.exchange.body[start:end] == b'"length"'
     assert any(span.role is Tone.MARK for span in sheet.line(sheet.focus))
 

@@ -21,6 +21,7 @@ from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, StepContext
 from inspector.report.lines import header
 from inspector.report.lines.spans import Tone, text_of, width_of
 from inspector.report.row_counts import count_rows
+from inspector.report.turn_index import read_rows
 from inspector.report.turn_rows import (
     NUMBERS_OF_ROW,
     SHARES,
@@ -626,6 +627,39 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     narrow = text(view, table=80).splitlines()
     assert [line.partition(" 0")[0].strip() for line in narrow[2:4]] == ["▣ CALL HELD", "✓ CUT, COMPLETED"]
     assert max(map(len, narrow[1:4])) <= 80, "no row wraps on a terminal of 80 columns"
+
+
+def test_exchanges_that_a_logger_spread_over_a_folder_are_one_session_in_a_report_as_in_the_table(
+    tmp_path: Path,
+) -> None:
+    for folder, count in (("a", 3), ("b", 2)):
+        (tmp_path / folder).mkdir()
+        for number in range(count):
+            pair = asked((user(f"{folder}{number}"),), chat(f"{folder} answers {number}.", stop="length", tokens=9))
+            (tmp_path / folder / f"{number}.json").write_text(json.dumps(pair))
+    (tmp_path / "c.json").write_text(json.dumps([asked((user("c"),), chat("C.")), asked((user("d"),), chat("D."))]))
+    path = str(tmp_path)
+    table_rows = [row for found in read_rows([path], None, None, Settings(), indexed=False)
+                  for _, group in found.rows for row in group]
+    report = text(session_of(open_case(open_paths([path])), [path]).original.view, table=WIDE)
+    assert count_rows(table_rows).sessions == 3
+    assert report.splitlines()[0] == "7 turns in 3 sessions"
+    assert {f"  file: {row.file}, turn {row.number} of {row.of}" for row in table_rows} <= set(report.splitlines())
+
+
+def test_a_subagents_turn_has_the_number_in_a_report_that_it_has_in_the_table(tmp_path: Path) -> None:
+    beside = tmp_path / "one" / "subagents"
+    beside.mkdir(parents=True)
+    (tmp_path / "one.jsonl").write_text(claude(
+        prompt("a"), block(said("A"), stop="end_turn"), prompt("b"), block(said("B"), "msg_02", stop="end_turn")))
+    (beside / "agent-a.jsonl").write_text(claude(prompt("c"), block(said("C"), "msg_03", stop="max_tokens")))
+    path = str(tmp_path)
+    (table_rows,) = [group for found in read_rows([path], None, None, Settings(), indexed=False)
+                     for _, group in found.rows]
+    report = text(session_of(open_case(open_paths([path])), [path]).original.view, table=WIDE)
+    assert {f"  file: {row.file}, turn {row.number} of {row.of}" for row in table_rows} <= set(report.splitlines())
+    assert f"  file: {beside / 'agent-a.jsonl'}, turn 3 of 3" in report.splitlines()
+    assert report.splitlines()[0] == f"3 turns in {count_rows(table_rows).sessions} sessions"
 
 
 def test_a_row_of_a_repaired_turn_keeps_each_answer() -> None:

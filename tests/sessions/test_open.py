@@ -281,6 +281,13 @@ def test_an_unreadable_file_never_hides_the_others(tmp_path):
     assert len(loaded.exchanges) == 1
 
 
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_path_that_could_not_be_seen_is_quoted(blank: str) -> None:
+    """Such as that of a variable of the shell that is not set."""
+    (given,) = open_paths([blank]).inputs
+    assert given.error == f"{blank!r}: cannot be read: No such file or directory"
+
+
 def test_an_unknown_profile_is_the_callers_error():
     with pytest.raises(CallerError, match="nobody"):
         open_paths([], profile="nobody")

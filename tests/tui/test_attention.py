@@ -189,6 +189,8 @@ def test_a_long_sentence_does_not_push_the_advice_out_of_the_details() -> None:
     assert text_of(rows[4]).startswith("change   F: raise max_tokens")
     assert text_of(rows[4]).endswith("V shows all")
     assert fit_lines(lines, 60, 1, cells) != []
+    (row,) = fit_lines([(Span(f"turn 1 of 1 · a-file.jsonl · {'model' * 9}"),)], 44, 1, cells)
+    assert text_of(row) == "turn 1 of 1 · a-file.jsonl · V shows all", "with one sign between two words"
 
 
 @pytest.mark.parametrize("width", range(50, 200, 7))

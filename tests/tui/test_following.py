@@ -403,7 +403,7 @@ def test_explain_follows_with_a_line_for_each_new_verdict(path) -> None:
     assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize("words", [("explain", "gone.jsonl", "--follow"), ("explain", ".", "--follow"),
+@pytest.mark.parametrize("words", [("explain", "gone.jsonl", "--follow"), ("view", ".", "--follow"),
                                    ("view", "--follow"), ("explain", "FILE", "--follow", "--json")])
 def test_what_cannot_be_followed_is_said(inspector, path, words) -> None:
     said = inspector(*(str(path) if word == "FILE" else word for word in words))

@@ -133,7 +133,7 @@ async def test_a_number_jumps(app_on: AppOn, typed: str, step: int) -> None:
         assert session(pilot).step == step
 
 
-@pytest.mark.parametrize("typed", ["0", "29"])
+@pytest.mark.parametrize("typed", ["0", "29", "9" * 20])
 async def test_a_number_that_is_no_step_is_told(app_on: AppOn, typed: str) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", ":", typed[0], *typed[1:], "enter")
@@ -649,6 +649,14 @@ async def test_the_palette_is_in_the_order_of_the_help(app_on: AppOn) -> None:
                   if title not in ("Filter language", "Marks") for row in rows]
         offered = [found.binding.tooltip for _, _, found in KeyCommands(screen)._every()]
         assert offered == [words for words in helped if words != "All commands, by name"]
+
+
+async def test_the_palette_writes_every_short_name_alike(app_on: AppOn) -> None:
+    from inspector.tui.keys import KeyCommands
+
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        about = [words for _, words, _ in KeyCommands(pilot.app.screen)._every()]
+        assert not [words for words in about if words.partition(" · ")[2] != words.partition(" · ")[2].lower()]
 
 
 async def test_the_palette_begins_with_commands_and_not_with_keys_that_move_a_cursor(app_on: AppOn) -> None:

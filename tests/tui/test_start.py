@@ -524,3 +524,15 @@ def test_without_a_terminal_for_keys_the_app_does_not_open() -> None:
 def test_a_name_that_does_not_exist_is_refused_before_the_app_opens(named: dict[str, str], paths: list[str]) -> None:
     with pytest.raises(CallerError, match=r"unknown (API|profile) 'nobody'; expected one of "):
         entry.run(paths, **named)
+
+
+@pytest.mark.parametrize(("variable", "value", "expected"), [
+    *(("TEXTUAL_DRIVER", value, "expected a driver of Textual as MODULE:CLASS")
+      for value in ("", "nope", "os:path", "textual.driver:Driver")),
+    ("TEXTUAL_COLOR_SYSTEM", "nope", "expected auto, standard")])
+def test_a_variable_of_textual_without_a_valid_value_is_told(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, expected: str,
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(CallerError, match=f"^{variable}={value}: {expected}"):
+        entry.run([])

@@ -601,7 +601,7 @@ async def test_a_colon_takes_a_row_a_turn_or_a_file(folder: Path, line: str, row
 
 
 @pytest.mark.parametrize(("line", "says"), [
-    ("0", "expected 1 to 4"), ("9" * 5000, "expected a row's number"), ("file zz", "no file is called"),
+    ("0", "expected 1 to 4"), ("9" * 5000, "is not a row: expected 1 to 4"), ("file zz", "no file is called"),
     ("turn " + "x" * 5000, "no row of this session"),
     ("file runs", "4 files match"), ("turn 7", "no row of this session has it"),
     ("zz", "expected a row's number, turn 2, file NAME or a command, which tab completes"),

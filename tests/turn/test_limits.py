@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from loop_core.errors import CallerError
-from loop_core.turn.limits import RANGES, SHORT_NAMES, Limits
+from loop_core.turn.limits import RANGES, SHORT_NAMES, Limits, whole_number
 from loop_core.turn.state import Event, State
 from loop_core.values import ReasoningPart, Stop
 from tests.scenes.turns import CUT, GOOD, REQUEST, alphabet, answer, call, capped, drive, last, path, sends
@@ -31,6 +31,15 @@ def test_the_seeds_defaults() -> None:
 def test_every_number_has_a_range() -> None:
     numbers = {field.name for field in fields(Limits)} - {"attempts_scope"}
     assert numbers == set(RANGES), "a limit without a range is checked nowhere, and a configuration file cannot set it"
+
+
+@pytest.mark.parametrize(("typed", "number"), [
+    ("1,000", 1_000), ("-1_000", -1_000), (" 07 ", 7), ("9" * 20, 10 ** 20 - 1),
+    ("x", None), ("1.5", None), ("", None), ("\u0663", None),
+])
+def test_a_typed_number_is_a_number_however_long_it_is(typed: str, number: int | None) -> None:
+    assert whole_number(typed) == number
+    assert whole_number("9" * 5_000) == 10 ** 600 - 1, "int() refuses more than 4,300 digits"
 
 
 def test_a_token_cap_that_is_set_outranks_the_derived_one() -> None:

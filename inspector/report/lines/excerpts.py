@@ -17,7 +17,7 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import RAN
 from inspector.report.lines.slices import text_of_bytes
 from inspector.report.lines.spans import one_line
-from inspector.report.lines.wire import value_range
+from inspector.report.lines.wire import body_range
 from inspector.report.run_answers import answer_at
 from inspector.sessions import redact
 from inspector.sessions.build import without_pieces
@@ -179,7 +179,7 @@ def _file_lines(exchange: Exchange) -> str:
 
 def _rows(exchange: Exchange, at: At) -> tuple[ExcerptRow, ...]:
     if at.part is ExchangePart.BODY:
-        span = value_range(exchange.body, at) if exchange.recorded else None
+        span = body_range(at) if exchange.recorded else None
         return () if span is None else _around(_body(exchange), *span)
     text_of = _headers if at.part is ExchangePart.HEADERS else _request
     return tuple([ExcerptRow(None, text, True) for text in text_of(exchange, at.pointer or "")])

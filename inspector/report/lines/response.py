@@ -28,7 +28,7 @@ from inspector.report.lines.spans import (
     words,
 )
 from inspector.report.lines.steps import SEVERITY, send_of
-from inspector.report.lines.wire import place_of_value
+from inspector.report.lines.wire import place
 from inspector.report.sentences import only_reasoning_above
 from inspector.report.times_and_costs import (
     cost_text,
@@ -153,7 +153,7 @@ def _reason(facts: ResponseFacts) -> list[Line]:
     for number, evidence in enumerate(facts.evidence, 1):
         note = (Span(": ", Tone.DIM), safe(evidence.note)) if evidence.note else ()
         lines.append(field(name, Span(f"{number} ", Tone.DIM), safe(evidence.rule, Tone.STRONG), *note))
-        lines.append(more(Span(f"  {place_of_value(facts.exchange, evidence.at)}", Tone.DIM)))
+        lines.append(more(Span(f"  {place(evidence.at)}", Tone.DIM)))
         name = ""
     return lines
 

@@ -17,7 +17,7 @@ from inspector.report.lines.body_slices import BODY_FORMS, holds_json
 from inspector.report.lines.diff import SHOWN, message_lines, part_words
 from inspector.report.lines.glyphs import WIRE_FORMS, forms_line
 from inspector.report.lines.json_roles import JsonLines
-from inspector.report.lines.slices import CHUNK, Hex, Range, Slices
+from inspector.report.lines.slices import Hex, Range, Slices
 from inspector.report.lines.spans import (
     Line,
     LineSheet,
@@ -31,9 +31,7 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.times_and_costs import time_phrases
 from inspector.sessions.provenance import FactRead, Provenance
-from inspector.sessions.recording import Exchange
 from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Role, ToolCall
-from loop_core.wire.json_values import byte_span, path_of
 
 FACT_LINE = 2
 """The index of the line in the head that shows the selected fact."""
@@ -46,7 +44,7 @@ def wire(facts: ResponseFacts, mode: str) -> LineSheet:
         return request_sheet(facts)
     if not exchange.recorded:
         return LineSheet([*_head(facts, mode, ""), (Span("the body was not recorded", Tone.WARN),)])
-    marks = evidence_ranges(exchange, facts.evidence)
+    marks = evidence_ranges(facts.evidence)
     tail: Line = (Span(f"{'':>9} ", Tone.DIM), Span(f"end of body: {count_of(exchange.size, 'byte')}", Tone.DIM))
     if mode == "hex":
         return Hex(_head(facts, mode, ""), exchange.body, marks, tail, FACT_LINE)
@@ -67,7 +65,7 @@ def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
         lines.append((Span("times ", Tone.DIM), *join_groups([(safe(each),) for each in times])))
     for evidence in facts.evidence:
         lines.append((Span("read ", Tone.DIM), safe(evidence.rule, Tone.KEY),
-                      Span(f" at {place_of_value(exchange, evidence.at)}", Tone.DIM)))
+                      Span(f" at {place(evidence.at)}", Tone.DIM)))
     return [*lines, ()]
 
 
@@ -81,32 +79,16 @@ def place(at: At | None) -> str:
     return f"{where} {at.pointer}" if at.pointer else where
 
 
-def place_of_value(exchange: Exchange, at: At | None) -> str:
-    """A place in words, with the bytes that `evidence_ranges` marks: those of the value if possible."""
-    span = value_range(exchange.body, at) if at is not None and exchange.recorded else None
-    return place(at if at is None or span is None else at._replace(start=span[0], end=span[1]))
+def evidence_ranges(evidence: Sequence[Evidence]) -> list[Range]:
+    """The bytes of the body from which the stop reason was read."""
+    return [span for rule in evidence if rule.at is not None and (span := body_range(rule.at)) is not None]
 
 
-def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Range]:
-    """The bytes of the body from which the stop reason was read, narrowed to the value if possible."""
-    found: list[Range] = []
-    for rule in evidence:
-        if rule.at is not None and (span := value_range(exchange.body, rule.at)) is not None:
-            found.append(span)
-    return found
-
-
-def value_range(body: bytes, at: At) -> Range | None:
-    """The bytes of the body at a place: of the value that its pointer names, else of the frame; None if none are."""
+def body_range(at: At) -> Range | None:
+    """The bytes of the body at a place; None if it names none."""
     if at.part is not ExchangePart.BODY or at.start is None:
         return None
-    frame = (at.start, at.start if at.end is None else at.end)
-    # Finding a value parses the whole frame, which would delay a key in a very large one.
-    if not at.pointer or frame[1] - frame[0] > CHUNK * 16:
-        return frame
-    start = body.find(b"{", *frame)
-    value = byte_span(body[start : frame[1]], start, *path_of(at.pointer)) if start >= 0 else None
-    return value or frame
+    return at.start, at.start if at.end is None else at.end
 
 
 ENDING = 8

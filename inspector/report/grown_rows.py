@@ -1,0 +1,69 @@
+"""The rows of files that grow and of files that are new in their folders, for the table of turns and for
+`explain --follow` of a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from inspector.config.settings import Settings
+from inspector.report.turn_rows import TurnRow
+
+if TYPE_CHECKING:
+    from inspector.sessions.following import FileState
+
+WATCHED, LOOK = 10, 0.25
+"""The number of files, the newest of a table, that are watched, and the time in seconds between two looks."""
+SEARCH, SEARCH_REST = 2.0, 1000.0
+"""The least time in seconds between two searches for new files, and the seconds of rest for each second of a search. A
+search among 2,000 transcripts takes 15 ms, and is made every 15 seconds."""
+PENDING, LARGE = "…", "large: enter opens it"
+"""What the row of a file says that is not read yet, and of one that is not read for the table."""
+RowsByPath = list[tuple[str, list[TurnRow]]]
+"""The first path of each file, and the rows of the file."""
+
+
+class RowReading(NamedTuple):
+    """How the files of rows are read; the files of `named` paths have no index."""
+
+    api: str | None
+    profile: str | None
+    settings: Settings
+    named: bool
+
+    def rows_of(self, paths: Sequence[str]) -> RowsByPath:
+        """The rows of those files that hold turns."""
+        from inspector.report.turn_index import read_rows
+
+        found = read_rows(paths, self.api, self.profile, self.settings, not self.named) if paths else ()
+        return [(slot, rows) for each in found for slot, rows in each.rows if holds_turns(rows)]
+
+    def rows_of_new(
+        self, new: Sequence[str], files: Mapping[str, TurnRow], states: Mapping[str, FileState]
+    ) -> RowsByPath:
+        """The rows of new files, with those of the logger's files that they go on from. Left out are entries that are
+        no session, another name of a listed file, and in a table of named paths a copy of one."""
+        from inspector.sessions.copies import equal_files
+        from inspector.sessions.folders import is_session
+
+        known = {os.path.realpath(path) for path in files}
+        new = [path for path in new if is_session(path) and os.path.realpath(path) not in known]
+        sizes = {states[path][0] for path in new}
+        listed = (path for path, row in files.items() if row.why != LARGE and states[path][0] in sizes)
+        copies = equal_files((*listed, *new)) if self.named else {}
+        # A logger's files of a folder make up one conversation, which has one file at first.
+        together = {os.path.dirname(row.paths[0]): row.paths for row in sorted(
+            files.values(), key=lambda row: len(row.paths)) if len(row.paths) > 1 or (row.of == 1 and not row.agent)}
+        return self.rows_of([*dict.fromkeys(path for each in new if each not in copies
+                                            for path in (*together.get(os.path.dirname(each), ()), each))])
+
+
+def holds_turns(rows: Sequence[TurnRow]) -> bool:
+    """Whether these rows are turns; a file that is being rewritten may be empty right now."""
+    return any(row.verdict is not None for row in rows)
+
+
+def newest(paths: Sequence[str], states: Mapping[str, FileState]) -> list[str]:
+    """The files that were changed last, which are watched; the newest is the last one."""
+    return sorted(paths, key=lambda path: max(states[path][1], states[f"{path}-wal"][1]))[-WATCHED:]
