@@ -165,6 +165,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("llm", "", "Library/Application Support/io.datasette.llm", (), ("logs.db",)),
         ),
     ),
+    "openai-agents": FileFormat(
+        f"{_HERE}.openai_agents", "session of OpenAI's Agents SDK",
+        'a database whose table "agent_messages" has "message_data"', Keeps(Words.HINT), (SQLITE,),
+    ),
     "amp": FileFormat(
         f"{_HERE}.amp", "Amp thread", 'an object with "messages" and an "id" that begins with "T-"',
         Keeps(Words.RECORDER, usage=True), (b'"T-',),
