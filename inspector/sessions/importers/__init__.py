@@ -169,6 +169,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.openai_agents", "session of OpenAI's Agents SDK",
         'a database whose table "agent_messages" has "message_data"', Keeps(Words.HINT), (SQLITE,),
     ),
+    "langgraph": FileFormat(
+        f"{_HERE}.langgraph", "checkpoints of LangGraph", 'a database whose table "checkpoints" has "checkpoint_ns"',
+        Keeps(Words.PROVIDER, usage=True), (SQLITE,),
+    ),
     "amp": FileFormat(
         f"{_HERE}.amp", "Amp thread", 'an object with "messages" and an "id" that begins with "T-"',
         Keeps(Words.RECORDER, usage=True), (b'"T-',),
