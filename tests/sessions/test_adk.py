@@ -299,6 +299,14 @@ def test_an_older_table_has_the_members_of_an_event_as_columns(tmp_path):
     assert [made.name for made in response(seen).tool_calls] == ["write_file"]
     assert response(seen).usage == Usage(3, 5)
     assert seen.responses[2].exchange.session == "app s1 › P.B"
+    assert (response(seen).id, seen.responses[0].exchange.started) == ("e2", "1970-01-01T00:00:02.000+00:00")
+
+
+def test_a_member_of_an_unexpected_type_is_told(tmp_path):
+    seen = read(tmp_path, GO, {**gemini(said("hi")), "author": 7})
+    assert "event 2: author is a number, and text was expected" in "\n".join(seen.inputs[0].notices)
+    held = viewed(base(tmp_path, NEW, {"event_data": {**GO, "content": []}}, {"event_data": gemini(said("hi"))}))
+    assert "event 1: event_data.content is a list, and an object was expected" in "\n".join(held.inputs[0].notices)
 
 
 def test_a_table_of_events_of_something_else_is_not_adks(tmp_path):

@@ -173,6 +173,11 @@ def test_a_key_in_a_message_is_masked(tmp_path):
     assert key not in str(seen.inputs) + str(response(seen)) + seen.responses[0].exchange.session
 
 
+def test_a_member_of_an_unexpected_type_is_told(tmp_path):
+    seen = read(tmp_path, GO, Made({**ai("hi"), "response_metadata": 7}))
+    assert "message 2: response_metadata is a number, and an object was expected" in notices(seen)
+
+
 # -- MessagePack -------------------------------------------------------------------------------------------------------
 
 

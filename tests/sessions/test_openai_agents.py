@@ -144,3 +144,8 @@ def test_sessions_of_a_database_are_apart_and_those_without_an_answer_are_told(t
 def test_a_row_that_is_no_item_hides_nothing_else(tmp_path):
     seen = read(tmp_path, GO, "{", "[]", {"__enc__": 1}, {"type": "message", "role": 7}, message())
     assert [part.text for part in response(seen).parts] == ["hi"]
+
+
+def test_a_member_of_an_unexpected_type_is_told(tmp_path):
+    seen = read(tmp_path, GO, {**message(), "provider_data": 7})
+    assert "row 2: provider_data is a number, and an object was expected" in notices(seen)

@@ -42,7 +42,7 @@ STOPPED: Mapping[str, str] = {"INVOCATION_ABORTED": "interrupted", "LlmCallsLimi
 """Code of an event that ends a turn without a request -> the mark of its row."""
 CLEAN = "STOP"
 """The word that ADK writes for every end that is neither a cut nor a refusal."""
-COLUMNS = ("app_name", "user_id", "session_id", "event_data", "id", "invocation_id", "author", "branch", "timestamp",
+COLUMNS = ("app_name", "user_id", "session_id", "event_data", "id", "author", "branch", "timestamp",
            "content", "usage_metadata", "partial", "error_code", "error_message", "interrupted")
 """The columns of an event that are read: the event itself, or in older databases its members."""
 JSON_COLUMNS = frozenset({"event_data", "content", "usage_metadata"})

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.codex_items import NO_OUTPUT, item_text, take_part
+from inspector.sessions.importers.codex_items import item_text, take_part
 from inspector.sessions.importers.database import has, schema, snapshot
 from inspector.sessions.importers.records import number_records, with_ids
 from inspector.sessions.recording import FileReading, Options
@@ -33,7 +33,7 @@ FAILED = "An error occurred while running the tool. Please try again."
 RESPONSES, INCOMPLETE = "openai_responses", "incomplete"
 FAKE = "__fake_id__"
 """The id of every item of another API than Responses."""
-PASSED = frozenset({"system", "developer", "item_reference"}) | NO_OUTPUT
+PASSED = frozenset({"system", "developer", "item_reference", "compaction"})
 """The roles and types of items that hold no part of an exchange."""
 
 
