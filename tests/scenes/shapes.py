@@ -773,6 +773,19 @@ SHAPES: tuple[Shape, ...] = (
         {"kind": "response", "model_name": "m", "provider_name": "groq", "finish_reason": "stop",
          "state": "interrupted", "usage": {"request_tokens": 1, "response_tokens": 7},
          "parts": [{"part_kind": "file", "content": {"data": ""}}]}]),
+    Shape("adk", "s.session.json", {"id": "s", "appName": "a", "userId": "u", "events": [
+        {"invocationId": "e", "author": "user", "content": {"role": "user", "parts": [{"text": "go"}]}},
+        {"invocationId": "e", "author": "A", "branch": "P.A", "timestamp": 1.5, "id": "i", "modelVersion": "gemini-3",
+         "finishReason": "MAX_TOKENS", "errorCode": "MAX_TOKENS", "errorMessage": "could not be parsed as valid JSON",
+         "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2, "thoughtsTokenCount": 3},
+         "content": {"role": "model", "parts": [
+             {"text": "hm", "thought": True, "thoughtSignature": "g"}, {"text": "Look."},
+             {"functionCall": {"id": "c", "name": "w", "args": {"a": 1}}}, {"inlineData": {"data": ""}}]}},
+        {"invocationId": "e", "author": "A", "branch": "P.A", "content": {"role": "user", "parts": [
+            {"functionResponse": {"id": "c", "name": "w", "response": {"content": [{"type": "text", "text": "x"}],
+                                                                       "isError": True}}}]}},
+        {"invocationId": "e", "author": "A", "errorCode": "UNAVAILABLE", "errorMessage": "503", "interrupted": True},
+    ]}),
     Shape("ai-sdk-result", "result.json", {"steps": [{
         "content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "Look."},
                     {"type": "tool-call", "toolCallId": "c", "toolName": "w", "input": {}, "providerExecuted": False},

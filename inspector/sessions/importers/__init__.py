@@ -12,28 +12,13 @@ from typing import IO, Any, Protocol, cast
 from inspector.config import files as bounds
 from inspector.sessions import intake, traffic
 from inspector.sessions.file_format import CERTAIN, AgentFolder, FileFormat, Keeps, Words
+from inspector.sessions.importers import editor_folders
 from inspector.sessions.recording import ODD, FileReading, Options
 
 _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
 SQLITE = b"SQLite format 3\0"
 """The first bytes of an SQLite file, which importers read by its path (`database.snapshot`)."""
-_USERS = (*(f"{root}/{editor}/User" for root in (".config", "Library/Application Support")
-            for editor in ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")),
-          ".vscode-server/data/User", "AppData/Roaming/Code/User")
-"""The folders of VS Code and its forks for a user's data, below the home folder."""
-_TASKS = (
-    *(AgentFolder(agent, "", user, ("globalStorage", extension, "tasks", "*"),
-                  ("api_conversation_history.json", "claude_messages.json"))
-      for user in _USERS for agent, extension in (
-          ("Cline", "saoudrizwan.claude-dev"), ("Roo Code", "rooveterinaryinc.roo-cline"),
-          ("Zoo Code", "zoocodeorganization.zoo-code"), ("Kilo Code", "kilocode.kilo-code"),
-      )),
-    *(AgentFolder("Cline", variable, f".cline{below}", parts, ("*.messages.json",)) for variable, below, parts in (
-        ("CLINE_DIR", "", ("data", "sessions", "*")), ("CLINE_DATA_DIR", "/data", ("sessions", "*")),
-        ("CLINE_SESSION_DATA_DIR", "/data/sessions", ("*",)),
-    )),
-)
 # The order matters where two formats score alike: a specific format precedes a general one, and `known`, `pairs` and
 # `body` accept what is left.
 IMPORTERS: Mapping[str, FileFormat] = {
@@ -180,6 +165,14 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("llm", "", "Library/Application Support/io.datasette.llm", (), ("logs.db",)),
         ),
     ),
+    "openai-agents": FileFormat(
+        f"{_HERE}.openai_agents", "session of OpenAI's Agents SDK",
+        'a database whose table "agent_messages" has "message_data"', Keeps(Words.HINT), (SQLITE,),
+    ),
+    "langgraph": FileFormat(
+        f"{_HERE}.langgraph", "checkpoints of LangGraph", 'a database whose table "checkpoints" has "checkpoint_ns"',
+        Keeps(Words.PROVIDER, usage=True), (SQLITE,),
+    ),
     "amp": FileFormat(
         f"{_HERE}.amp", "Amp thread", 'an object with "messages" and an "id" that begins with "T-"',
         Keeps(Words.RECORDER, usage=True), (b'"T-',),
@@ -224,6 +217,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.pydantic_ai", "history of Pydantic AI", 'a list of messages, whose "parts" have a "part_kind"',
         Keeps(Words.PROVIDER, usage=True), (b'"part_kind"',),
     ),
+    "adk": FileFormat(
+        f"{_HERE}.adk", "session of Google ADK",
+        'a database whose table "events" has "invocation_id", an object with "appName" and "events", or those events',
+        Keeps(Words.PROVIDER, usage=True), (SQLITE, b'"invocationId"', b'"invocation_id"'),
+    ),
     "ai-sdk-result": FileFormat(
         f"{_HERE}.ai_sdk_result", "result of Vercel's AI SDK", 'an object with "steps", which have "finishReason"',
         Keeps(Words.RECORDER, cap=True, usage=True), (b'"finishReason"',),
@@ -251,7 +249,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'a list of messages with "role" and "ts", or of rows with "ask" or "say"; ui_messages.json beside it',
         Keeps(Words.HINT, usage=True),
         (b"api_conversation_history", b"claude_messages.json", b"ui_messages", b'"ts"', b".messages.json", b'"agent"'),
-        _TASKS,
+        editor_folders.TASKS,
     ),
     "inspect": FileFormat(
         f"{_HERE}.inspect_ai", "Inspect log", 'a ZIP archive with "_journal/", or an object with "eval" and "status"',
@@ -310,7 +308,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "vscode-chat": FileFormat(
         f"{_HERE}.vscode_chat", "VS Code chat", 'an object with "requests", or lines with "kind", "k" and "v"',
         Keeps(Words.HINT, usage=True), (b'"requests"', b'{"kind"', b'"k"'), tuple(
-            AgentFolder("VS Code chat", "", user, parts, ("*.json", "*.jsonl")) for user in _USERS
+            AgentFolder("VS Code chat", "", user, parts, ("*.json", "*.jsonl")) for user in editor_folders.USERS
             for parts in (("workspaceStorage", "*", "chatSessions"), ("globalStorage", "emptyWindowChatSessions"))
         ),
     ),

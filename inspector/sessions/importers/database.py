@@ -172,13 +172,15 @@ def columns_of(rows: sqlite3.Cursor) -> tuple[str, ...]:
     return tuple(column[0] for column in rows.description)
 
 
-def records_of(rows: sqlite3.Cursor, wanted: Iterable[str]) -> Iterator[UnbuiltRecord]:
+def records_of(
+    rows: sqlite3.Cursor, wanted: Iterable[str], json_columns: frozenset[str] = frozenset()
+) -> Iterator[UnbuiltRecord]:
     """The rows of a query, each with those of the wanted columns that it has."""
     columns = [name.lower() for name in columns_of(rows)]
     names = tuple(name for name in wanted if name in columns)
     places = [columns.index(name) for name in names]
     for row in rows:
-        yield UnbuiltRecord(record_of, (names, tuple([row[at] for at in places])))
+        yield UnbuiltRecord(record_of, (names, tuple([row[at] for at in places]), "", json_columns))
 
 
 def _when(at: Any, number: int) -> tuple[float, int]:

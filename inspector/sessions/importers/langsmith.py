@@ -117,7 +117,7 @@ def _place_of(run: dict[str, Any]) -> TraceRecord:
                        run.get("run_type") == "llm")
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def plain_message(value: Any) -> dict[str, Any]:
     """A message of LangChain, in any of the forms in which it is written, as one with `role` and `content`."""
     message = object_of(value)
     message = object_of(message.get("kwargs")) if message.get("lc") == 1 else message
@@ -137,14 +137,15 @@ def _messages(inputs: dict[str, Any]) -> Any:
     listed = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], list) else listed
     if not isinstance(listed, list):
         return listed if isinstance(listed, str) else inputs
-    texts = [{"role": "user", "content": each} if isinstance(each, str) else _plain(each) for each in listed]
+    texts = [{"role": "user", "content": each} if isinstance(each, str) else plain_message(each) for each in listed]
     return texts if "system" not in inputs else [{"role": "system", "content": inputs["system"]}, *texts]
 
 
 def _run_of(value: dict[str, Any]) -> ToolRun:
     """The run of a tool: the call that it ran, and its result or error."""
     output = value.get("outputs")
-    message = _plain(object_of(output).get("output")) if isinstance(object_of(output).get("output"), dict) else {}
+    held = object_of(output).get("output")
+    message = plain_message(held) if isinstance(held, dict) else {}
     shown = message.get("content") if message else object_of(output).get("output", output)
     text = known_text(value.get("error")) or (
         shown if isinstance(shown, str) else words_of(shown) if isinstance(shown, list) else json.dumps(shown))
@@ -202,22 +203,31 @@ def _read_output(answer: TranscriptAnswer, outputs: dict[str, Any], provider: st
     if not generation:
         _read_dump(answer, outputs, at)
         return
-    message = _plain(generation.get("message"))
+    message = plain_message(generation.get("message"))
     take_output(answer, message_of(message) if message.get("role") else
                 SpanMessage("assistant", str(generation.get("text") or "")), at)
-    answer.usage = _usage_of(message)
-    metadata = object_of(message.get("response_metadata"))
-    status = metadata.get("status_code")  # of a failed request
+    status = object_of(message.get("response_metadata")).get("status_code")  # of a failed request
     answer.status = status if type(status) is int else None
-    answer.model = known_text(metadata.get("model_name")) or known_text(metadata.get("model")) or answer.model
     path = ("outputs", *(_METADATA if listed is not batch else _METADATA[:1] + _METADATA[2:]))
+    word = known_text(object_of(generation.get("generation_info")).get("finish_reason"))
+    if not take_message_end(answer, message, provider, at, *path) and word is not None:
+        _take_word(answer, word, APIS.get(provider), pointer_at(at, *path[:-3], "generation_info", "finish_reason"))
+
+
+def take_message_end(
+    answer: TranscriptAnswer, message: dict[str, Any], provider: str, at: At, *path: str | int
+) -> bool:
+    """Reads the counts, the model and the stop word of a message of LangChain, whose metadata are at `path` of a row.
+    False if there is no word."""
+    metadata = object_of(message.get("response_metadata"))
+    answer.usage = _usage_of(message)
+    answer.model = known_text(metadata.get("model_name")) or known_text(metadata.get("model")) or answer.model
     if take_provider_word(answer, metadata, at, *path):
-        return
-    info = object_of(generation.get("generation_info"))
-    for holder, place in ((metadata, path), (info, (*path[:-3], "generation_info"))):
-        if (word := known_text(holder.get("finish_reason"))) is not None:
-            _take_word(answer, word, APIS.get(provider), pointer_at(at, *place, "finish_reason"))
-            return
+        return True
+    word = known_text(metadata.get("finish_reason"))
+    if word is not None:
+        _take_word(answer, word, APIS.get(provider), pointer_at(at, *path, "finish_reason"))
+    return word is not None
 
 
 def _take_word(answer: TranscriptAnswer, word: str, api: str | None, at: At) -> None:
@@ -248,7 +258,7 @@ def _read_dump(answer: TranscriptAnswer, outputs: dict[str, Any], at: At) -> Non
     held = objects_of(body.get("messages")) or objects_of(body.get("output")) or [
         object_of(choice.get("message")) or object_of(candidate.get("content")) or body]
     for message in held:
-        take_output(answer, message_of(_plain(message)), at)
+        take_output(answer, message_of(plain_message(message)), at)
     answer.model = known_text(body.get("model")) or answer.model
     answer.usage = _usage_of(body) or _usage_of(outputs)
     answer.word_at = at

@@ -1,0 +1,132 @@
+"""Threads of LangGraph: databases of its `SqliteSaver`, whose checkpoints hold LangChain's messages in MessagePack.
+
+The last checkpoint of a thread has all of its messages. Their `response_metadata` holds the provider's own stop word,
+as in a run of LangSmith. The arguments of a call come parsed; LangChain hands what a cut left of Claude's to the tool.
+A record is the JSON of a message. Source: langgraph-checkpoint-sqlite, langgraph-checkpoint `serde/jsonplus.py`; 30
+threads that langgraph 1.2 wrote over three APIs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from inspector.sessions.importers import SQLITE
+from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions.importers.langsmith import APIS, plain_message, take_message_end
+from inspector.sessions.importers.msgpack import Extension, unpacked
+from inspector.sessions.importers.otlp import take_output
+from inspector.sessions.importers.records import number_records
+from inspector.sessions.importers.span_names import message_of
+from inspector.sessions.notices import Notice
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows
+from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace, any_text
+from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.member_values import known_text, object_of
+from loop_core.values import ToolResultPart
+
+FIELDS: Fields = {"": {"thread": (str,), "type": (str,), "content": (str, list), "response_metadata": (dict,)}}
+CHANNEL = "messages"
+"""The channel of a graph with its messages."""
+GAVE_UP = "Sorry, need more steps to process this request."
+"""What LangGraph puts in place of an answer that a further step of the graph would need (`chat_agent_executor.py`)."""
+PASSED = frozenset({"system", "remove"})
+"""The types of messages that hold no part of an exchange."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """Recognises the columns of its tables."""
+    found = schema(path) if head.startswith(SQLITE) else {}
+    own = has(found, "checkpoints", "thread_id", "checkpoint_ns", "checkpoint_id", "type", "checkpoint")
+    return 95 if own and has(found, "writes", "thread_id", "channel", "value") else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Reads every answer in the last checkpoint of each thread."""
+    reader = _Threads(path, options)
+    return reader.read_records(number_records(reader.rows()))
+
+
+class _Threads(DialogueReader):
+    name, agent, fields = "langgraph", "LangGraph", FIELDS
+    unit, row_word = "message", ("a message", "messages")
+    key = ""  # a graph within another one has the messages of that one, too
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.unread: Counter[str] = Counter()
+        """Why checkpoints were not read -> their number."""
+
+    def rows(self) -> Iterator[bytes]:
+        """The messages of each thread, and of each graph within it."""
+        with snapshot(self.path) as database:
+            # Ids begin with their time (UUIDs of version 6).
+            for row in database.execute(
+                    "SELECT thread_id, checkpoint_ns, type, checkpoint FROM checkpoints AS last WHERE checkpoint_id = "
+                    "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = last.thread_id AND checkpoint_ns = "
+                    "last.checkpoint_ns) ORDER BY rowid"):
+                thread = f"{row['thread_id']}{' ' if row['checkpoint_ns'] else ''}{row['checkpoint_ns']}"
+                for message in self._messages(row["type"], row["checkpoint"]):
+                    yield json.dumps({"thread": thread, **message}).encode()
+
+    def _messages(self, kind: Any, checkpoint: Any) -> list[dict[str, Any]]:
+        if kind != "msgpack" or not isinstance(checkpoint, bytes):
+            self.unread["are of another type than msgpack"] += 1
+            return []
+        try:
+            values = object_of(_plain_value(unpacked(checkpoint))).get("channel_values")
+        except ValueError:
+            self.unread["are damaged"] += 1
+            return []
+        listed = object_of(values).get(CHANNEL)
+        return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+    def session_of(self, value: dict[str, Any]) -> str:
+        """The thread of a message."""
+        key = known_text(value.get("thread")) or self.session
+        self.titles[key] = key
+        return key
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """Reads one message."""
+        value = line.value
+        message = plain_message(value)
+        role = message.get("role")
+        if role == "ai" and value.get("content") == GAVE_UP and not value.get("response_metadata"):
+            self.say(line.number, f"LangGraph says: {GAVE_UP}", mark="stopped")
+        elif role == "ai":
+            provider = known_text(object_of(value.get("response_metadata")).get("model_provider")) or ""
+            answer = self.answer_of(line, f"message:{line.number}", APIS.get(provider), None)
+            at = answer.word_at = answer.take(line)
+            take_output(answer, message_of(message), at)
+            take_message_end(answer, message, provider, at, "response_metadata")
+        elif role == "tool":
+            self.results(line.number, ToolResultPart(
+                known_text(value.get("tool_call_id")), known_text(value.get("name")), any_text(value.get("content")),
+                value.get("status") == "error"))
+        elif role == "user":
+            self.say(line.number, any_text(value.get("content")))
+        else:
+            lines.count(role, PASSED)
+        return self.here
+
+    def summarise(self) -> None:
+        """Also reports the checkpoints that were not read."""
+        super().summarise()
+        self.reading.notices += [Notice(f"last checkpoints of a thread that {why}, and were not read", {"": count})
+                                 for why, count in self.unread.items()]
+
+
+def _plain_value(value: Any, level: int = 0) -> Any:
+    """A value without extensions: an object of a class is its members, and any other extension is left out."""
+    if isinstance(value, list):
+        return [_plain_value(each, level + 1) for each in value]
+    if isinstance(value, dict):
+        return {name: _plain_value(each, level + 1) for name, each in value.items()}
+    if isinstance(value, Extension):
+        inner = _plain_value(unpacked(value.data, level + 1), level + 1)
+        return inner[2] if isinstance(inner, list) and len(inner) > 2 else None
+    return None if isinstance(value, bytes) else value

@@ -1,0 +1,109 @@
+"""Sessions of OpenAI's Agents SDK: databases of `SQLiteSession` and `SQLAlchemySession`, which hold Responses items.
+
+No stop word is kept. Items of other APIs than Responses always say `completed`; the provider's status `incomplete` says
+that the answer was cut, and not by what: a filter has it too. The arguments of a call are the text that the model
+wrote, so that a cut is visible, and the SDK runs no such call; since 0.24 the result does not say why. A run that fails
+keeps the message of the user and no answer. Source: openai-agents 0.20 and 0.24 `memory/sqlite_session.py`, `tool.py`,
+`models/chatcmpl_converter.py`; 72 sessions that they wrote over two APIs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from inspector.sessions.importers import SQLITE
+from inspector.sessions.importers.codex_items import item_text, take_part
+from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions.importers.records import number_records, with_ids
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows
+from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace, any_text
+from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.ending_rules import wordless_notice
+from inspector.sessions.transcripts.member_values import known_text, object_of
+from inspector.sessions.transcripts.provider_answers import take_api_word
+from loop_core.values import ToolResultPart
+from loop_core.wire import wire
+
+FIELDS: Fields = {"": {"type": (str,), "role": (str,), "content": (str, list), "arguments": (str,), "call_id": (str,),
+                       "provider_data": (dict,)}}
+FAILED = "An error occurred while running the tool. Please try again."
+"""The beginning of a result where a tool failed, or the arguments were no JSON (`default_tool_error_function`)."""
+RESPONSES, INCOMPLETE = "openai_responses", "incomplete"
+FAKE = "__fake_id__"
+"""The id of every item of another API than Responses."""
+PASSED = frozenset({"system", "developer", "item_reference", "compaction"})
+"""The roles and types of items that hold no part of an exchange."""
+
+
+def sniff(head: bytes, path: str) -> int:
+    """Recognises the columns of its tables."""
+    found = schema(path) if head.startswith(SQLITE) else {}
+    own = has(found, "agent_messages", "id", "session_id", "message_data", "created_at")
+    return 95 if own and has(found, "agent_sessions", "session_id") else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Reads every answer in the database."""
+    return _Sessions(path, options).read_records(number_records(_rows(path)))
+
+
+def _rows(path: str) -> Iterator[bytes]:
+    with snapshot(path) as database:
+        for row in database.execute("SELECT session_id, created_at, message_data FROM agent_messages ORDER BY id"):
+            yield with_ids(row["message_data"], session_id=row["session_id"], created_at=row["created_at"])
+
+
+class _Sessions(DialogueReader):
+    name, agent, fields = "openai-agents", "the Agents SDK", FIELDS
+    key = ""  # the items of other APIs have the same id
+
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.responses: dict[str, str | None] = {}
+        """Session -> the response of its last item of the model, if the SDK names it."""
+
+    def session_of(self, value: dict[str, Any]) -> str:
+        """The session of an item."""
+        key = known_text(value.get("session_id")) or self.session
+        self.titles[key] = key
+        return key
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """Reads one item: of the model, the result of a call, or a message."""
+        value = line.value
+        kind = known_text(value.get("type")) or ("message" if "role" in value else "")
+        role = known_text(value.get("role")) if kind == "message" else "assistant"
+        if kind.endswith("_output"):
+            text = any_text(value.get("output"))
+            call = known_text(value.get("call_id"))
+            self.results(line.number, ToolResultPart(call, None, text, text.startswith(FAILED)))
+        elif role == "user":
+            self.say(line.number, item_text(value.get("content")))
+        elif role != "assistant" or kind in PASSED or not kind:
+            lines.count(role if kind == "message" else kind, PASSED)
+        else:
+            self._answer(line, kind)
+        return self.here
+
+    def _answer(self, line: TranscriptLine, kind: str) -> None:
+        """Reads an item of the model: items that follow one another are an answer, unless their responses differ."""
+        value = line.value
+        source, above = object_of(value.get("provider_data")), self.here.right_above
+        response = known_text(source.get("response_id"))
+        api = None if value.get("id") == FAKE else RESPONSES
+        answer = above if above is not None and response == self.responses.get(self.session) else self.answer_of(
+            line, f"row:{line.number}", api, source.get("model"), value.get("created_at"))
+        self.responses[self.session] = response
+        take_part(answer, kind, value, line)
+        if value.get("status") == INCOMPLETE:
+            take_api_word(answer, RESPONSES, INCOMPLETE, answer.word_at, wire(RESPONSES).stop_reasons)
+
+    def summarise(self) -> None:
+        """Also reports the number of missing stop words, and of messages that have no answer."""
+        super().summarise()
+        self.reading.notices[:0] = wordless_notice(self.answers, self.agent)
+        waiting = sum(any(row.is_user_message for row in place.rows()) for place in self.ends.values())
+        if waiting:
+            self.remarks["end a session with a message of the user, as a run that failed leaves it"] += waiting

@@ -1,0 +1,206 @@
+"""Checkpoints of LangGraph: the last one of a thread, the provider's own words, and MessagePack of any kind."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from contextlib import closing
+
+import pytest
+
+from inspector.sessions.importers import choose
+from inspector.sessions.importers.msgpack import Extension, unpacked
+from loop_core.values import Usage
+from tests.scenes.transcripts import stops, viewed, words
+
+TABLES = """CREATE TABLE checkpoints (thread_id TEXT, checkpoint_ns TEXT, checkpoint_id TEXT, parent_checkpoint_id TEXT,
+  type TEXT, checkpoint BLOB, metadata BLOB);
+CREATE TABLE writes (thread_id TEXT, checkpoint_ns TEXT, checkpoint_id TEXT, task_id TEXT, task_path TEXT, idx INTEGER,
+  channel TEXT, type TEXT, value BLOB);"""
+
+
+class Made(dict):
+    """A value of a class, which a checkpoint holds as an extension."""
+
+
+def packed(value):
+    if value is None or isinstance(value, bool):
+        return {None: b"\xc0", False: b"\xc2", True: b"\xc3"}[value]
+    if isinstance(value, int):
+        return b"\xd3" + struct.pack(">q", value)
+    if isinstance(value, str):
+        return b"\xdb" + struct.pack(">I", len(value.encode())) + value.encode()
+    if isinstance(value, Made):
+        inner = packed(["langchain_core.messages", "Message", dict(value), "model_validate_json"])
+        return b"\xc9" + struct.pack(">I", len(inner)) + b"\x05" + inner
+    if isinstance(value, dict):
+        held = b"".join(packed(name) + packed(each) for name, each in value.items())
+        return b"\xdf" + struct.pack(">I", len(value)) + held
+    return b"\xdd" + struct.pack(">I", len(value)) + b"".join(map(packed, value))
+
+
+def message(kind, content, **more):
+    return Made({"type": kind, "content": content, "additional_kwargs": {}, "response_metadata": {}, **more})
+
+
+def ai(content, provider="openai", calls=(), **metadata):
+    return message("ai", content, id="run-1", response_metadata={"model_provider": provider, **metadata},
+                   tool_calls=list(calls), invalid_tool_calls=[],
+                   usage_metadata={"input_tokens": 3, "output_tokens": 5, "total_tokens": 8})
+
+
+def checkpoint(*messages):
+    return packed({"v": 4, "channel_values": {"messages": list(messages), "other": Made({"a": 1})}})
+
+
+GO = message("human", "go")
+CALL = {"name": "write_file", "args": {"path": "a.md"}, "id": "c1", "type": "tool_call"}
+RAN = message("tool", "61 bytes", tool_call_id="c1", name="write_file", status="success")
+
+
+def base(tmp_path, *rows, tables=TABLES):
+    """A database of checkpoints, each with its thread, its graph within it, its number, its type and its bytes."""
+    path = tmp_path / "checkpoints.db"
+    with closing(sqlite3.connect(path)) as made, made:
+        made.executescript(tables)
+        made.executemany("INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, type, checkpoint) "
+                         "VALUES (?, ?, ?, ?, ?)", rows)
+    return path
+
+
+def read(tmp_path, *messages):
+    return viewed(base(tmp_path, ("t1", "", "1", "msgpack", checkpoint(*messages))))
+
+
+def response(seen, index=0):
+    return seen.responses[index].exchange.response
+
+
+def notices(seen):
+    return "\n".join(seen.inputs[0].notices)
+
+
+def test_the_tables_of_the_saver_are_recognised(tmp_path):
+    path = base(tmp_path)
+    assert choose(path.read_bytes(), str(path)) == "langgraph"
+
+
+def test_tables_of_other_columns_are_not_langgraphs(tmp_path):
+    path = base(tmp_path, tables=TABLES.replace("channel TEXT", "place TEXT"))
+    assert choose(path.read_bytes(), str(path)) is None
+
+
+@pytest.mark.parametrize(("provider", "metadata", "api", "raw", "stop"), [
+    ("openai", {"finish_reason": "length"}, "openai_chat", "length", "max_tokens"),
+    ("openai", {"object": "response", "status": "incomplete", "incomplete_details": {"reason": "content_filter"}},
+     "openai_responses", "incomplete:content_filter", "safety_blocked"),
+    ("anthropic", {"stop_reason": "max_tokens"}, "anthropic_messages", "max_tokens", "max_tokens"),
+    ("google_genai", {"finish_reason": "SAFETY"}, "gemini_generate", "SAFETY", "safety_blocked"),
+    ("other", {}, "openai_chat", None, "unknown"),
+])
+def test_the_word_of_an_answer_is_the_providers(tmp_path, provider, metadata, api, raw, stop):
+    found = response(seen := read(tmp_path, GO, ai("hi", provider, **metadata)))
+    assert (found.api, found.stop_reason.raw, stops(seen)) == (api, raw, [stop])
+    assert found.usage == Usage(3, 5)
+
+
+def test_the_place_of_the_word_is_that_in_the_message(tmp_path):
+    found = response(read(tmp_path, GO, ai("hi", finish_reason="length")))
+    assert found.stop_reason.evidence[0].at.pointer == "/response_metadata/finish_reason"
+
+
+def test_a_cut_call_that_langchain_handed_to_the_tool_ran(tmp_path):
+    seen = read(tmp_path, GO, ai("", "anthropic", [CALL], stop_reason="max_tokens"), RAN)
+    assert words(seen) == ["CUT CALL RUN"]
+
+
+def test_a_call_that_langchain_could_not_parse_is_held_as_it_came(tmp_path):
+    lost = {"name": "write_file", "args": '{"path": "a', "id": "c1", "error": "cut", "type": "invalid_tool_call"}
+    said = ai("", finish_reason="tool_calls")
+    said["invalid_tool_calls"] = [lost]
+    seen = read(tmp_path, GO, said)
+    assert words(seen) == ["CALL HELD"]
+    assert response(seen).tool_calls[0].arguments == '{"path": "a'
+
+
+def test_the_result_of_a_tool_that_failed_is_an_error(tmp_path):
+    for status, error in (("error", True), ("success", False)):
+        folder = tmp_path / status
+        folder.mkdir()
+        seen = read(folder, GO, ai("", calls=[CALL], finish_reason="tool_calls"), Made({**RAN, "status": status}))
+        assert [answer.result.is_error for answer in seen.inputs[0].answers] == [error]
+
+
+def test_what_langgraph_says_where_its_steps_are_used_up_is_no_answer(tmp_path):
+    own = message("ai", "Sorry, need more steps to process this request.")
+    seen = read(tmp_path, GO, ai("", calls=[CALL], finish_reason="tool_calls"), RAN, own)
+    assert (len(seen.responses), words(seen)) == (1, ["CANCELLED"])
+    assert "need more steps" in str(response(seen).findings)
+
+
+@pytest.mark.parametrize("kind", ["system", "remove"])
+def test_messages_that_hold_no_part_of_an_exchange_are_counted(tmp_path, kind):
+    seen = read(tmp_path, message(kind, ""), GO, ai("hi", finish_reason="stop"))
+    assert words(seen) == ["COMPLETE"]
+    assert "known records that hold no exchange" in notices(seen)
+    assert "unknown type" not in notices(seen)
+
+
+def test_the_last_checkpoint_of_each_thread_is_read_and_graphs_within_are_apart(tmp_path):
+    first, last = checkpoint(GO), checkpoint(GO, ai("hi", finish_reason="stop"))
+    seen = viewed(base(tmp_path, ("t1", "", "1-a", "msgpack", first), ("t2", "", "1-b", "msgpack", last),
+                       ("t1", "", "2-a", "msgpack", last), ("t1", "sub:1", "2-b", "msgpack", last)))
+    assert [each.exchange.session for each in seen.responses] == ["t2", "t1", "t1 sub:1"]
+
+
+def test_checkpoints_that_cannot_be_read_hide_nothing_else(tmp_path):
+    good = checkpoint(GO, ai("hi", finish_reason="stop"))
+    deep, nested = b"\x91" * 5000 + b"\xc0", packed([])
+    for _ in range(60):
+        nested = b"\x93\x01\x02\xc9" + struct.pack(">I", len(nested)) + b"\x05" + nested
+    seen = viewed(base(tmp_path, ("a", "", "1", "json", "{}"), ("b", "", "1", "msgpack", good[:40]),
+                       ("c", "", "1", "msgpack", deep), ("d", "", "1", "msgpack", nested),
+                       ("f", "", "1", "msgpack", packed({"channel_values": 1})),
+                       ("e", "", "1", "msgpack", good)))
+    assert words(seen) == ["COMPLETE"]
+    assert "last checkpoints of a thread that are of another type than msgpack, and were not read: 1" in notices(seen)
+    assert "last checkpoints of a thread that are damaged, and were not read: 3" in notices(seen)
+
+
+def test_a_key_in_a_message_is_masked(tmp_path):
+    key = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"
+    seen = viewed(base(tmp_path, (key, "", "1", "msgpack", checkpoint(GO, ai(f"it is {key}", finish_reason="stop")))))
+    assert key not in str(seen.inputs) + str(response(seen)) + seen.responses[0].exchange.session
+
+
+def test_a_member_of_an_unexpected_type_is_told(tmp_path):
+    seen = read(tmp_path, GO, Made({**ai("hi"), "response_metadata": 7}))
+    assert "message 2: response_metadata is a number, and an object was expected" in notices(seen)
+
+
+# -- MessagePack -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("data", "value"), [
+    (b"\x07", 7), (b"\xff", -1), (b"\xc0", None), (b"\xc2", False), (b"\xc3", True),
+    (b"\xca" + struct.pack(">f", 1.5), 1.5), (b"\xcb" + struct.pack(">d", 1.5), 1.5),
+    (b"\xcc\xff", 255), (b"\xcd\xff\xff", 65535), (b"\xce\xff\xff\xff\xff", 2**32 - 1),
+    (b"\xcf" + b"\xff" * 8, 2**64 - 1),
+    (b"\xd0\xff", -1), (b"\xd1\xff\xfe", -2), (b"\xd2\xff\xff\xff\xfd", -3), (b"\xd3" + b"\xff" * 8, -1),
+    (b"\xa2hi", "hi"), (b"\xd9\x02hi", "hi"), (b"\xda\x00\x02hi", "hi"), (b"\xdb\x00\x00\x00\x02hi", "hi"),
+    (b"\xc4\x01x", b"x"), (b"\xc5\x00\x01x", b"x"), (b"\xc6\x00\x00\x00\x01x", b"x"),
+    (b"\x92\x01\x02", [1, 2]), (b"\xdc\x00\x01\x01", [1]), (b"\xdd\x00\x00\x00\x01\x01", [1]),
+    (b"\x81\xa1a\x01", {"a": 1}), (b"\xde\x00\x01\xa1a\x01", {"a": 1}), (b"\xdf\x00\x00\x00\x01\x05\x01", {"5": 1}),
+    (b"\xd4\x05x", Extension(5, b"x")), (b"\xd8\x05" + b"x" * 16, Extension(5, b"x" * 16)),
+    (b"\xc7\x01\x05x", Extension(5, b"x")), (b"\xc8\x00\x01\x05x", Extension(5, b"x")),
+    (b"\xc9\x00\x00\x00\x01\x05x", Extension(5, b"x")), (b"\xa2\xff\xfe", "\ufffd\ufffd"),
+])
+def test_every_form_of_messagepack_is_read(data, value):
+    assert unpacked(data) == value
+
+
+@pytest.mark.parametrize("data", [b"", b"\xc1", b"\xa2h", b"\xcd\x00", b"\x92\x01", b"\x81\xa1a", b"\x01\x02",
+                                  b"\xdd\xff\xff\xff\xff", b"\xc9\xff\xff\xff\xff\x05", b"\x91" * 5000])
+def test_what_is_cut_or_no_messagepack_is_refused(data):
+    with pytest.raises(ValueError, match="MessagePack"):
+        unpacked(data)
