@@ -10,6 +10,7 @@ answered with an error.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -245,12 +246,10 @@ def missing_calls(
 def _marks(calls: Sequence[ToolCall], siblings: Sequence[ToolCall]) -> list[DistinctArguments]:
     """For each call the arguments in which it differs from another call of its tool."""
     every = [(call, _whole_arguments(call)) for call in (*calls, *siblings)]
-    found: list[DistinctArguments] = []
-    for call, own in every[: len(calls)]:
-        others = [each for other, each in every if other is not call and other.name == call.name]
-        found.append({name: value for name, value in own.items()
-                      if any(_text(other.get(name)) != _text(value) for other in others)})
-    return found
+    of_tool = Counter(call.name for call, _ in every)
+    alike = Counter((call.name, name, _text(value)) for call, own in every for name, value in own.items())
+    return [{name: value for name, value in own.items() if alike[call.name, name, _text(value)] < of_tool[call.name]}
+            for call, own in every[: len(calls)]]
 
 
 def _matches(call: ToolCall, marks: DistinctArguments) -> bool:
