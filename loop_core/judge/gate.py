@@ -188,8 +188,10 @@ def _describe_parsing(reading: Arguments) -> str:
         return "its arguments parse"
     if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
         return reading.problem
+    if reading.shape is ArgumentShape.NOT_OBJECT:  # the parser read them to their end
+        return f"the arguments are {reading.in_words}"
     where = f"the parser stopped at character {reading.stopped_at}"
-    return f"the arguments are {reading.shape.value}: {where}: {reading.problem}"
+    return f"the arguments are {reading.in_words}: {where}: {reading.problem}"
 
 
 # -- Telling held calls apart: how they are named to the model, and which of them came again -------------------------
