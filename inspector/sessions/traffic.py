@@ -234,7 +234,10 @@ def by_content(body: bytes) -> str | None:
     # A search for short texts spares parsing most bodies that are no LLM traffic, as pages and images in a HAR file.
     if not any(mark in body for mark in _CONTENT_MARKS):
         return None
+    alone = body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" and not is_in_lines(body)
     for value, event in samples(body):
+        if "role" in value and "type" not in value and not alone:
+            continue  # a row of a conversation; a message of Messages without its type comes alone
         for api in FORMATS:
             if wire(api).recognises(value, event):
                 return api

@@ -239,14 +239,13 @@ def test_a_cut_item_in_a_completed_response_is_a_cut() -> None:
         assert "openai_responses.incomplete_item" in rules(found)
 
 
-def test_a_refusal_blocks_only_a_completed_response_without_text() -> None:
+def test_a_refusal_blocks_a_completed_response_also_beside_a_text() -> None:
     found = decode(body(output=[REFUSAL]))
     assert (found.stop_reason.normalized, found.stop_reason.detail) == (Stop.SAFETY_BLOCKED, "refusal")
     assert (found.refusal, found.text, found.raw_stop_reason) == ("I cannot help.", None, "completed")
     assert decode(body(output=[REFUSAL, CALL])).stop_reason.normalized is Stop.SAFETY_BLOCKED
     beside = decode(body(output=[TEXT, REFUSAL]))
-    assert beside.stop_reason.normalized is Stop.END_TURN
-    assert rules(beside) == {"openai_responses.refusal"}
+    assert (beside.stop_reason.normalized, beside.stop_reason.detail) == (Stop.SAFETY_BLOCKED, "refusal")
     cut = decode(body("incomplete", [REFUSAL], incomplete_details={"reason": "max_output_tokens"}))
     assert cut.stop_reason.normalized is Stop.MAX_TOKENS
 

@@ -115,7 +115,7 @@ class GrowingStep(StreamedPart):
             # An open call whose arguments are still `{}` has said nothing yet; `{}` would be a complete one.
             arguments = slice_of(self.source, self.holder, "arguments") or compact(first_arguments)
             form, untold = ArgsForm.OBJECT, not first_arguments
-        return ToolCall(word(self.fields.get("id")), str(self.fields.get("name") or ""), arguments,
+        return ToolCall(word(self.fields.get("id")), word(self.fields.get("name")) or "", arguments,
                         self.closed and not self.orphan, form=form, signature=self.signature, arguments_unsent=untold,
                         other_arguments=conflicting_arguments(first_arguments, text) if text else None,
                         at=self.place(limit, f"/{self.holder}"))
@@ -151,7 +151,7 @@ def _whole_call(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice
     member = fields.get("arguments")
     string = isinstance(member, str)
     arguments = member if string else None if member is None else slice_at("arguments") or compact(member)
-    return ToolCall(word(fields.get("id")), str(fields.get("name") or ""), arguments, closed,
+    return ToolCall(word(fields.get("id")), word(fields.get("name")) or "", arguments, closed,
                     form=ArgsForm.STRING if string else ArgsForm.OBJECT, signature=word(fields.get("signature")), at=at)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from loop_core.values import At, ChatResponse, Evidence, ProviderError, Stop, StopReason, TextPart, Usage
+from loop_core.values import At, ChatResponse, Evidence, ProviderError, Stop, StopReason, Usage
 from loop_core.wire.base import Decoder as BaseDecoder
 from loop_core.wire.body import mapping_of, string, token_count, value_at
 from loop_core.wire.failures import read_error
@@ -301,7 +301,7 @@ class Decoder(BaseDecoder):
                 self._cut_item = item.at._replace(pointer=f"{item.at.pointer or ''}/status")
                 self.find("openai_responses.incomplete_item", "an item of a completed response is incomplete", item.at)
         native = self._native()
-        stop = self._stop("".join(refusals), parts, native)
+        stop = self._stop("".join(refusals), native)
         decided = stop.normalized is Stop.SAFETY_BLOCKED  # else they are told beside what decides
         if refusals and not decided:
             self.find(f"{API}.refusal", "a part of the answer is a refusal")
@@ -338,7 +338,7 @@ class Decoder(BaseDecoder):
             native["error.misalignment.steer.message"] = steer
         return native
 
-    def _stop(self, refusal: str, parts: list[Any], native: Mapping[str, str]) -> StopReason:
+    def _stop(self, refusal: str, native: Mapping[str, str]) -> StopReason:
         raw = self.raw
         if self.background and raw is not None and raw in table.BACKGROUND:
             row = table.BACKGROUND[raw]
@@ -354,7 +354,7 @@ class Decoder(BaseDecoder):
             word, at = "content_filters.blocked", self._place("content_filters")
         elif "output.status" in native:
             word, at = f"output.status:{native['output.status']}", self._cut_item
-        elif refusal and not any(type(part) is TextPart and part.text for part in parts):
+        elif refusal:  # also beside a text, as in Chat Completions: what was asked for is not there
             word = "refusal"  # its place is that of the fact (`Format.rules`), which a stream sends piece by piece
         if word is None:
             return stop

@@ -334,8 +334,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _function(item: GrowingItem, ended: bool) -> ItemReading:
     arguments = item.value.get("arguments")
-    if isinstance(arguments, (dict, list)):
-        quirk = ("openai_responses.arguments_object", "arguments were sent as an object, not as a string",
+    if not isinstance(arguments, str | None):
+        quirk = ("openai_responses.arguments_object", "arguments were sent as JSON, not as a string",
                  Severity.INFO)
         return _call(item, ended, CallKind.FUNCTION, (item.verbatim("arguments"), None), quirk)
     return _call(item, ended, CallKind.FUNCTION, payload(item, "arguments"))
@@ -356,7 +356,7 @@ def _call(
         quirk = ("openai_responses.name_differs", message, Severity.ERROR)
     whole = second is None and other is None and (not item.gap or is_confirmed(item, text))
     closed = whole and item.done and closes(value, ended)
-    form = ArgsForm.OBJECT if isinstance(value.get("arguments"), (dict, list)) else ArgsForm.STRING
+    form = ArgsForm.STRING if isinstance(value.get("arguments"), str | None) else ArgsForm.OBJECT
     call = ToolCall(call_id(value), name, text, closed, kind, form, string(value.get("status")),
                     string(value.get("id")), other_arguments=None if other is None else other.text, at=item.at)
     return ItemReading((call,), quirk=quirk)
