@@ -110,7 +110,8 @@ def headers(value: Any) -> list[tuple[str, str]]:
     """The headers of an HTTP message in any of the forms in which recorders write them."""
     if isinstance(value, dict):
         # cassettes hold a list of values for each header
-        return [(str(name), str(item[0] if isinstance(item, list) and item else item)) for name, item in value.items()]
+        return [(str(name), str(each)) for name, item in value.items()
+                for each in (item if isinstance(item, list) and item else [item])]
     pairs = [(item.get("name"), item.get("value", "")) if isinstance(item, dict) else item
              for item in value] if isinstance(value, list) else []
     return [(str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, (list, tuple)) and len(pair) == 2]
