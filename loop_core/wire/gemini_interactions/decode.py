@@ -191,6 +191,7 @@ class Decoder(base.Decoder):
         self._pending: tuple[str, At] | None = None  # the status of an interaction that is still being made
         self._tail: int | None = None  # where the last event begins: no step reaches beyond it
         self._token: str | None = None
+        self._payload = b""  # the event before, as it came
 
     @property
     def is_over(self) -> bool:
@@ -201,6 +202,11 @@ class Decoder(base.Decoder):
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one event; its name repeats its `event_type`."""
+        again, self._payload = self.frame[0] == self._payload, self.frame[0]
+        if again and word(event.get("event_id")):  # a token that stands for the place of one event
+            self._late = self.frame
+            self._quirk("event_twice", "events came twice, with the same id; the second is left out")
+            return
         kind = event.get("event_type") or name or ""
         if self._tail is not None and kind in _OF_STEPS and not self.take_late_event(
                 kind in table.DELTAS and mapping_of(event.get("delta")).get("arguments"), kind in table.STARTS):
