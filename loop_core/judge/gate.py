@@ -89,7 +89,7 @@ def admit(
         return Verdict(call, Admission.HELD, "gate.incomplete", why)
     if reason is not Stop.TOOL_CALL:
         return Verdict(call, Admission.HELD, "gate.reason", WHY_REASON[reason])
-    refused = _refusal(call, declared, choice)
+    refused = _refusal(call, declared, choice, tool)
     if refused is not None:
         rule, why = refused
         return Verdict(call, Admission.REJECTED, rule, why, problems=(why,))
@@ -107,7 +107,9 @@ SCHEMA = "gate.schema"
 CHECKED, _UNCHECKED = (f"closed and complete; {why}" for why in ("its schema accepts it", "no usable schema is known"))
 
 
-def _refusal(call: ToolCall, declared: Collection[str], choice: str | None) -> tuple[str, str] | None:
+def _refusal(
+    call: ToolCall, declared: Collection[str], choice: str | None, tool: Tool | None
+) -> tuple[str, str] | None:
     """Why nobody may run a complete call: it names no tool, or one that was not declared, or the request forbade it."""
     if not call.name:
         return NAMELESS, "the call has no name"
@@ -121,6 +123,8 @@ def _refusal(call: ToolCall, declared: Collection[str], choice: str | None) -> t
     only = choice.removeprefix("tool:") if choice is not None and choice.startswith("tool:") else ""
     if only and only in declared and call.name != only:
         return "gate.forbidden", f"the request allows calls of {only!r} alone (tool_choice)"
+    if tool is not None and not tool.allowed:
+        return "gate.forbidden", f"{call.name!r} is not among the tools that the request allows (tool_choice)"
     return None
 
 
