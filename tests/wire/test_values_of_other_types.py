@@ -13,7 +13,7 @@ from inspector.sessions import open_paths
 from inspector.sessions.traffic import by_content
 from loop_core.judge.gate import Admission
 from loop_core.reader import read
-from loop_core.values import ArgsForm, Stop, ToolCall
+from loop_core.values import ArgsForm, OpaquePart, Stop, ToolCall
 
 Body = Callable[[Any, Any], dict[str, Any]]
 """Makes the body of an answer with one call of this name and these arguments."""
@@ -84,6 +84,65 @@ def test_a_value_of_chat_completions_that_is_not_read_is_told(
     (finding,) = (each for each in read("openai_chat", body.encode()).findings if each.rule.endswith("unread_value"))
     assert finding.at is not None
     assert finding.at.pointer == f"/choices/0/{'delta' if streamed else 'message'}{place}"
+
+
+def ollama(**message: Any) -> dict[str, Any]:
+    return {"model": "m", "done": True, "done_reason": "stop", "message": {"role": "assistant", **message}}
+
+
+def gemini(part: Any) -> dict[str, Any]:
+    return {"candidates": [{"content": {"parts": [{"text": "hi"}, part]}, "finishReason": "STOP"}]}
+
+
+def cohere(content: Any) -> dict[str, Any]:
+    return {"finish_reason": "COMPLETE", "message": {"role": "assistant", "content": content}}
+
+
+@pytest.mark.parametrize(("api", "body", "name"), [
+    ("ollama_chat", ollama(content=5), "content"), ("ollama_chat", ollama(content="hi", tool_calls="f"), "tool_calls"),
+    ("ollama_chat", ollama(content="hi", tool_calls=["f"]), "tool_calls"),
+    ("ollama_chat", ollama(content="hi", tool_calls=[{"function": "f"}]), "tool_calls"),
+    ("ollama_chat", {**ollama(), "message": "hi"}, "message"),
+    ("ollama_generate", {"model": "m", "done": True, "done_reason": "stop", "response": ["hi"]}, "content"),
+    ("gemini_generate", gemini(5), "parts"), ("gemini_generate", gemini({"text": ["hi"]}), "text"),
+    ("gemini_generate", gemini({"functionCall": "f"}), "functionCall"),
+    ("cohere_chat", cohere(5), "content"), ("cohere_chat", cohere([["hi"]]), "content"),
+    ("cohere_chat", cohere([{"type": "text", "text": 5}]), "text"),
+])
+def test_a_value_that_may_hold_a_part_of_an_answer_is_told(api: str, body: dict[str, Any], name: str) -> None:
+    found = [each.message for each in read(api, json.dumps(body).encode()).findings if "unread_value" in each.rule]
+    assert found == [f"{name} has a value of another type than it should have; it is not read"]
+
+
+@pytest.mark.parametrize("empty", [None, "", [], {}])
+def test_an_empty_value_of_any_type_holds_nothing(empty: Any) -> None:
+    bodies = {"ollama_chat": ollama(content="hi", thinking=empty, tool_calls=empty),
+              "gemini_generate": gemini({"text": empty, "functionCall": empty}), "cohere_chat": cohere(["hi", empty])}
+    for api, body in bodies.items():
+        assert not [each for each in read(api, json.dumps(body).encode()).findings if "unread_value" in each.rule]
+
+
+def test_a_piece_of_ollamas_stream_that_is_no_text_is_told() -> None:
+    lines = [{"model": "m", "done": False, "message": {"role": "assistant", "content": piece}}
+             for piece in ("a", "b", 5, "c")]
+    body = "".join(json.dumps(line) + "\n" for line in [*lines, ollama(content="")])
+    found = read("ollama_chat", body.encode())
+    assert found.text == "abc"
+    assert [each.rule for each in found.findings] == ["ollama_chat.unread_value"]
+
+
+@pytest.mark.parametrize(("content", "text", "kinds"), [
+    ("hi", "hi", ["TextPart"]), (["hi"], "hi", ["TextPart"]), (5, "", ["OpaquePart"]), ([["hi"]], "", ["OpaquePart"]),
+])
+@pytest.mark.parametrize("api", ["openai_responses", "gemini_interactions"])
+def test_a_content_of_another_type_is_kept(api: str, content: Any, text: str, kinds: list[str]) -> None:
+    output = {"type": "message" if api == "openai_responses" else "model_output", "role": "assistant",
+              "status": "completed", "content": content}
+    body = {"id": "i", "status": "completed", "output": [output], "outputs": [output]}
+    response = read(api, json.dumps(body).encode()).response
+    assert (response.text or "", [type(part).__name__ for part in response.parts]) == (text, kinds)
+    assert all(part.json == json.dumps(content[0] if isinstance(content, list) else content)
+               for part in response.parts if isinstance(part, OpaquePart))
 
 
 def test_a_message_that_is_no_object_is_told() -> None:

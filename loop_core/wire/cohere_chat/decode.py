@@ -24,7 +24,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.asking import ITEM_FIELDS, usual_losses
-from loop_core.wire.body import list_of, mapping_of, string, token_count, value_at, word
+from loop_core.wire.body import UNREAD, list_of, mapping_of, misfits_type, string, token_count, value_at, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
@@ -191,7 +191,7 @@ class Decoder(base.Decoder):
                 part.closed = False
             self._calls.clear()
         elif kind in ("content-start", "content-delta"):
-            self._content(_block_of(message.get("content")), at)
+            self._content(message.get("content"), at)
         elif kind == "tool-plan-delta":
             self._add(ReasoningPart, message.get("tool_plan"), at)
         elif kind in ("tool-call-start", "tool-call-delta"):
@@ -222,8 +222,10 @@ class Decoder(base.Decoder):
         self._count(mapping_of(body.get("meta")))
         message = mapping_of(body.get("message"))
         content = message.get("content")
-        for block in map(_block_of, content if isinstance(content, list) else [content]):
+        for value in content if isinstance(content, list) else [content]:
+            block = _block_of(value)
             self._parts += [kind(block[field]) for field, kind in _KINDS.items() if word(block.get(field))]
+            self._check_types(value, block)
         if plan := word(message.get("tool_plan")):
             self._parts.append(ReasoningPart(plan))
         if text := word(body.get("text")):
@@ -247,9 +249,16 @@ class Decoder(base.Decoder):
             self.find(f"{API}.{found.rule}", found.message, found.at, found.severity)
         return self.response(parts)
 
-    def _content(self, content: Mapping[str, Any], at: At) -> None:
+    def _content(self, content: Any, at: At) -> None:
+        block = _block_of(content)
         for field, kind in _KINDS.items():
-            self._add(kind, content.get(field), at)
+            self._add(kind, block.get(field), at)
+        self._check_types(content, block)
+
+    def _check_types(self, content: Any, block: Mapping[str, Any]) -> None:
+        odd = [name for name in _KINDS if misfits_type(block.get(name), str)]
+        for name in odd if block or not content else ["content"]:
+            self.find(f"{API}.unread_value", UNREAD.format(name), self.at())
 
     def _add(self, kind: type[TextPart] | type[ReasoningPart], text: Any, at: At) -> None:
         if not isinstance(text, str) or not text:

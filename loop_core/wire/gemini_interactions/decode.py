@@ -24,7 +24,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import compact, conflicting_arguments, list_of, mapping_of, token_count, word
+from loop_core.wire.body import compact, conflicting_arguments, list_of, mapping_of, misfits_type, token_count, word
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions import table
 from loop_core.wire.gemini_interactions.table import API
@@ -129,7 +129,10 @@ def read_step(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice) 
     if kind == table.THOUGHT:
         return [ReasoningPart(_summary(fields), word(fields.get("signature")))]
     if kind == table.OUTPUT:
-        contents = enumerate(list_of(fields.get("content")))
+        content = fields.get("content")
+        if misfits_type(content, list):
+            return _content(content, slice_at("content"))
+        contents = enumerate(list_of(content))
         return [part for index, content in contents for part in _content(content, slice_at("content", index))]
     if kind == "text" and isinstance(fields.get("text"), str):  # outputs were contents once
         return _content(fields, slice_at())
@@ -139,8 +142,10 @@ def read_step(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice) 
 
 
 def _content(content: Any, source: str | None) -> list[ResponsePart]:
-    if not isinstance(content, Mapping):
-        return []
+    if isinstance(content, str):
+        return [TextPart(content)]
+    if not isinstance(content, Mapping):  # kept as it came
+        return [OpaquePart(f"{table.INSIDE}None", source or compact(content))] if content else []
     text, notes = content.get("text"), content.get("annotations")
     if content.get("type") == "text" and isinstance(text, str):
         return [TextPart(text), *([OpaquePart(table.NOTES, compact(notes))] if notes else [])]

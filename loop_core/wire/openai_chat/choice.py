@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart
-from loop_core.wire.body import mend
+from loop_core.wire.body import UNREAD, mend
 from loop_core.wire.openai_chat.calls import CallAssembly, GrowingCall, QuirkNote
 from loop_core.wire.openai_chat.table import API, MESSAGE_BLOCKS, REASONING_FIELDS, SIDE_FIELDS
 
@@ -221,7 +221,7 @@ class GrowingChoice:
 
     def unread(self, key: str, at: At) -> None:
         """Reports a value of the wrong type; it may have held a part of the answer."""
-        self.note(f"{API}.unread_value", f"{key} has a value of another type than it should have; it is not read", at)
+        self.note(f"{API}.unread_value", UNREAD.format(key), at)
 
     def _tool_calls(self, value: Any, path: Path, place: Place, verbatim: Verbatim, whole: bool) -> None:
         many = isinstance(value, list)

@@ -21,7 +21,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.body import compact, read_object, string
+from loop_core.wire.body import compact, misfits_type, read_object, string
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_responses.table import CLIENT_ITEMS, KNOWN_RESULTS, SERVER_ITEMS, runs_itself
 from loop_core.wire.response_calls import Copy, difference, is_same_json
@@ -296,8 +296,12 @@ def _message_parts(item: GrowingItem) -> tuple[list[ResponsePart], str]:
             refusal += string(part.get("refusal")) or ""
         elif kind in ("output_text", "text") and type(part.get("text")) is str:
             parts.append(TextPart(part["text"]))
-        elif isinstance(part, dict):
+        elif isinstance(part, str):
+            parts.append(TextPart(part))
+        elif part:  # kept as it came
             parts.append(OpaquePart(str(kind), item.verbatim("content", index)))
+    if misfits_type(content, list) and not isinstance(content, str):
+        parts.append(OpaquePart("content", item.verbatim("content")))
     if refusal or any(type(part) is TextPart and part.text for part in parts):
         return parts, refusal
     # A whole message without a word does not take back what was streamed.
