@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 EMPTY: Mapping[str, Any] = {}
 """The empty mapping that values share. A mapping of its own for each value would take 64 bytes."""
 _Value = TypeVar("_Value")
-
 shared: Callable[[_Value], _Value] = lru_cache(maxsize=4096, typed=True)(lambda value: value)
 """Returns one object for equal values of one type, since most answers share a few values."""
 
@@ -370,6 +369,7 @@ class Tool(NamedTuple):
     """The dialect of `schema`: json_schema, or openapi (Gemini's upper-case types and `nullable`)."""
     declaration: Mapping[str, Any] | None = None
     """The declaration as a request held it, which is sent again unchanged; None for a tool that was made here."""
+    allowed: bool = True  # False if the tool choice lists the tools that may be called, and not this one
 
 
 def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:

@@ -346,7 +346,7 @@ def run(
     left = after is not None and _has_recut(after)  # a run that has left the recording does not return to it
     recorded = source_of(case, record, links)
     source: TurnSource = recorded
-    if recorded.answers and (settings.simulate or left):
+    if (settings.simulate or left) and recorded.answers[:1]:
         source = _simulate(case, record, links, settings)
     elif TOTAL in settings.explicit:
         source = BoundedSource(recorded, case.recording.exchanges)

@@ -5,9 +5,10 @@ Judging depends on the bytes alone and is done once; whatever depends on limits 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain, islice, takewhile
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
 
 from inspector.config.settings import Settings
 from inspector.replay.recorded_calls import gate_exchange
@@ -72,8 +73,6 @@ class Case:
     """Name -> the responses of a live run from a step of this recording; all cases of one recording share the dict."""
     silent: frozenset[int] = frozenset()
     """The indices of live exchanges that are no answers: their request was sent again, or given up at a cancel."""
-    sources: dict[tuple[str | None, int, int], RecordedSource] = field(default_factory=dict)
-    """Live run, first exchange and number of exchanges -> the source of the run, under any settings."""
     end_causes: Mapping[str, str] = field(default_factory=dict)
     """Path -> why the recorder of this file sent no further request although the turn was not over."""
     cancels: Mapping[tuple[str, int | None], bool] = field(default_factory=dict)
@@ -183,12 +182,13 @@ def case_beside(
 ) -> Case:
     """The case with other exchanges in the same places."""
     return replace(case, recording=case.recording._replace(exchanges=exchanges), judgements=judged, verdicts=verdicts,
-                   root=case.root or case, measures={}, by_profile={}, sources={})
+                   root=case.root or case, measures={}, by_profile={})
 
 
 # -- A recorded turn as a source -------------------------------------------------------------------------------------
 # The source has the turn's answers, the place of each in the turn, and the results of tools.
 
+T = TypeVar("T")
 REQUEST_PLACES: Mapping[TurnPlace, RequestPlace] = {
     TurnPlace.CONTINUATION: RequestPlace.CONTINUATION,
     TurnPlace.REPAIR: RequestPlace.REPAIR,
@@ -226,43 +226,62 @@ def first_links(case: Case, links: Sequence[Link], answers: int) -> int:
     return len(links)
 
 
+class MadeInOrder(Sequence[T]):
+    """The elements of an iterator, each made when it is first accessed. A turn that ends again and again has nearly as
+    many runs as answers, and each run uses few of those that follow it."""
+
+    __slots__ = ("_made", "_rest")
+
+    def __init__(self, elements: Iterable[T]) -> None:
+        self._made: list[T] = []
+        self._rest = iter(elements)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        end = index.stop if isinstance(index, slice) else index + 1
+        known = end is not None and end > 0
+        self._made += islice(self._rest, max(0, end - len(self._made)) if known else None)
+        return self._made[index]
+
+    def __len__(self) -> int:
+        return len(self[:])
+
+
 def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
     """The source for a run over the answers of `links`: recorded ones, then those of a live run."""
-    if case.long:
-        return _recorded_source(case, record, links)
-    where = (record.live_run, links[0].index, len(links))
-    if where not in case.sources:
-        case.sources[where] = _recorded_source(case, record, links)
-    return case.sources[where]
-
-
-def _recorded_source(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
-    if len(links) == 1 and record.live_run is None and not (case.cancels or case.end_causes or case.may_follow):
-        # Most turns have one answer, which needs none of the counting below.
-        return RecordedSource(((RequestPlace.REQUEST, 0, _answer(case, links[0], 0)),))
-    answers: list[tuple[RequestPlace, int, ProviderResponse]] = []
-    results: dict[int, tuple[ToolResultPart, ...]] = {}
-    counts = dict.fromkeys(RequestPlace, 0)
     last = links[-1]
+    after: Event = _event_after(case, record, last)
+    exchange = case.recording.exchanges[last.index]
+    cancelled = case.cancels.get((exchange.path, exchange.entry)) is True
+    late: tuple[tuple[ToolResultPart, ...], ...] = ()
     if case.silent:
         links = [link for link in links if link.index not in case.silent]
+    if record.live_run is not None:
+        live_run = case.live_runs[record.live_run]
+        after, cancelled, late = live_run.after, False, () if live_run.results is None else (live_run.results,)
+    return RecordedSource(MadeInOrder(_answers(case, links)), MadeInOrder(chain(_results(case, links), late)),
+                          after, cancelled)
+
+
+def _answers(case: Case, links: Sequence[Link]) -> Iterator[tuple[RequestPlace, int, ProviderResponse]]:
+    counts = dict.fromkeys(RequestPlace, 0)
     for position, link in enumerate(links):
         place = REQUEST_PLACES.get(link.place) if position else RequestPlace.REQUEST
         if place is None:
-            break  # a retry or a request of its own: the next run begins here
-        if position:
-            counts[place] += 1
-        if link.place is TurnPlace.TOOL_RESULT and position:
-            results[counts[RequestPlace.REQUEST] - 1] = results_in(case.recording.exchanges[link.index])
-        answers.append((place, counts[place], _answer(case, link, position)))
-    if record.live_run is None:
-        exchange = case.recording.exchanges[last.index]
-        cancelled = case.cancels.get((exchange.path, exchange.entry)) is True
-        return RecordedSource(tuple(answers), results, _event_after(case, record, last), cancelled)
-    live_run = case.live_runs[record.live_run]
-    if live_run.results is not None:
-        results[counts[RequestPlace.REQUEST]] = live_run.results
-    return RecordedSource(tuple(answers), results, live_run.after)
+            return  # a retry or a request of its own: the next run begins here
+        counts[place] += position > 0
+        yield place, counts[place], _answer(case, link, position)
+
+
+def _results(case: Case, links: Sequence[Link]) -> Iterator[tuple[ToolResultPart, ...]]:
+    for link in takewhile(lambda link: link.place in REQUEST_PLACES, islice(links, 1, None)):
+        if link.place is TurnPlace.TOOL_RESULT:
+            yield results_in(case.recording.exchanges[link.index])
 
 
 AMBIGUITY = "Whether the recording has what this loop asks for next is not known: a later request fits several answers."

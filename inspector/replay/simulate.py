@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from inspector.replay.case import has_unrecorded_answer, judge_response
+from inspector.replay.case import MadeInOrder, has_unrecorded_answer, judge_response
 from inspector.replay.known import AnswerShare, KnownOutput, first_position, known_output, take
 from inspector.replay.token_counts import ends_whole, is_cut
 from inspector.replay.tokens import TokenMeasure, capped_tokens, measure, plausible_usage, splitter
@@ -64,7 +64,7 @@ class SimulatedTurn:
     """Measures the tokens of the recorded answer at an index; called only for answers that a budget changes."""
     profile: Profile
     """The server's profile: its stop words, its word for a cut by the cap, and whether the cap includes thinking."""
-    caps: tuple[int | None, ...]
+    caps: Sequence[int | None]
     """The output cap of the request of each recorded answer; None if the request had none."""
     budget_changed: bool
     """Whether the initial max_tokens differs from the recorded one; if not, recorded answers are used unchanged."""
@@ -370,16 +370,16 @@ def simulated_source(
     source: RecordedSource, exchanges: Sequence[Exchange], memo: dict[int, TokenMeasure], budget_changed: bool
 ) -> SimulatedTurn:
     """The simulating source over recorded answers. `memo` keeps what was measured, by the index of the exchange."""
-    indices = [answer.number or 0 for _, _, answer in source.answers]
-    profile = exchanges[indices[0]].profile
+    recorded = MadeInOrder(exchanges[answer.number or 0] for _, _, answer in source.answers)
 
     def of(position: int) -> TokenMeasure:
-        index = indices[position]
+        index = source.answers[position][2].number or 0
         if index not in memo:
-            memo[index] = tokens_of(exchanges[index])
+            memo[index] = tokens_of(recorded[position])
         return memo[index]
 
-    return SimulatedTurn(source, of, profile, tuple(exchanges[index].cap for index in indices), budget_changed)
+    caps = MadeInOrder(exchange.cap for exchange in recorded)
+    return SimulatedTurn(source, of, recorded[0].profile, caps, budget_changed)
 
 
 def tokens_of(exchange: Exchange) -> TokenMeasure:

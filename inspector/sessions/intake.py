@@ -19,7 +19,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import IO
 
-from inspector.sessions.traffic import header
 from loop_core.errors import CallerError
 
 STDIN = "-"
@@ -202,31 +201,39 @@ DAMAGED = "its body is compressed and damaged"
 
 
 def unpack(data: bytes, headers: Iterable[tuple[str, str]] = (), room: Room | None = None) -> bytes | str:
-    """The unpacked bytes, or why they cannot be unpacked. The coding that `headers` name counts only if the bytes agree
-    with it. `room` bounds what is unpacked of all bodies together; a body that does not fit is dropped."""
+    """The unpacked bytes, or why they cannot be unpacked. The codings that `headers` name, of which the last one was
+    applied last (RFC 9110, 8.4), count only if the bytes agree with them. `room` bounds what is unpacked of all bodies
+    together; a body that does not fit is dropped."""
+    room = room or Room()
+    codings = ",".join(str(value) for name, value in headers if str(name).lower() == "content-encoding").split(",")
+    for coding in reversed(codings):
+        if (pieces := _pieces(data, coding.strip().lower())) is None:
+            continue
+        found = []
+        try:
+            for piece in pieces:
+                if not room.take(len(piece)):
+                    return ("its body is compressed and far too large: "
+                            f"more than {most():,} bytes of all bodies together")
+                found.append(piece)
+        except ValueError:
+            return DAMAGED
+        data = b"".join(found)
+    return data
+
+
+def _pieces(data: bytes, coding: str) -> Iterator[bytes] | None:
+    """The pieces of the bytes without their coding; None if they do not have it."""
     # The bytes come first: recorders may keep a header of a body that they have unpacked.
-    coding = header(headers, "content-encoding")
     if data.startswith(PACKED):
-        pieces = _unpack(data)
-    elif data[:1] in _PLAIN and _is_text(data[:_HEAD]):
-        return data  # the recorder unpacked the body and kept the header
-    elif coding == "deflate":
+        return _unpack(data)
+    if data[:1] in _PLAIN and _is_text(data[:_HEAD]):
+        return None
+    if coding == "deflate":
         # In HTTP `deflate` has zlib's wrapper, but some servers send the bare stream (RFC 9110, 8.4.1.2). 0x78: zlib's
         # header with a window of 32 kB (RFC 1950)
-        pieces = _inflate(data, 15 if data[:1] == b"\x78" else -15)
-    elif coding == "br":
-        pieces = _brotli(data)
-    else:
-        return data
-    room, found = room or Room(), []
-    try:
-        for piece in pieces:
-            if not room.take(len(piece)):
-                return f"its body is compressed and far too large: more than {most():,} bytes of all bodies together"
-            found.append(piece)
-    except ValueError:
-        return DAMAGED
-    return b"".join(found)
+        return _inflate(data, 15 if data[:1] == b"\x78" else -15)
+    return _brotli(data) if coding == "br" else None
 
 
 def _is_text(head: bytes) -> bool:

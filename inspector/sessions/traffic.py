@@ -110,7 +110,8 @@ def headers(value: Any) -> list[tuple[str, str]]:
     """The headers of an HTTP message in any of the forms in which recorders write them."""
     if isinstance(value, dict):
         # cassettes hold a list of values for each header
-        return [(str(name), str(item[0] if isinstance(item, list) and item else item)) for name, item in value.items()]
+        return [(str(name), str(each)) for name, item in value.items()
+                for each in (item if isinstance(item, list) and item else [item])]
     pairs = [(item.get("name"), item.get("value", "")) if isinstance(item, dict) else item
              for item in value] if isinstance(value, list) else []
     return [(str(pair[0]), str(pair[1])) for pair in pairs if isinstance(pair, (list, tuple)) and len(pair) == 2]
@@ -234,7 +235,10 @@ def by_content(body: bytes) -> str | None:
     # A search for short texts spares parsing most bodies that are no LLM traffic, as pages and images in a HAR file.
     if not any(mark in body for mark in _CONTENT_MARKS):
         return None
+    alone = body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" and not is_in_lines(body)
     for value, event in samples(body):
+        if "role" in value and "type" not in value and not alone:
+            continue  # a row of a conversation; a message of Messages without its type comes alone
         for api in FORMATS:
             if wire(api).recognises(value, event):
                 return api

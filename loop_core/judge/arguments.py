@@ -234,6 +234,11 @@ class Arguments(NamedTuple):
     stopped_at: int = 0
     problem: str = ""
 
+    @property
+    def in_words(self) -> str:
+        """The shape in words, as they follow "the arguments are"."""
+        return self.problem if self.shape is ArgumentShape.NOT_OBJECT else self.shape.value
+
 
 def parse(raw: str | None) -> Arguments:
     """Parses raw arguments strictly: exactly one JSON object, without a repeated key or NaN."""

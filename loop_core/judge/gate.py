@@ -10,6 +10,7 @@ answered with an error.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -88,7 +89,7 @@ def admit(
         return Verdict(call, Admission.HELD, "gate.incomplete", why)
     if reason is not Stop.TOOL_CALL:
         return Verdict(call, Admission.HELD, "gate.reason", WHY_REASON[reason])
-    refused = _refusal(call, declared, choice)
+    refused = _refusal(call, declared, choice, tool)
     if refused is not None:
         rule, why = refused
         return Verdict(call, Admission.REJECTED, rule, why, problems=(why,))
@@ -106,7 +107,9 @@ SCHEMA = "gate.schema"
 CHECKED, _UNCHECKED = (f"closed and complete; {why}" for why in ("its schema accepts it", "no usable schema is known"))
 
 
-def _refusal(call: ToolCall, declared: Collection[str], choice: str | None) -> tuple[str, str] | None:
+def _refusal(
+    call: ToolCall, declared: Collection[str], choice: str | None, tool: Tool | None
+) -> tuple[str, str] | None:
     """Why nobody may run a complete call: it names no tool, or one that was not declared, or the request forbade it."""
     if not call.name:
         return NAMELESS, "the call has no name"
@@ -120,6 +123,8 @@ def _refusal(call: ToolCall, declared: Collection[str], choice: str | None) -> t
     only = choice.removeprefix("tool:") if choice is not None and choice.startswith("tool:") else ""
     if only and only in declared and call.name != only:
         return "gate.forbidden", f"the request allows calls of {only!r} alone (tool_choice)"
+    if tool is not None and not tool.allowed:
+        return "gate.forbidden", f"{call.name!r} is not among the tools that the request allows (tool_choice)"
     return None
 
 
@@ -187,8 +192,10 @@ def _describe_parsing(reading: Arguments) -> str:
         return "its arguments parse"
     if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
         return reading.problem
+    if reading.shape is ArgumentShape.NOT_OBJECT:  # the parser read them to their end
+        return f"the arguments are {reading.in_words}"
     where = f"the parser stopped at character {reading.stopped_at}"
-    return f"the arguments are {reading.shape.value}: {where}: {reading.problem}"
+    return f"the arguments are {reading.in_words}: {where}: {reading.problem}"
 
 
 # -- Telling held calls apart: how they are named to the model, and which of them came again -------------------------
@@ -245,12 +252,10 @@ def missing_calls(
 def _marks(calls: Sequence[ToolCall], siblings: Sequence[ToolCall]) -> list[DistinctArguments]:
     """For each call the arguments in which it differs from another call of its tool."""
     every = [(call, _whole_arguments(call)) for call in (*calls, *siblings)]
-    found: list[DistinctArguments] = []
-    for call, own in every[: len(calls)]:
-        others = [each for other, each in every if other is not call and other.name == call.name]
-        found.append({name: value for name, value in own.items()
-                      if any(_text(other.get(name)) != _text(value) for other in others)})
-    return found
+    of_tool = Counter(call.name for call, _ in every)
+    alike = Counter((call.name, name, _text(value)) for call, own in every for name, value in own.items())
+    return [{name: value for name, value in own.items() if alike[call.name, name, _text(value)] < of_tool[call.name]}
+            for call, own in every[: len(calls)]]
 
 
 def _matches(call: ToolCall, marks: DistinctArguments) -> bool:

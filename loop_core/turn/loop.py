@@ -74,8 +74,8 @@ NO_RECORDED_ANSWER = "The recorded agent went another way here: what this loop a
 class RecordedSource(NamedTuple):
     """A recorded turn: its answers in order, each with its place in the turn, and its tool results."""
 
-    answers: tuple[tuple[RequestPlace, int, ProviderResponse], ...]
-    results: Mapping[int, tuple[ToolResultPart, ...]] = {}
+    answers: Sequence[tuple[RequestPlace, int, ProviderResponse]]
+    results: Mapping[int, tuple[ToolResultPart, ...]] | Sequence[tuple[ToolResultPart, ...]] = ()
     """Round of tools, counted from 0 -> the tool results of this round."""
     after: Event = NotRecorded()
     """The event for every place where the recording has no further answer."""
@@ -86,19 +86,20 @@ class RecordedSource(NamedTuple):
         """The next answer, if it was recorded at the requested place."""
         # `requests` counts the request that is under way, so the first answer is that of request 1.
         position = turn.spend.requests - 1
-        if position < len(self.answers):
+        try:
             place, ordinal, answer = self.answers[position]
-            # By place, not by text: a request at another place was never answered, however similar its text is.
-            if (place, ordinal) == (send.place, send.ordinal):
-                return answer
-            return NotRecorded(NO_RECORDED_ANSWER)
-        return self._end(position)
+        except IndexError:
+            return self._end(position)
+        # By place, not by text: a request at another place was never answered, however similar its text is.
+        return answer if (place, ordinal) == (send.place, send.ordinal) else NotRecorded(NO_RECORDED_ANSWER)
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The recorded results of this round; without them the recording ends here."""
         # The round under way is not counted yet: `tool_steps` grows when its results arrive.
-        results = self.results.get(turn.spend.tool_steps)
-        return self._end(turn.spend.requests) if results is None else ToolResults(results)
+        try:
+            return ToolResults(self.results[turn.spend.tool_steps])
+        except LookupError:
+            return self._end(turn.spend.requests)
 
     def _end(self, position: int) -> Event:
         """The event if the recording has nothing for the place at `position`."""

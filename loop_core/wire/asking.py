@@ -27,7 +27,7 @@ from loop_core.values import (
     ToolResultPart,
     tools_by_name,
 )
-from loop_core.wire.body import json_value, list_of, opaque, string
+from loop_core.wire.body import json_value, list_of, mapping_of, opaque, rest, string, word
 
 # -- a body -> `Request` ---------------------------------------------------------------------------------------------
 
@@ -155,6 +155,32 @@ def describe(tool: Tool) -> dict[str, str]:
 def forced_tool(choice: str | None) -> str | None:
     """The name in `tool:NAME`; None for the other choices."""
     return choice[5:] if choice is not None and choice.startswith("tool:") else None
+
+
+def with_allowed(tools: Iterable[Tool], listed: Any) -> tuple[Tool, ...]:
+    """The declared tools; those that the list of an `allowed_tools` choice leaves out are marked. A list that names
+    something else than functions by their names, such as a group of tools, marks none."""
+    names = [_listed_name(each) for each in list_of(listed)]
+    if not names or None in names:
+        return tuple(tools)
+    return tuple([tool._replace(allowed=tool.kind is CallKind.SERVER or tool.name in names) for tool in tools])
+
+
+def _listed_name(entry: Any) -> str | None:
+    """The name of an allowed tool; empty for a tool of the provider's own, None if it is not known what is meant."""
+    kind = string(mapping_of(entry).get("type"))
+    if kind not in ("function", "custom"):
+        return "" if kind and "name" not in entry and "tools" not in entry else None
+    return word(entry.get("name")) or word(mapping_of(entry.get(kind)).get("name"))
+
+
+def kept_choice(request: Request, read: Callable[[Any], str | None], written: Any) -> tuple[Any, Mapping[str, Any]]:
+    """The tool choice to write, and the fields beside it. A recorded choice that the words here do not hold (a list of
+    allowed tools) goes back as it came, unless the request makes another choice now."""
+    kept = request.extra.get("tool_choice")
+    if kept is not None and read(kept) == request.tool_choice:
+        return None, request.extra
+    return written, rest(request.extra, "tool_choice")
 
 
 def tool_choice(choice: str | None, words: Mapping[str, Any], api: str, force: Callable[[str], Any]) -> Any:

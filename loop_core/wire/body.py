@@ -55,6 +55,15 @@ def integer(value: Any) -> int | None:
     return value if type(value) is int else None
 
 
+UNREAD = "{} has a value of another type than it should have; it is not read"
+"""The finding about a value that may have held a part of the answer."""
+
+
+def misfits_type(value: Any, kind: type) -> bool:
+    """Whether a value is neither of this type nor an empty one, which holds nothing."""
+    return bool(value) and not isinstance(value, kind)
+
+
 _MOST = 1 << 63  # the counts of providers are whole numbers of 64 bits
 
 

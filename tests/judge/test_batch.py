@@ -7,6 +7,7 @@ import pytest
 from loop_core.judge import gate
 from loop_core.judge.gate import Verdict, admit_all
 from loop_core.values import Stop, ToolCall
+from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.turns import call, judged
 
 
@@ -62,3 +63,11 @@ def test_a_sibling_that_came_still_tells_the_others() -> None:
 def test_a_long_text_is_no_name() -> None:
     long = '{"path": "%s", "n": 1}' % ("x" * 201)
     assert gate.held_names(held(call(long), call(A)))[0] == "write"
+
+
+def test_calls_are_told_apart_in_linear_time() -> None:
+    def many(count: int) -> tuple[Verdict, ...]:
+        return held(*(call(f'{{"path": "{number}", "mode": 1}}') for number in range(count)))
+
+    assert gate.held_names(many(3))[0] == 'write (path "0")', "an argument that all calls share tells none apart"
+    assert growth(gate.held_names, many, 400) < IN_PROPORTION

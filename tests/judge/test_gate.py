@@ -54,6 +54,11 @@ def test_empty_arguments_mean_the_empty_object_only_where_nothing_is_known_to_be
         assert admit(blank, judged(stop), NOW).admission is HELD
 
 
+@pytest.mark.parametrize(("raw", "kind"), [("[1]", "array"), ('"x"', "string"), ("5", "number"), ("null", "null")])
+def test_arguments_that_are_no_object_are_named_in_words(raw: str, kind: str) -> None:
+    assert admit(call(raw), AUTHORISED, WRITE).why == f"the arguments are a JSON {kind} where an object is expected"
+
+
 def test_arguments_that_never_came_are_none_only_where_there_are_no_parameters() -> None:
     assert admit(call(None, "now"), AUTHORISED, NOW).arguments == {}
     assert admit(call(None), AUTHORISED, WRITE).admission is HELD

@@ -19,6 +19,7 @@ from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import RunTools, Send, State
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Stop
+from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.recordings import (
     ASKS,
     CUT,
@@ -368,3 +369,17 @@ def test_judging_and_replaying_end_where_the_reading_is_stopped() -> None:
             open_case(recording)
         with pytest.raises(intake.StoppedError):
             replay(case)
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(max_tokens=9)])
+def test_a_turn_that_ends_again_and_again_is_replayed_in_linear_time(settings):
+    """Equal calls: our machine ends the turn, and begins it again at the next answer, hundreds of times."""
+    ran = [{"type": "start-step"}, {"type": "tool-input-available", "toolCallId": "c", "toolName": "ls", "input": {}},
+           {"type": "tool-output-available", "toolCallId": "c", "output": "ok"}, {"type": "finish-step"}]
+
+    def turn(count):
+        stream = "".join(f"data: {json.dumps(each)}\n\n" for each in ran * count)
+        return open_case(open_paths(["-"], stdin=stream.encode()))
+
+    assert replay(turn(9)).turns[0].runs > 2
+    assert growth(lambda case: replay(case, settings), turn, 300) < IN_PROPORTION

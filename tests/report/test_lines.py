@@ -695,3 +695,14 @@ def test_each_line_of_the_merged_text_is_as_high_as_the_rows_that_it_takes(seen:
         for width in range(8, 70):
             assert [sheet.height(at, width) for at in range(len(sheet))] == [
                 len(sheet.rows(at, width)) for at in range(len(sheet))]
+
+
+def test_arguments_that_are_no_object_are_named_in_words() -> None:
+    """The name that programs read (`not_object`) stands in no line."""
+    tools = [{"type": "function", "function": {"name": "write_file", "parameters": {"type": "object"}}}]
+    body = recordings.chat(None, "tool_calls", recordings.call("[1]"))
+    seen = recordings.shown(recordings.asked([recordings.user("go")], body, tools=tools))
+    shown = "\n".join(said_by(calls.calls(seen, Outline(seen).blocks[0], seen.responses[0])))
+    assert "a JSON array where an object is expected; 3 characters received" in shown
+    assert "not checked: the arguments are a JSON array where an object is expected" in shown
+    assert "not_object" not in shown

@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-from inspector.sessions.importers import choose
+from inspector.sessions.importers import ai_sdk_stream, choose
+from inspector.sessions.recording import Options
 from loop_core.values import ArgsForm, CallKind, ToolCall
+from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.transcripts import places, shown, stops, words
 
 START, STEP, END = {"type": "start", "messageId": "m"}, {"type": "start-step"}, {"type": "finish-step"}
@@ -263,3 +265,14 @@ def test_credentials_in_a_stream_are_masked(tmp_path):
     seen = shown(har(entry(sse(START, STEP, *text(f"key {secret}"), END, finish("stop")))), tmp_path, name="a.har")
     assert secret.encode() not in seen.responses[0].exchange.body
     assert secret not in seen.responses[0].exchange.response.text
+
+
+def test_many_calls_of_one_step_are_read_in_linear_time():
+    def calls(count):
+        each = ({**begin, "toolCallId": f"c{number}"} for number in range(count) for begin in (*begun("{}"), whole()))
+        return sse(STEP, *each).encode()
+
+    reading = ai_sdk_stream.read(calls(3), "x", Options())
+    assert [(each.id, each.arguments) for each in reading.exchanges[0].response.parts] == [
+        ("c0", "{}"), ("c1", "{}"), ("c2", "{}")]
+    assert growth(lambda data: ai_sdk_stream.read(data, "x", Options()), calls, 800) < IN_PROPORTION

@@ -22,6 +22,7 @@ import zstandard
 from inspector import cli, commands
 from inspector.sessions import intake, open_paths
 from inspector.sessions.intake import unpack
+from inspector.sessions.traffic import headers as headers_of
 from inspector.whatif.store import open_store
 from loop_core.errors import CallerError
 from tests.scenes.bodies import CHAT, chat_body
@@ -259,3 +260,25 @@ def test_a_zstd_file_is_read_as_what_it_holds(tmp_path):
     (tmp_path / "s.jsonl.zst").write_bytes(zstandard.compress(SAMPLE.read_bytes()))
     packed, plain = open_paths([str(tmp_path / "s.jsonl.zst")]), open_paths([str(SAMPLE)])
     assert [each.body for each in packed.exchanges] == [each.body for each in plain.exchanges] != []
+
+
+@pytest.mark.parametrize("headers", [
+    [("Content-Encoding", "gzip, br")], [("content-encoding", "gzip"), ("Content-Encoding", "br")],
+    headers_of({"content-encoding": ["gzip", "br"]}),
+])
+def test_several_codings_of_a_body_are_undone_from_the_last_to_the_first(headers: list[tuple[str, str]]):
+    packed = brotli.compress(gzip.compress(b'{"a": 1}'))
+    assert unpack(packed, headers) == b'{"a": 1}'
+    assert unpack(gzip.compress(b'{"a": 1}'), headers) == b'{"a": 1}', "the recorder undid the last one"
+    assert unpack(b'{"a": 1}', headers) == b'{"a": 1}'
+    assert unpack(brotli.compress(gzip.compress(b"{}")[:10] + b"\xff" * 20), headers) == intake.DAMAGED
+
+
+def test_a_body_is_unpacked_once_for_each_coding_and_within_the_bound():
+    twice = gzip.compress(gzip.compress(b'{"a": 1}'))
+    assert unpack(twice, [("content-encoding", "gzip")]) == gzip.compress(b'{"a": 1}')
+    assert unpack(twice, [("content-encoding", "gzip, gzip")]) == b'{"a": 1}'
+    assert unpack(zlib.compress(brotli.compress(b'{"a": 1}')), [("content-encoding", "br, x, deflate")]) == b'{"a": 1}'
+    intake.set_maximum(1000)
+    bomb = brotli.compress(gzip.compress(b"x" * 100_000))
+    assert "far too large" in unpack(bomb, [("content-encoding", "gzip, br")])

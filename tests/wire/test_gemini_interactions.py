@@ -533,3 +533,15 @@ def test_recorded_interactions_are_what_an_independent_reader_found(recorded: Ca
                 again = decode(API, b"".join(FORMAT.encode(found, stream=stream)))
                 assert essence(again, FORMAT.loses) == essence(found, FORMAT.loses), exchange.id
     assert seen == 15
+
+
+@pytest.mark.parametrize(("ids", "text"), [
+    (("a", "a"), "ha"), (("a", "b"), "haha"), ((None, None), "haha"), (("", ""), "haha")])
+def test_an_event_that_came_twice_is_read_once_if_its_id_proves_it(ids: tuple[Any, Any], text: str) -> None:
+    deltas = ({"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "ha"}, "event_id": each}
+              for each in ids)
+    events = ({"event_type": "step.start", "index": 0, "step": {"type": "model_output"}}, *deltas)
+    data = b"".join(f"data: {json.dumps(each)}\n\n".encode() for each in events)
+    found = read("gemini_interactions", data)
+    assert found.text == text
+    assert ("gemini_interactions.event_twice" in [each.rule for each in found.findings]) is (text == "ha")

@@ -239,14 +239,13 @@ def test_a_cut_item_in_a_completed_response_is_a_cut() -> None:
         assert "openai_responses.incomplete_item" in rules(found)
 
 
-def test_a_refusal_blocks_only_a_completed_response_without_text() -> None:
+def test_a_refusal_blocks_a_completed_response_also_beside_a_text() -> None:
     found = decode(body(output=[REFUSAL]))
     assert (found.stop_reason.normalized, found.stop_reason.detail) == (Stop.SAFETY_BLOCKED, "refusal")
     assert (found.refusal, found.text, found.raw_stop_reason) == ("I cannot help.", None, "completed")
     assert decode(body(output=[REFUSAL, CALL])).stop_reason.normalized is Stop.SAFETY_BLOCKED
     beside = decode(body(output=[TEXT, REFUSAL]))
-    assert beside.stop_reason.normalized is Stop.END_TURN
-    assert rules(beside) == {"openai_responses.refusal"}
+    assert (beside.stop_reason.normalized, beside.stop_reason.detail) == (Stop.SAFETY_BLOCKED, "refusal")
     cut = decode(body("incomplete", [REFUSAL], incomplete_details={"reason": "max_output_tokens"}))
     assert cut.stop_reason.normalized is Stop.MAX_TOKENS
 
@@ -653,10 +652,10 @@ GAPS = {"openai_responses.event_missing", "openai_responses.event_repeated"}
 
 @pytest.mark.parametrize(("order", "rule", "admission"), [
     ((0, 1, 4, 5, 6), "event_missing", "held"), ((0, 1, 3, 4, 5, 6), "event_missing", "held"),
-    ((0, 1, 2, 2, 3, 4, 5, 6), "event_repeated", "held"), ((0, 1, 1, 4, 5, 6), "event_repeated", "held"),
+    ((0, 1, 2, 3, 2, 4, 5, 6), "event_repeated", "held"), ((0, 1, 1, 4, 5, 6), "event_missing", "held"),
     # The pieces are the whole text, so no piece is missing and none came twice.
-    ((0, 1, 2, 3, 5, 6), "event_missing", "ready"), ((0, 1, 2, 3, 4, 4, 5, 6), "event_repeated", "ready"),
-    ((0, 1, 1, 2, 3, 4, 5, 6), "event_repeated", "ready"), ((0, 2, 3, 4, 5, 6), None, "ready"),
+    ((0, 1, 2, 3, 5, 6), "event_missing", "ready"), ((0, 1, 2, 3, 4, 3, 5, 6), "event_repeated", "held"),
+    ((0, 1, 2, 1, 3, 4, 5, 6), "event_repeated", "ready"), ((0, 2, 3, 4, 5, 6), None, "ready"),
     ((0, 1, 2, 3, 4, 5, 5, 6), None, "ready"), ((0, 1, 2, 3, 4, 5, 6, 6), None, "ready"),
     ((0, 1, 2, 3, 4, 5, 6), None, "ready"),
 ])
@@ -670,6 +669,26 @@ def test_a_call_in_which_the_numbers_of_the_events_show_a_gap_is_held_unless_its
     assert f"openai_responses.{rule}" in gaps if rule else not gaps
     if admission == "held":
         assert found.stop_reason == Stop.MALFORMED_TOOL_CALL
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("events", [WHOLE_CALL, (*STREAMED, done(TEXT), end("completed", "completed", []))])
+def test_an_event_that_came_twice_with_its_number_is_read_once(events: tuple[Any, ...], times: int) -> None:
+    frames = [frame + b"\n\n" for frame in sse(*events).split(b"\n\n") if frame]
+    found = loop_core.read("openai_responses", b"".join(frame * times for frame in frames))
+    once = loop_core.read("openai_responses", b"".join(frames))
+    assert (found.text, [call.arguments for call in found.response.tool_calls], found.stop_reason) == (
+        once.text, [call.arguments for call in once.response.tool_calls], once.stop_reason)
+    assert [each.admission for each in found.calls] == [each.admission for each in once.calls]
+    assert ("openai_responses.event_twice" in rules(found.response)) is (times > 1)
+
+
+@pytest.mark.parametrize("number", [0, None, "3"])
+def test_equal_events_without_a_number_of_their_own_are_two(number: Any) -> None:
+    pieces = [{"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "ha"}] * 2
+    events = (created(), added({"type": "message", "id": "m", "role": "assistant", "content": []}), *pieces)
+    data = b"".join(f"data: {json.dumps({**event, 'sequence_number': number})}\n\n".encode() for event in events)
+    assert loop_core.read("openai_responses", data).text == "haha"
 
 
 @pytest.mark.parametrize("number", [0, None, 2, 99])

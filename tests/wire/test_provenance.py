@@ -187,6 +187,8 @@ IN_CONTENT = {"reasoning": ['"t"'], "text": ['"a"'], "tool_calls[0].id": ['"k"']
               "server_calls[0].arguments": ['{"n": 1}']}
 
 ANTHROPIC_MESSAGES: list[tuple[bytes, dict[str, list[str]]]] = [
+    (whole({"role": "assistant", "content": "a", "stop_reason": "end_turn"}),
+     {"text": ['"a"'], "stop_reason": ['"end_turn"']}),
     (sse({"type": "message_start",
           "message": {"id": "i", "model": "m", "usage": {"input_tokens": 10, "output_tokens": 1}}},
          begun(0, type="text", text="a"), delta(0, "text_delta", text="b"), delta(0, "text_delta", text="c"),
@@ -349,6 +351,8 @@ COHERE_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
      {"id": ['"i"'], "reasoning": ['"t"', '"p"'], "text": ['"a"'], "tool_calls[0].id": ['"k"'],
       "tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['"{}"'], "stop_reason": ['"COMPLETE"'],
       "usage.input_tokens": ["10"], "usage.output_tokens": ["20"], "usage.cached_tokens": ["3"]}),
+    (whole({"finish_reason": "COMPLETE", "message": {"content": "a"}}),
+     {"text": ['"a"'], "stop_reason": ['"COMPLETE"']}),
     (whole({"text": "a", "generation_id": "i", "finish_reason": "COMPLETE",
             "tool_calls": [{"name": "f", "parameters": {}}], "meta": {"tokens": {"input_tokens": 10}}}),
      {"id": ['"i"'], "text": ['"a"'], "stop_reason": ['"COMPLETE"'], "tool_calls[0].name": ['"f"'],

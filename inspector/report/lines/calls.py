@@ -254,8 +254,10 @@ def _parser(verdict: Verdict) -> Line:
         return (Span(f"one complete JSON object, {size}", Tone.OK),)
     if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
         return (Span(reading.problem, Tone.WARN),)
+    if reading.shape is ArgumentShape.NOT_OBJECT:
+        return (Span(reading.in_words, Tone.WARN), Span(f"; {size} received", Tone.DIM))
     return (Span(f"stopped at character {reading.stopped_at:,}: ", Tone.WARN), safe(reading.problem, Tone.WARN),
-            Span(f"; {size} received, {reading.shape.value}", Tone.DIM))
+            Span(f"; {size} received, {reading.in_words}", Tone.DIM))
 
 
 def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:
@@ -272,7 +274,7 @@ def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:
     if not arguments.is_usable(tool):
         return (Span("not usable", Tone.DIM),)
     if reading.value is None:
-        return (Span(f"not checked: the arguments are {reading.shape.value}", Tone.DIM),)
+        return (Span(f"not checked: the arguments are {reading.in_words}", Tone.DIM),)
     masked = masked_places(verdict.call.arguments or "")
     problems = problems_beside(masked, tool, verdict.call)
     if problems:

@@ -147,6 +147,8 @@ class _Stream(ChatReader):
         """The beginning of the names of its answers, which differ in a file of several streams."""
         self.step: TranscriptAnswer | None = None
         """The answer of the current step; None before its first event."""
+        self.calls: dict[str | None, int] = {}
+        """Id of a call of the current step -> its index in the parts of the answer."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads one event."""
@@ -171,6 +173,7 @@ class _Stream(ChatReader):
             answer.parts.append(OpaquePart("file", line.data.decode("utf-8", "replace")))
         elif kind == "reset-step" and self.step is not None:
             self.step.parts.clear()
+            self.calls.clear()
             self.remarks["take back what came before them in a step"] += 1
         else:
             lines.count("data" if isinstance(kind, str) and kind.startswith("data-") else kind, PASSED)
@@ -179,7 +182,7 @@ class _Stream(ChatReader):
     def _answer(self, line: TranscriptLine, place: TreePlace) -> tuple[TranscriptAnswer, TreePlace]:
         """The answer of the current step, with this event, and the place after it."""
         if self.step is None:
-            self.step = self.answer(line, place, self.label)
+            self.step, self.calls = self.answer(line, place, self.label), {}
             place = TreePlace(self.step)
         self.step.word_at = self.step.take(line)
         return self.step, place
@@ -199,7 +202,7 @@ class _Stream(ChatReader):
         """The beginning of a call, more of its arguments as the model wrote them, or the call as the SDK parsed it."""
         answer, place = self._answer(line, place)
         key = known_text(value.get("toolCallId"))
-        found = next((at for at, part in enumerate(answer.parts) if type(part) is ToolCall and part.id == key), None)
+        found = self.calls.get(key)
         begun = None if found is None else answer.parts[found]
         if kind == "tool-input-delta":
             if found is not None and isinstance(begun, ToolCall):
@@ -216,6 +219,7 @@ class _Stream(ChatReader):
         run = CallKind.SERVER if value.get("providerExecuted") is True else call.kind
         call = call._replace(kind=run, closed=kind == "tool-input-available")
         if found is None:
+            self.calls[key] = len(answer.parts)
             answer.parts.append(call)
         else:
             answer.parts[found] = call

@@ -22,6 +22,7 @@ from loop_core.values import (
     Severity,
     Stop,
     StopReason,
+    TextPart,
     ToolCall,
     Usage,
 )
@@ -112,6 +113,9 @@ class Decoder(base.Decoder):
         content = body.get("content")
         if isinstance(content, list):
             self._read_content(content)
+        elif isinstance(content, str):
+            self._quirk("content_text", "the content is a text instead of a list of blocks", Severity.INFO)
+            self._parts.append(TextPart(content))
         elif self.error is None:
             self._quirk("no_message", "the body is not a message of this API", Severity.ERROR)
 

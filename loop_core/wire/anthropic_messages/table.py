@@ -108,9 +108,11 @@ def completes(stop: StopReason) -> bool:
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a JSON value is a Messages body, an event of its stream, or its error."""
-    kind = value.get("type")
-    if kind == "message":
-        return isinstance(value.get("content"), list) and "status" not in value
+    kind, content = value.get("type"), value.get("content")
+    if kind == "message" and isinstance(content, list):
+        return "status" not in value
+    if kind in (None, "message"):  # translators leave the type out, or write the text in place of its block
+        return isinstance(content, (list, str)) and value.get("role") == "assistant" and "stop_reason" in value
     if kind == "error":
         # Responses sends `error` events too, flat and numbered.
         return isinstance(value.get("error"), dict) and "sequence_number" not in value
@@ -183,6 +185,7 @@ READS: tuple[FactRow, ...] = (
     FactRow("error", "/error"),
     FactRow("refusal", "/delta/stop_details/explanation"),
     *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _MESSAGE),
+    FactRow("text", "/content"),
     *(FactRow(fact, f"{holder}/content/*{place}") for holder in _HOLDERS for fact, place in _BLOCK),
     *(FactRow(fact, f"/content_block{place}", _INDEX) for fact, place in _BLOCK),
     *STREAM_READS,

@@ -6,7 +6,6 @@ Sources: cohere 7.3.1 types/chat_finish_reason.py (v2), types/finish_reason.py (
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +24,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.asking import ITEM_FIELDS, usual_losses
-from loop_core.wire.body import list_of, mapping_of, string, token_count, value_at, word
+from loop_core.wire.body import UNREAD, list_of, mapping_of, misfits_type, string, token_count, value_at, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
@@ -113,6 +112,7 @@ READS: tuple[FactRow, ...] = (
     FactRow("usage.cached_tokens", "/delta/usage/cached_tokens"),
     *STREAM_READS,
     FactRow("text", "/message/content/*/text"),
+    FactRow("text", "/message/content"),
     FactRow("reasoning", "/message/content/*/thinking"),
     FactRow("reasoning", "/message/tool_plan"),
     FactRow("call.id", "/message/tool_calls/*/id"),
@@ -148,6 +148,11 @@ class GrowingPart:
         if self.kind is not None:
             return self.kind(text)
         return ToolCall(self.id, self.name, text, self.closed, form=ArgsForm.STRING, at=self.at)
+
+
+def _block_of(value: Any) -> Mapping[str, Any]:
+    """A block of the content, which servers that imitate Cohere write as its text alone."""
+    return {"text": value} if isinstance(value, str) else mapping_of(value)
 
 
 class Decoder(base.Decoder):
@@ -186,7 +191,7 @@ class Decoder(base.Decoder):
                 part.closed = False
             self._calls.clear()
         elif kind in ("content-start", "content-delta"):
-            self._content(mapping_of(message.get("content")), at)
+            self._content(message.get("content"), at)
         elif kind == "tool-plan-delta":
             self._add(ReasoningPart, message.get("tool_plan"), at)
         elif kind in ("tool-call-start", "tool-call-delta"):
@@ -216,10 +221,11 @@ class Decoder(base.Decoder):
         self._end(body, self.at("finish_reason"))
         self._count(mapping_of(body.get("meta")))
         message = mapping_of(body.get("message"))
-        for block in list_of(message.get("content")):
-            for field, kind in _KINDS.items():
-                if isinstance(block, dict) and word(block.get(field)):
-                    self._parts.append(kind(block[field]))
+        content = message.get("content")
+        for value in content if isinstance(content, list) else [content]:
+            block = _block_of(value)
+            self._parts += [kind(block[field]) for field, kind in _KINDS.items() if word(block.get(field))]
+            self._check_types(value, block)
         if plan := word(message.get("tool_plan")):
             self._parts.append(ReasoningPart(plan))
         if text := word(body.get("text")):
@@ -227,10 +233,12 @@ class Decoder(base.Decoder):
         for number, call in enumerate(list_of(message.get("tool_calls"))):
             function = mapping_of(mapping_of(call).get("function"))
             arguments = function.get("arguments")
-            whole = arguments if arguments is None or isinstance(arguments, str) else json.dumps(arguments)
-            at = self.at("message", "tool_calls", number)
+            place = "message", "tool_calls", number
+            is_text = isinstance(arguments, str | None)
+            whole = arguments if is_text else slice_of(self.text(), *place, "function", "arguments")
             self._parts.append(ToolCall(word(mapping_of(call).get("id")), string(function.get("name")) or "", whole,
-                                        closed=bool(self.raw), form=ArgsForm.STRING, at=at))
+                                        closed=bool(self.raw), form=ArgsForm.STRING if is_text else ArgsForm.OBJECT,
+                                        at=self.at(*place)))
         self._parts += self._version_1_calls(body)
 
     def build(self) -> ChatResponse:
@@ -241,9 +249,16 @@ class Decoder(base.Decoder):
             self.find(f"{API}.{found.rule}", found.message, found.at, found.severity)
         return self.response(parts)
 
-    def _content(self, content: Mapping[str, Any], at: At) -> None:
+    def _content(self, content: Any, at: At) -> None:
+        block = _block_of(content)
         for field, kind in _KINDS.items():
-            self._add(kind, content.get(field), at)
+            self._add(kind, block.get(field), at)
+        self._check_types(content, block)
+
+    def _check_types(self, content: Any, block: Mapping[str, Any]) -> None:
+        odd = [name for name in _KINDS if misfits_type(block.get(name), str)]
+        for name in odd if block or not content else ["content"]:
+            self.find(f"{API}.unread_value", UNREAD.format(name), self.at())
 
     def _add(self, kind: type[TextPart] | type[ReasoningPart], text: Any, at: At) -> None:
         if not isinstance(text, str) or not text:

@@ -24,7 +24,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import compact, conflicting_arguments, list_of, mapping_of, token_count, word
+from loop_core.wire.body import compact, conflicting_arguments, list_of, mapping_of, misfits_type, token_count, word
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions import table
 from loop_core.wire.gemini_interactions.table import API
@@ -115,7 +115,7 @@ class GrowingStep(StreamedPart):
             # An open call whose arguments are still `{}` has said nothing yet; `{}` would be a complete one.
             arguments = slice_of(self.source, self.holder, "arguments") or compact(first_arguments)
             form, untold = ArgsForm.OBJECT, not first_arguments
-        return ToolCall(word(self.fields.get("id")), str(self.fields.get("name") or ""), arguments,
+        return ToolCall(word(self.fields.get("id")), word(self.fields.get("name")) or "", arguments,
                         self.closed and not self.orphan, form=form, signature=self.signature, arguments_unsent=untold,
                         other_arguments=conflicting_arguments(first_arguments, text) if text else None,
                         at=self.place(limit, f"/{self.holder}"))
@@ -129,7 +129,10 @@ def read_step(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice) 
     if kind == table.THOUGHT:
         return [ReasoningPart(_summary(fields), word(fields.get("signature")))]
     if kind == table.OUTPUT:
-        contents = enumerate(list_of(fields.get("content")))
+        content = fields.get("content")
+        if misfits_type(content, list):
+            return _content(content, slice_at("content"))
+        contents = enumerate(list_of(content))
         return [part for index, content in contents for part in _content(content, slice_at("content", index))]
     if kind == "text" and isinstance(fields.get("text"), str):  # outputs were contents once
         return _content(fields, slice_at())
@@ -139,8 +142,10 @@ def read_step(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice) 
 
 
 def _content(content: Any, source: str | None) -> list[ResponsePart]:
-    if not isinstance(content, Mapping):
-        return []
+    if isinstance(content, str):
+        return [TextPart(content)]
+    if not isinstance(content, Mapping):  # kept as it came
+        return [OpaquePart(f"{table.INSIDE}None", source or compact(content))] if content else []
     text, notes = content.get("text"), content.get("annotations")
     if content.get("type") == "text" and isinstance(text, str):
         return [TextPart(text), *([OpaquePart(table.NOTES, compact(notes))] if notes else [])]
@@ -151,7 +156,7 @@ def _whole_call(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice
     member = fields.get("arguments")
     string = isinstance(member, str)
     arguments = member if string else None if member is None else slice_at("arguments") or compact(member)
-    return ToolCall(word(fields.get("id")), str(fields.get("name") or ""), arguments, closed,
+    return ToolCall(word(fields.get("id")), word(fields.get("name")) or "", arguments, closed,
                     form=ArgsForm.STRING if string else ArgsForm.OBJECT, signature=word(fields.get("signature")), at=at)
 
 
@@ -191,6 +196,7 @@ class Decoder(base.Decoder):
         self._pending: tuple[str, At] | None = None  # the status of an interaction that is still being made
         self._tail: int | None = None  # where the last event begins: no step reaches beyond it
         self._token: str | None = None
+        self._payload = b""  # the event before, as it came
 
     @property
     def is_over(self) -> bool:
@@ -201,6 +207,11 @@ class Decoder(base.Decoder):
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one event; its name repeats its `event_type`."""
+        again, self._payload = self.frame[0] == self._payload, self.frame[0]
+        if again and word(event.get("event_id")):  # a token that stands for the place of one event
+            self._late = self.frame
+            self._quirk("event_twice", "events came twice, with the same id; the second is left out")
+            return
         kind = event.get("event_type") or name or ""
         if self._tail is not None and kind in _OF_STEPS and not self.take_late_event(
                 kind in table.DELTAS and mapping_of(event.get("delta")).get("arguments"), kind in table.STARTS):

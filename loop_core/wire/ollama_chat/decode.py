@@ -26,7 +26,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.asking import CALL_FIELDS, ITEM_FIELDS, usual_losses
-from loop_core.wire.body import list_of, mapping_of, string, token_count, word
+from loop_core.wire.body import UNREAD, list_of, mapping_of, misfits_type, string, token_count, word
 from loop_core.wire.failures import PASSING, StopRow, read_error
 from loop_core.wire.framing import Frame
 from loop_core.wire.json_values import NDJSON, byte_span, path_of, slice_of
@@ -127,7 +127,7 @@ class Decoder(base.Decoder):
             if not event["done"] and "role" in message and "error" not in event:
                 # A KeyError where no text is under way: `_kind` is None then.
                 piece = message[self._kind]
-                if len(message) == 2 or self._is_thinking(message):
+                if type(piece) is str and (len(message) == 2 or self._is_thinking(message)):
                     self._append(piece)
                     return True
         except (KeyError, TypeError):
@@ -164,6 +164,7 @@ class Decoder(base.Decoder):
         message = line.get("message")
         if isinstance(message, dict) and not ended:
             self._message(message)
+        self._check_type("message", message, dict)
         if line.get("done") is True:
             self._take_end(line, brings_word)
         elif line.get("done_reason") is not None:
@@ -187,11 +188,19 @@ class Decoder(base.Decoder):
                 if self._kind != field:
                     self._begin(field)
                 self._append(text)
+            self._check_type(field, text, str)
+        self._check_type("tool_calls", message.get("tool_calls"), list)
         for number, call in enumerate(list_of(message.get("tool_calls"))):
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict):
                 self._kind = None
                 self._items.append(self._call(call, function, number))
+            else:
+                self._check_type("tool_calls", function or call, type(None))
+
+    def _check_type(self, name: str, value: Any, kind: type) -> None:
+        if misfits_type(value, kind):
+            self.find("ollama_chat.unread_value", UNREAD.format(name), self.at())
 
     def _is_thinking(self, message: dict[str, Any]) -> bool:
         """Whether a line continues the thinking and holds nothing else but an empty text."""
@@ -234,10 +243,7 @@ class Decoder(base.Decoder):
             at = item.at if self.streaming else self._exact(item.at)
             return item._replace(closed=number < self._ended, at=at)
         kind, pieces = item
-        try:
-            return kind("".join(pieces))
-        except TypeError:  # a piece that is not text: looking at each of them would cost all streams
-            return kind("".join(piece for piece in pieces if isinstance(piece, str)))
+        return kind("".join(pieces))
 
     def _exact(self, at: At | None) -> At | None:
         """The place of the value alone if the body is one object; otherwise the place of its line."""

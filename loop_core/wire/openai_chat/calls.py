@@ -134,13 +134,13 @@ class CallAssembly:
         """Adds a whole call of a message; it never continues another one."""
         kind, payload, holder, key = _payload(value)
         call = self._open(None, kind, at)
-        self._fill(call, value, _word(payload.get("name")), payload.get(key), lambda: verbatim(holder, key))
+        self._fill(call, value, word(payload.get("name")), payload.get(key), lambda: verbatim(holder, key))
 
     def take(self, delta: Mapping[str, Any], at: At | None, verbatim: Slice) -> None:
         """Reads any element of `tool_calls` of a chunk."""
         kind, payload, holder, key = _payload(delta)
         index, piece = delta.get("index"), payload.get(key)
-        ident, name = _word(delta.get("id")), _word(payload.get("name"))
+        ident, name = _word(delta.get("id")), word(payload.get("name"))
         if index is None or isinstance(index, (list, dict)):  # neither of these can be a key
             self._note(f"{API}.index_missing", "a tool call delta has no index", at)
             index, call = None, self._without_index(ident, name, piece)

@@ -250,9 +250,10 @@ class Decoder(Base):
                 continue
             state = self._open(i)
             key = "message" if choice.get("message") else "delta"
-            message = choice.get(key)
-            if type(message) is dict:
+            if type(message := choice.get(key)) is dict:
                 state.take(message, ("choices", i, key), self.at, self._verbatim, whole=True)
+            elif message:
+                state.unread(key, self.at("choices", i, key))
             reason, member = table.reason_of(choice)
             self._ending(state, body, choice, reason, ("choices", i), member)
 

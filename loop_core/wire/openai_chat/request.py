@@ -26,7 +26,7 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire import asking
-from loop_core.wire.body import integer, list_of, merge, non_null, opaque_object, rest, token_count, word
+from loop_core.wire.body import integer, list_of, merge, non_null, opaque_object, rest, token_count, value_at, word
 from loop_core.wire.openai_chat.calls import thought_signature
 from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 
@@ -41,6 +41,7 @@ ROLES: Mapping[str, Role] = {
 # OpenAI deprecates max_tokens, so the newer name counts; the third is that of Responses.
 CAPS: tuple[str, ...] = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
+_ALLOWED = ("tool_choice", "allowed_tools", "tools")
 _DEPLOYMENT = re.compile(r"/deployments/([^/?#]+)/")
 
 
@@ -53,13 +54,13 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         api=API,
         messages=tuple(_message(item) for item in list_of(body.get("messages")) if isinstance(item, Mapping)),
         model=model,
-        tools=tuple(_tools(body)),
+        tools=asking.with_allowed(_tools(body), value_at(body, _ALLOWED)),
         tool_choice=_choice(body.get("tool_choice", body.get("function_call"))),
         max_tokens=token_count(body[caps[0]]) if caps else None,
         stream=body.get("stream") is True,
         n=integer(body.get("n")) or 1,
-        extra=rest(body, "model", "messages", "tools", "functions", "tool_choice", "function_call", "stream", "n",
-                   *caps),
+        extra=rest(body, "model", "messages", "tools", "functions", "function_call", "stream", "n", *caps,
+                   *(() if value_at(body, _ALLOWED) is not None else ("tool_choice",))),
     )
 
 
@@ -152,7 +153,7 @@ def _tool(function: Mapping[str, Any], declared: Mapping[str, Any]) -> Tool:
 
 
 def _choice(value: Any) -> str | None:
-    """The tool choice: auto, any, none or tool:NAME. Of a set of allowed tools only the mode is kept."""
+    """The tool choice: auto, any, none or tool:NAME. That of a list of allowed tools is its mode."""
     if isinstance(value, str):
         return CHOICES.get(value)
     if not isinstance(value, Mapping):
@@ -192,10 +193,11 @@ def encode_request(request: Request) -> dict[str, Any]:
     history = asking.with_ids(request.messages)  # only the id says which call a result answers
     body = non_null(model=request.model)
     body["messages"] = [item for message in history for item in _messages(message)]
+    choice, extra = asking.kept_choice(request, _choice, _write_choice(request))
     body |= non_null(tools=asking.declarations(request.tools, _write_tool) or None,
-                     tool_choice=_write_choice(request), max_tokens=request.max_tokens,
+                     tool_choice=choice, max_tokens=request.max_tokens,
                      n=request.n if request.n != 1 else None, stream=request.stream or None)
-    return merge(body, request.extra)
+    return merge(body, extra)
 
 
 def _messages(message: Message) -> Iterator[dict[str, Any]]:

@@ -127,6 +127,8 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
         return False
     if isinstance(first.get("delta"), Mapping) or isinstance(first.get("message"), Mapping):
         return True
+    if "finish_reason" in first and "text" not in first and ("message" in first or "delta" in first):
+        return True  # null, as some servers write an empty answer
     # Azure's asynchronous filter sends choices without a delta (openai-python#1677).
     return "content_filter_offsets" in first or (FILTERS in first and "text" not in first)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from loop_core.values import At, ChatResponse, Evidence, ProviderError, Stop, StopReason, TextPart, Usage
+from loop_core.values import At, ChatResponse, Evidence, ProviderError, Stop, StopReason, Usage
 from loop_core.wire.base import Decoder as BaseDecoder
 from loop_core.wire.body import mapping_of, string, token_count, value_at
 from loop_core.wire.failures import read_error
@@ -48,6 +48,8 @@ class Decoder(BaseDecoder):
         """The `incomplete_details.reason` of the last response object; None if it has none."""
         self._cut_item: At | None = None
         """The place where an item of a completed response says that it is incomplete; None if none does."""
+        self._payload = b""
+        """The event before, as it came."""
         self._next = -1
         """The number that the next event has to have; -1 before the first one that has a number."""
         self._first = 0
@@ -70,8 +72,11 @@ class Decoder(BaseDecoder):
         number = event.get("sequence_number")
         if number == self._next:
             self._next += 1
+        elif self._came_twice(number):
+            return False
         else:
             self._miscount(number, kind)
+        self._payload = self.frame[0]
         if self._ended and self._is_late(event, kind):
             self.after_end()
             return False
@@ -102,6 +107,15 @@ class Decoder(BaseDecoder):
         elif kind == "error" or event.get("error") or event.get("object") == "error":
             self._failure(event)
         return False
+
+    def _came_twice(self, number: Any) -> bool:
+        """Whether an event is the one before once more, as broken routers send it: with the same number and bytes, from
+        a server that counts its events. No other format numbers them, and two equal pieces in a row prove nothing."""
+        if self.frame[0] != self._payload or not self._counts or not self._first + 1 < self._next == number + 1:
+            return False
+        self._late = self.frame
+        self.find(f"{API}.event_twice", "events came twice, with the same number; the second is left out", self.at())
+        return True
 
     def _miscount(self, number: Any, kind: str) -> None:
         """Reads a number that does not follow the one before. If that is inside a call, a piece of the call may be
@@ -301,16 +315,14 @@ class Decoder(BaseDecoder):
                 self._cut_item = item.at._replace(pointer=f"{item.at.pointer or ''}/status")
                 self.find("openai_responses.incomplete_item", "an item of a completed response is incomplete", item.at)
         native = self._native()
-        stop = self._stop("".join(refusals), parts, native)
+        stop = self._stop("".join(refusals), native)
         decided = stop.normalized is Stop.SAFETY_BLOCKED  # else they are told beside what decides
         if refusals and not decided:
             self.find(f"{API}.refusal", "a part of the answer is a refusal")
         if "content_filters.blocked" in native and not decided:
             self.find(f"{API}.content_filters.blocked", "a filter took something away", self._place("content_filters"))
         return ChatResponse(
-            self.api,
-            tuple(parts),
-            stop,
+            self.api, tuple(parts), stop,
             usage=_usage(self._last.get("usage")),
             id=string(self._last.get("id")),
             model=string(self._last.get("model")),
@@ -338,7 +350,7 @@ class Decoder(BaseDecoder):
             native["error.misalignment.steer.message"] = steer
         return native
 
-    def _stop(self, refusal: str, parts: list[Any], native: Mapping[str, str]) -> StopReason:
+    def _stop(self, refusal: str, native: Mapping[str, str]) -> StopReason:
         raw = self.raw
         if self.background and raw is not None and raw in table.BACKGROUND:
             row = table.BACKGROUND[raw]
@@ -354,7 +366,7 @@ class Decoder(BaseDecoder):
             word, at = "content_filters.blocked", self._place("content_filters")
         elif "output.status" in native:
             word, at = f"output.status:{native['output.status']}", self._cut_item
-        elif refusal and not any(type(part) is TextPart and part.text for part in parts):
+        elif refusal:  # also beside a text, as in Chat Completions: what was asked for is not there
             word = "refusal"  # its place is that of the fact (`Format.rules`), which a stream sends piece by piece
         if word is None:
             return stop

@@ -21,7 +21,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.body import compact, read_object, string
+from loop_core.wire.body import compact, misfits_type, read_object, string
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_responses.table import CLIENT_ITEMS, KNOWN_RESULTS, SERVER_ITEMS, runs_itself
 from loop_core.wire.response_calls import Copy, difference, is_same_json
@@ -296,8 +296,12 @@ def _message_parts(item: GrowingItem) -> tuple[list[ResponsePart], str]:
             refusal += string(part.get("refusal")) or ""
         elif kind in ("output_text", "text") and type(part.get("text")) is str:
             parts.append(TextPart(part["text"]))
-        elif isinstance(part, dict):
+        elif isinstance(part, str):
+            parts.append(TextPart(part))
+        elif part:  # kept as it came
             parts.append(OpaquePart(str(kind), item.verbatim("content", index)))
+    if misfits_type(content, list) and not isinstance(content, str):
+        parts.append(OpaquePart("content", item.verbatim("content")))
     if refusal or any(type(part) is TextPart and part.text for part in parts):
         return parts, refusal
     # A whole message without a word does not take back what was streamed.
@@ -334,8 +338,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _function(item: GrowingItem, ended: bool) -> ItemReading:
     arguments = item.value.get("arguments")
-    if isinstance(arguments, (dict, list)):
-        quirk = ("openai_responses.arguments_object", "arguments were sent as an object, not as a string",
+    if not isinstance(arguments, str | None):
+        quirk = ("openai_responses.arguments_object", "arguments were sent as JSON, not as a string",
                  Severity.INFO)
         return _call(item, ended, CallKind.FUNCTION, (item.verbatim("arguments"), None), quirk)
     return _call(item, ended, CallKind.FUNCTION, payload(item, "arguments"))
@@ -356,7 +360,7 @@ def _call(
         quirk = ("openai_responses.name_differs", message, Severity.ERROR)
     whole = second is None and other is None and (not item.gap or is_confirmed(item, text))
     closed = whole and item.done and closes(value, ended)
-    form = ArgsForm.OBJECT if isinstance(value.get("arguments"), (dict, list)) else ArgsForm.STRING
+    form = ArgsForm.STRING if isinstance(value.get("arguments"), str | None) else ArgsForm.OBJECT
     call = ToolCall(call_id(value), name, text, closed, kind, form, string(value.get("status")),
                     string(value.get("id")), other_arguments=None if other is None else other.text, at=item.at)
     return ItemReading((call,), quirk=quirk)

@@ -36,6 +36,7 @@ from loop_core.wire.body import (
     rest,
     string,
     token_count,
+    value_at,
 )
 from loop_core.wire.openai_responses.items import call_id, has_more_texts
 from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, LOSES, SERVER_ITEMS, runs_itself
@@ -72,14 +73,14 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         api=API,
         messages=tuple(_merge_messages(_messages(body))),
         model=string(body.get("model")),
-        tools=tuple(_tools(body.get("tools"))),
+        tools=asking.with_allowed(_tools(body.get("tools")), value_at(body, ("tool_choice", "tools"))),
         tool_choice=_choice(body.get("tool_choice")),
         max_tokens=next((cap for name in CAPS if (cap := token_count(body.get(name))) is not None), None),
         stream=body.get("stream") is True,
         previous_id=string(body.get("previous_response_id")),
         background=body.get("background") is True,
-        extra=rest(body, "model", "input", "instructions", "tools", "tool_choice", "stream", "previous_response_id",
-                   "background", *CAPS),
+        extra=rest(body, "model", "input", "instructions", "tools", "stream", "previous_response_id", "background",
+                   *CAPS, *(() if value_at(body, ("tool_choice", "tools")) is not None else ("tool_choice",))),
     )
 
 
@@ -236,12 +237,13 @@ def encode_request(request: Request) -> dict[str, Any]:
         history = history[1:]
     body["input"] = [item for message in history for item in _items(message, calls, request.tools)
                      if not (request.extra.get("store") is False and _is_only_named(item))]
+    choice, extra = asking.kept_choice(request, _choice, _write_choice(request))
     body |= non_null(
-        tools=asking.declarations(request.tools, _write_tool) or None, tool_choice=_write_choice(request),
+        tools=asking.declarations(request.tools, _write_tool) or None, tool_choice=choice,
         max_output_tokens=request.max_tokens, previous_response_id=request.previous_id,
         stream=request.stream or None, background=request.background or None,
     )
-    return merge(body, request.extra)
+    return merge(body, extra)
 
 
 def _is_only_named(item: Mapping[str, Any]) -> bool:

@@ -1,0 +1,82 @@
+"""A tool choice that lists the tools that may be called: a call of another one is rejected, and the list is sent on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from loop_core.judge.gate import Admission
+from loop_core.reader import read
+from loop_core.wire import decode_request, encode_request
+
+NAMES = ("read_file", "write_file")
+CHAT, RESPONSES = "openai_chat", "openai_responses"
+
+
+def listed(api: str, *entries: Any, mode: str = "auto") -> dict[str, Any]:
+    """A request that declares two tools, and lists these of them."""
+    if api == CHAT:
+        tools = [{"type": "function", "function": {"name": name}} for name in NAMES]
+        choice: dict[str, Any] = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": list(entries)}}
+        return {"model": "m", "messages": [{"role": "user", "content": "go"}], "tools": tools, "tool_choice": choice}
+    return {"model": "m", "input": [{"role": "user", "content": "go"}],
+            "tools": [{"type": "function", "name": name} for name in NAMES],
+            "tool_choice": {"type": "allowed_tools", "mode": mode, "tools": list(entries)}}
+
+
+def entry(api: str, name: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name}} if api == CHAT else {"type": "function", "name": name}
+
+
+def called(api: str, name: str) -> bytes:
+    if api == CHAT:
+        call = {"id": "c", "type": "function", "function": {"name": name, "arguments": "{}"}}
+        return json.dumps({"choices": [{"index": 0, "message": {"tool_calls": [call]},
+                                        "finish_reason": "tool_calls"}]}).encode()
+    call = {"type": "function_call", "call_id": "c", "status": "completed", "name": name, "arguments": "{}"}
+    return json.dumps({"status": "completed", "output": [call]}).encode()
+
+
+def admitted(api: str, name: str, request: dict[str, Any]) -> tuple[Admission, str]:
+    (verdict,) = read(api, called(api, name), request=request).calls
+    return verdict.admission, verdict.rule
+
+
+@pytest.mark.parametrize("mode", ["auto", "required"])
+@pytest.mark.parametrize("api", [CHAT, RESPONSES])
+def test_a_call_of_a_tool_outside_the_list_is_rejected(api: str, mode: str) -> None:
+    request = listed(api, entry(api, "read_file"), mode=mode)
+    assert admitted(api, "read_file", request) == (Admission.READY, "gate.ready")
+    assert admitted(api, "write_file", request) == (Admission.REJECTED, "gate.forbidden")
+    both = listed(api, *(entry(api, name) for name in NAMES), mode=mode)
+    assert admitted(api, "write_file", both) == (Admission.READY, "gate.ready")
+
+
+@pytest.mark.parametrize("entries", [
+    (), ({"type": "namespace", "name": "files"},), ({"type": "namespace", "tools": []},), ("read_file",), (None,),
+    ({"type": "function"},), ({"name": "read_file"},),
+])
+@pytest.mark.parametrize("api", [CHAT, RESPONSES])
+def test_a_list_that_is_not_understood_forbids_nothing(api: str, entries: tuple[Any, ...]) -> None:
+    request = listed(api, entry(api, "read_file"), *entries) if entries else listed(api)
+    assert admitted(api, "write_file", request) == (Admission.READY, "gate.ready")
+
+
+def test_a_list_of_the_providers_own_tools_alone_forbids_functions() -> None:
+    request = listed(RESPONSES, {"type": "mcp", "server_label": "deepwiki"}, {"type": "image_generation"})
+    assert admitted(RESPONSES, "write_file", request) == (Admission.REJECTED, "gate.forbidden")
+
+
+@pytest.mark.parametrize("api", [CHAT, RESPONSES])
+def test_the_list_is_sent_on_as_it_came_unless_another_choice_is_made(api: str) -> None:
+    body = listed(api, entry(api, "read_file"), mode="required")
+    request = decode_request(api, body)
+    assert encode_request(api, request)["tool_choice"] == body["tool_choice"]
+    assert encode_request(api, replace(request, max_tokens=9))["tool_choice"] == body["tool_choice"]
+    assert encode_request(api, replace(request, tool_choice="tool:write_file"))["tool_choice"] == entry(
+        api, "write_file")
+    assert encode_request(api, replace(request, tool_choice="none"))["tool_choice"] == "none"
+    assert "tool_choice" not in encode_request(api, replace(request, tool_choice=None))
