@@ -26,6 +26,7 @@ from inspector.report.run_answers import fidelity_of
 from inspector.sessions import NO_ANSWER, open_paths, redact
 from inspector.sessions.folders import files_of, is_session, locate, transcripts
 from inspector.sessions.intake import STDIN
+from inspector.sessions.reasons import named_api
 from inspector.whatif import branch_report
 from inspector.whatif.edited_inputs import check_edits
 from inspector.whatif.tree import Branch, branch
@@ -188,7 +189,7 @@ def response(
     text, text_whole = _part(answer.text or "", offset, characters)
     reasoning, reasoning_whole = _part(answer.reasoning_content or "", offset, characters)
     return _mask_texts({
-        "api": facts.exchange.api, "model": facts.exchange.model, **_reason(facts),
+        "api": named_api(facts.exchange), "model": facts.exchange.model, **_reason(facts),
         "evidence": [{"rule": evidence.rule, "note": _line(evidence.note), **(place_of(evidence.at) or {})}
                      for evidence in facts.evidence[:MOST_NOTES]],
         "more_evidence": max(0, len(facts.evidence) - MOST_NOTES),

@@ -82,9 +82,11 @@ PROVIDERS: Mapping[str, str] = {
 """Server profile -> the provider's name in the conventions, for profiles whose own name is another one."""
 
 
-def provider(profile: str, api: str) -> str:
-    """The provider's name in the conventions."""
+def provider(profile: str, api: str | None) -> str:
+    """The provider's name in the conventions, which require one; `api` is None if the wire format is not recorded."""
     if profile.startswith("generic"):
+        if api is None:
+            return "unknown"
         return wire(api).provider if api in FORMATS else api  # server unknown: the API decides, by the conventions
     return PROVIDERS.get(profile, profile)
 

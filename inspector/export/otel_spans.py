@@ -34,6 +34,7 @@ from inspector.report.findings import late_answers
 from inspector.report.run_answers import fidelity_of
 from inspector.report.verdict import identifier
 from inspector.sessions import redact
+from inspector.sessions.reasons import named_api
 from inspector.sessions.recording import Exchange, ToolAnswer, TurnPlace
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
@@ -191,7 +192,7 @@ def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> 
 def who(exchange: Exchange) -> dict[str, Attribute | None]:
     """The provider and the server of an answer."""
     address, port = server(exchange.url)
-    return {conventions.PROVIDER: conventions.provider(exchange.profile.name, exchange.api),
+    return {conventions.PROVIDER: conventions.provider(exchange.profile.name, named_api(exchange)),
             conventions.SERVER_ADDRESS: address, conventions.SERVER_PORT: port}
 
 
@@ -253,7 +254,7 @@ def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -
         conventions.CACHED_TOKENS: usage.cached_tokens if usage else None,
         conventions.CACHE_WRITE_TOKENS: usage.cache_write_tokens if usage else None,
         conventions.HTTP_STATUS: response.http_status,
-        f"{OURS}api": exchange.api, f"{OURS}profile": exchange.profile.name,
+        f"{OURS}api": named_api(exchange), f"{OURS}profile": exchange.profile.name,
         f"{OURS}response.index": facts.index, f"{OURS}response.place": facts.link.place.value,
         f"{OURS}stop.normalized": stop.normalized.value, f"{OURS}stop.detail": stop.detail,
         f"{OURS}stop.mapped": facts.judgement.mapped.normalized.value,

@@ -15,6 +15,7 @@ from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
 from inspector.report.lines.spans import count_of, escape_markdown, inert
 from inspector.report.lines.steps import end_words
 from inspector.report.run_answers import branch_files, fidelity_of, recut_responses, settings_words
+from inspector.report.sentences import format_name
 from inspector.report.table import html_page
 from inspector.report.times_and_costs import cost_text, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.sessions import redact
@@ -138,7 +139,7 @@ def _response(facts: ResponseFacts) -> tuple[str, ...]:
     tokens = "not reported" if used is None else f"{used:,}"
     name = facts.name if facts.is_made else response_number(facts.index)
     return (
-        f"{name} ({facts.exchange.api}, {facts.exchange.profile.name})",
+        f"{name} ({format_name(facts.exchange)}, {facts.exchange.profile.name})",
         "absent" if stop.raw is None else f'"{stop.raw}"',
         facts.judgement.mapped.normalized.value,
         stop.normalized.value + (f" ({stop.detail})" if stop.detail else ""),

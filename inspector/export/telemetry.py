@@ -33,6 +33,7 @@ from inspector.live.recorder import LiveTurn, RunMemory, replay_of_turns
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.run_answers import fidelity_of
 from inspector.report.times_and_costs import ClockSource, length, turn_times
+from inspector.sessions.reasons import named_api
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity, Labels, Record, Trace, fold_metrics
 
@@ -84,7 +85,7 @@ def _of_turn(view: View, turn: TurnFacts) -> Iterator[OtelPoint]:
         records += view.effective_step(index).records
     took = duration(view, turn)
     folded = fold_metrics(records, {} if took is None else {record["turn_id"]: took for record in records})
-    api = view.responses[turn.responses[0]].exchange.api
+    api = named_api(view.responses[turn.responses[0]].exchange)
 
     def of(labels: Labels) -> dict[str, str]:
         model = {conventions.RESPONSE_MODEL: labels[1]} if labels[1] else {}

@@ -15,6 +15,7 @@ from inspector.report.lines.spans import count_of, inert, one_line, plain
 from inspector.report.lines.steps import end_words
 from inspector.report.row_counts import count_rows
 from inspector.report.run_answers import branch_files, recut_responses, settings_words
+from inspector.report.sentences import format_name
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import TurnRow, name_of, rows_of
 from inspector.sessions.copies import files_by_session
@@ -302,7 +303,7 @@ def _response(facts: ResponseFacts, findings: list[str], ran: Sequence[Verdict],
     # A simulated answer is in no file: the path and the entry of its exchange are those of the answer it stands for.
     part = entry_name("", exchange.entry)
     where = f"{one_line(exchange.path)} {part}" if facts.recut is None else f"in no file: {facts.why}"
-    yield f"  {facts.name} ({where}): {exchange.api}, raw {raw} > {way}{detail}"
+    yield f"  {facts.name} ({where}): {format_name(exchange)}, raw {raw} > {way}{detail}"
     yield ("    evidence: "
            f"{'; '.join(f'{evidence.rule} at {place(evidence.at)}' for evidence in facts.evidence) or 'none'}")
     times = time_phrases(exchange)

@@ -12,7 +12,7 @@ from inspector.report.findings import CUT_WORDS, RAN
 from inspector.report.run_answers import answer_at, answering_step
 from inspector.report.times_and_costs import length_ms, turn_times
 from inspector.report.verdict import identifier
-from inspector.sessions.reasons import recorder_word
+from inspector.sessions.reasons import named_api, recorder_word
 from inspector.sessions.traffic import moment
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import Send
@@ -231,7 +231,7 @@ WORDS: Mapping[str, Word] = {
                  lambda view, facts: _present(*(verdict.call.name for verdict in facts.verdicts))),
     "provider": Word("who answered: the profile's name",
                      lambda view, facts: (facts.exchange.profile.name,)),
-    "api": Word("the wire format", lambda view, facts: (facts.exchange.api,)),
+    "api": Word("the wire format", lambda view, facts: _present(named_api(facts.exchange))),
     "model": Word("the model", lambda view, facts: _present(
         facts.exchange.response.model, facts.exchange.request.model if facts.exchange.request else None)),
     "agent": Word("who asked: the agent whose transcript it is, or what the request called itself",

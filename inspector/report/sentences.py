@@ -8,8 +8,8 @@ from inspector.report.advice import is_cut_below_cap, limit_words
 from inspector.report.error_advice import is_redirect
 from inspector.report.findings import CUT_WORDS, is_suspicion
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read
-from inspector.sessions.reasons import reason_text, recorder_word
-from inspector.sessions.recording import TurnPlace
+from inspector.sessions.reasons import named_api, reason_text, recorder_word
+from inspector.sessions.recording import Exchange, TurnPlace
 from inspector.sessions.thread import response_number
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse_call
 from loop_core.judge.endings import REPEATED_MEMBER_RULES
@@ -21,10 +21,19 @@ from loop_core.values import ArgsForm, CallKind, ChatResponse, Stop, Usage
 
 
 def who(look: JudgedTurn) -> str:
-    """The source of the response: the format, and the server if known."""
-    exchange = look.exchange
+    """The source of the response: the format or the model, and the server if known."""
+    exchange, name = look.exchange, _format_or_model(look.exchange)
     same = exchange.profile.name in (exchange.api, "generic") or exchange.profile.name.startswith("generic")
-    return exchange.api if same else f"{exchange.api} ({exchange.profile.name})"
+    return name if same else f"{name} ({exchange.profile.name})"
+
+
+def _format_or_model(exchange: Exchange) -> str:
+    return named_api(exchange) or short(exchange.model or "the model")
+
+
+def format_name(exchange: Exchange) -> str:
+    """The wire format of an answer, as a report names it."""
+    return named_api(exchange) or "wire format not recorded"
 
 
 LONGEST = 80
@@ -192,7 +201,8 @@ def call_cut(look: JudgedTurn) -> str:
     shape = parse_call(verdict.call).shape
     word, cut = look.word, _cut(look)
     if verdict.rule == "gate.contradiction":
-        return f"{exchange.api} sent {name} twice, with arguments that differ; nothing shows which of the two is meant"
+        clause = f"sent {name} twice, with arguments that differ; nothing shows which of the two is meant"
+        return f"{_format_or_model(exchange)} {clause}"
     if shape is ArgumentShape.CUT:
         clause = f"cut {name} at character {size:,} of its arguments"
     elif shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
@@ -213,7 +223,7 @@ def call_cut(look: JudgedTurn) -> str:
         clause = f"never closed {name}, whose arguments parse as they stand"
     else:
         clause = f"{cut} the batch of {name}, whose own arguments parse"
-    return f"{exchange.api} {clause} ({budget(look)})"
+    return f"{_format_or_model(exchange)} {clause} ({budget(look)})"
 
 
 def _is_before_last(look: JudgedTurn, verdict: Verdict) -> bool:

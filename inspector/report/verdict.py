@@ -247,7 +247,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.ending_words(look)}{say.held_beside(look)}", situation),
     VerdictRow("NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: not look.exchange.recorded,
-        lambda look: f"{look.exchange.api}: {why_missing(look.judgement.stop)}, so how the answer ended is not known",
+        lambda look: f"{say.who(look)}: {why_missing(look.judgement.stop)}, so how the answer ended is not known",
         lambda look: "record the traffic with a proxy; a browser leaves streams out of its HAR file"),
     # A pause is no end: the provider expects one more request.
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,

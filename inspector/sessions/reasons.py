@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from inspector.sessions.recording import RawExchange
+from inspector.sessions.recording import Exchange, RawExchange
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
     At,
@@ -47,6 +47,8 @@ INFERRED = "transcript.inferred."
 """The prefix of the rules that infer an end from other rows."""
 STOPPED = "transcript.stopped"
 """The rule of the finding that, according to the transcript, the user or the agent ended the turn."""
+API_ASSUMED = "transcript.api_assumed"
+"""The rule for an answer whose wire format no row names; it was read as one of Chat Completions."""
 NOT_RECORDED = "not_recorded"
 DAMAGED_RULE = "damaged_body"
 """The rule for a recorded body that cannot be unpacked."""
@@ -184,6 +186,12 @@ def reason_finding(stop: StopReason, remark: str = "") -> Finding | None:
         return Finding("transcript.not_recorded", Severity.INFO, message, first.at)
     message = f"the stop reason was not recorded; {stop.normalized.value} is inferred: {inference.note}"
     return Finding("transcript.inferred", Severity.INFO, message, inference.at)
+
+
+def named_api(exchange: Exchange) -> str | None:
+    """The wire format of an answer; None if no row of its transcript names it."""
+    assumed = any(evidence.rule == API_ASSUMED for evidence in exchange.profile_evidence)
+    return None if assumed else exchange.api
 
 
 # -- The response of an exchange whose body is missing or not of its format ------------------------------------------

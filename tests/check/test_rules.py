@@ -276,7 +276,7 @@ def test_no_reason_and_an_unknown_one():
     message = {"id": "m", "role": "assistant", "finish": "completed", "tokens": {"input": 9, "output": 16}}
     export = {"info": {"id": "s"}, "messages": [{"info": message, "parts": [{"type": "text", "text": "Hi."}]}]}
     assert found(data=json.dumps(export).encode()) == {
-        "unknown-stop-reason": 'warning openai_chat ended with "completed" as the recorder says, 16 tokens'}
+        "unknown-stop-reason": 'warning the model ended with "completed" as the recorder says, 16 tokens'}
 
 
 def test_a_stream_that_broke_and_one_with_a_gap():

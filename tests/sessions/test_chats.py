@@ -97,7 +97,7 @@ def test_the_words_of_hermes(tmp_path, word, stop, rule):
 def test_an_answer_that_hermes_says_is_not_finished_is_quoted_and_no_bytes_are_spoken_of(tmp_path):
     seen = look("hermes", tmp_path, [ASKED, {"role": "assistant", "content": "hi", "finish_reason": "incomplete"}])
     assert (words(seen), seen.turns[0].verdict.sentence) == (
-        ["INTERRUPTED"], 'openai_chat did not finish the answer ("incomplete" as the recorder says)')
+        ["INTERRUPTED"], 'the model did not finish the answer ("incomplete" as the recorder says)')
 
 
 def test_a_session_of_hermes_has_calls_results_and_its_model(tmp_path):

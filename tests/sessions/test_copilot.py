@@ -100,7 +100,7 @@ def test_what_a_stream_says_of_a_request(tmp_path, word, stop, shown_as, early):
 
 def test_a_filter_is_told_in_the_recorders_word(tmp_path):
     seen = shown(file(user("go"), said("Do", apiCallId="r1"), spent(finishReason="content_filter")), tmp_path)
-    assert seen.turns[0].verdict.sentence == 'openai_chat filtered the answer ("content_filter" as the recorder says)'
+    assert seen.turns[0].verdict.sentence == 'gpt-5-mini filtered the answer ("content_filter" as the recorder says)'
 
 
 def test_what_a_stream_says_of_another_request_changes_nothing(tmp_path):

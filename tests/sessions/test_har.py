@@ -193,7 +193,7 @@ def test_an_answer_that_cannot_be_unpacked_is_a_turn_of_unknown_end(opened, text
     assert [(seen.rule, seen.note) for seen in lost.response.stop_reason.evidence] == [("damaged_body", why)]
     verdict = view(replay(open_case(loaded))).turns[0].verdict
     assert (verdict.word, verdict.sentence) == (
-        "NOT RECORDED", f"openai_chat: {why}, so how the answer ended is not known")
+        "NOT RECORDED", f"openai_chat (openai): {why}, so how the answer ended is not known")
 
 
 PAGE = "<html><body>Sign in to go on</body></html>"

@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from inspector.config.settings import Settings
+from inspector.replay import replay
+from inspector.replay.case import open_case
 from inspector.report import explain
+from inspector.report.facts import view
+from inspector.report.filters import parse, responses
 from inspector.report.times_and_costs import InputTokens, input_tokens
 from inspector.sessions import open_paths
+from inspector.sessions.reasons import named_api
 from loop_core.turn.limits import Limits
 from tests.scenes.transcripts import (
     Row,
@@ -234,13 +239,16 @@ def test_each_name_of_a_wire_format_is_known(tmp_path):
         assert "do not name their API" not in notices(seen)
 
 
-def test_an_answer_that_does_not_say_its_api_is_taken_for_one_and_told(tmp_path):
+def test_no_report_names_a_wire_format_that_no_row_names(tmp_path):
     path = tmp_path / "s.jsonl"
-    path.write_text(pi(pi_user("hi"), pi_said(text("Hello."), api=None)))
-    for given, taken in ((None, "openai_chat"), ("ollama_chat", "ollama_chat")):
-        loaded = open_paths([str(path)], api=given)
-        assert loaded.exchanges[0].api == taken
-        assert any(f"taken for {taken}: 1" in notice for notice in loaded.inputs[0].notices)
+    path.write_text(pi(pi_user("hi"), pi_said(text("Hello."), api=None), pi_user("on"),
+                       pi_said(text("Hi."), api="ollama-chat")))
+    for given, first in ((None, None), ("ollama_chat", "ollama_chat"), ("openai_chat", "openai_chat")):
+        seen = view(replay(open_case(open_paths([str(path)], api=given))))
+        assert [named_api(facts.exchange) for facts in seen.responses] == [first, "ollama_chat"]
+        assert [turn.verdict.sentence.partition(" ")[0] for turn in seen.turns] == [first or "m-1", "ollama_chat"]
+        assert responses(parse("api:openai_chat"), seen) == ([0] if first == "openai_chat" else [])
+        assert ("wire format not recorded, raw" in explain.text(seen, everything=True)) is (first is None)
 
 
 def test_a_cut_file_and_damaged_entries_are_told(tmp_path):

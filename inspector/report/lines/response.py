@@ -29,7 +29,7 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.steps import SEVERITY, send_of
 from inspector.report.lines.wire import place
-from inspector.report.sentences import only_reasoning_above
+from inspector.report.sentences import format_name, only_reasoning_above
 from inspector.report.times_and_costs import (
     cost_text,
     response_cost,
@@ -237,7 +237,8 @@ def _who(facts: ResponseFacts) -> list[Line]:
     exchange, answer = facts.exchange, facts.exchange.response
     status = "no HTTP status" if answer.http_status is None else f"HTTP {answer.http_status}"
     how = "streamed" if answer.streaming else "whole"
-    parts = [exchange.api, provider(facts) or "host not recorded", exchange.model or "model not named", status, how]
+    parts = [format_name(exchange), provider(facts) or "host not recorded", exchange.model or "model not named", status,
+             how]
     lines = [field("provider", *join_groups([(safe(part),) for part in parts]))]
     rules = ", ".join(each.rule for each in exchange.profile_evidence)
     chosen = safe(f"  chosen by {rules}" if rules else "", Tone.DIM)

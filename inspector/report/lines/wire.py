@@ -29,6 +29,7 @@ from inspector.report.lines.spans import (
     paragraphs,
     safe,
 )
+from inspector.report.sentences import format_name
 from inspector.report.times_and_costs import time_phrases
 from inspector.sessions.provenance import FactRead, Provenance
 from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Role, ToolCall
@@ -56,7 +57,7 @@ def wire(facts: ResponseFacts, mode: str) -> LineSheet:
 def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
     exchange = facts.exchange
     status = "" if exchange.response.http_status is None else f"HTTP {exchange.response.http_status}"
-    parts = [(Span(facts.name, Tone.WARN if facts.is_made else Tone.STRONG),), (safe(exchange.api),)]
+    parts = [(Span(facts.name, Tone.WARN if facts.is_made else Tone.STRONG),), (safe(format_name(exchange)),)]
     parts += [(Span(each),) for each in (status, what) if each]
     note = OF_ROWS if exchange.recorder is not None else HINT if exchange.recorded else NONE
     lines: list[Line] = [join_groups(parts), forms_line(WIRE_FORMS, mode), note]

@@ -39,7 +39,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 class _Session(ChatReader):
-    assumed_api = API
+    own_api = API
     name, agent, fields = "antigravity", "Antigravity", FIELDS
     unit, row_word = "line", ("a step", "steps")
     several_apis = False

@@ -47,7 +47,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 class _Stream(ChatReader):
-    assumed_api = API
+    own_api = API
     name, agent, fields = "codex-exec", "Codex CLI", FIELDS
     unit, row_word = "line", ("an event", "events")
 

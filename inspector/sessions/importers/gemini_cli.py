@@ -102,7 +102,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 class _Chat(ChatReader):
-    assumed_api = API
+    own_api = API
     name, agent, fields = "gemini-cli", "Gemini CLI", FIELDS
     several_apis = False
 

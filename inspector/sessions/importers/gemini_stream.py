@@ -42,7 +42,7 @@ def _is_event(value: dict[str, Any]) -> bool:
 
 
 class _Stream(ChatReader):
-    assumed_api = API
+    own_api = API
     name, agent, fields = "gemini-stream", "Gemini CLI", FIELDS
     unit, row_word = "line", ("an event", "events")
     several_apis = False

@@ -296,7 +296,7 @@ class _Session(kimi_cli.KimiReader):
             place = place.after(InterimRow(*self.prompt))
         self.prompt = None
         request = self.request_row
-        api = APIS.get(str(request.get("provider")), self.api)
+        api = APIS.get(str(request.get("provider")))
         answer = self.begin(f"step:{line.number}", api, request.get("model"), place, line)
         answer.started = moment_text(request.get("time"))
         # The cap varies by request: Kimi Code mostly sends what is left of the context window.

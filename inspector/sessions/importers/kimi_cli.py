@@ -283,7 +283,7 @@ class KimiCliSession(KimiReader):
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
         """The answer of the current step; it begins with the first event of its output."""
         if self.sender not in self.open:
-            answer = self.begin(f"line:{line.number}", self.api, None, place, line)
+            answer = self.begin(f"line:{line.number}", None, None, place, line)
             answer.started = moment_text(line.value.get("timestamp"))
             answer.session = self.sessions[self.sender]
             answer.unended = self.sender in self.marking

@@ -214,7 +214,6 @@ class _Session(TranscriptReader):
         super().__init__(path, options)
         self.last = TreePlace(None)
         self.labels: Counter[str] = Counter()
-        self.assumed = 0
         self.begun = 0
         """The line of the event at which an answer began; 0 after its end."""
         self.title = ""
@@ -281,15 +280,12 @@ class _Session(TranscriptReader):
 
     def _assistant(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TreePlace:
         self.begun = 0
-        api = APIS.get(str(message.get("api")))
-        if api is None:
-            api, self.assumed = self.api, self.assumed + 1
         key = line.value.get("id")
         name = f"{key if isinstance(key, str) else 'line'}:{line.number}"
-        answer = self.begin(name, api, message.get("model"), where, line)
+        answer = self.begin(name, APIS.get(str(message.get("api"))), message.get("model"), where, line)
         at = answer.take(line)
         take_content(answer, message.get("content"), line, at)
-        answer.usage = usage_of(message.get("usage"), api)
+        answer.usage = usage_of(message.get("usage"), answer.api)
         take_end(answer, message, at)
         self.note_compaction(answer)
         return TreePlace(self.add(answer))
@@ -300,8 +296,6 @@ class _Session(TranscriptReader):
         self.reading.notices[:0] = share(
             without, len(self.answers), "stop reasons are pi's own words for the providers', which are not in the file")
         notices = self.reading.notices
-        if self.assumed:
-            notices.append(Notice(f"answers that do not name their API, taken for {self.api}", {"": self.assumed}))
         if self.begun:
             notices.append(Notice(": an answer begins here, and its end is not in the file: it was not read",
                                   at=f"line {self.begun}"))

@@ -82,7 +82,7 @@ class _Records(TranscriptLines):
 
 
 class _Transcript(ChatReader):
-    assumed_api = API  # the parts are Gemini's for every model
+    own_api = API  # the parts are Gemini's for every model
     name, agent, fields = "qwen", "Qwen Code", FIELDS
     unit, row_word = "line", ("a row", "rows")
     several_apis, steered = False, True

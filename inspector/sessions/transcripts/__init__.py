@@ -17,6 +17,7 @@ from typing import IO, Any, ClassVar
 
 from inspector.sessions import detection, intake, redact, traffic
 from inspector.sessions.notices import Notice
+from inspector.sessions.reasons import API_ASSUMED
 from inspector.sessions.recording import ODD, Exchange, FileReading, Options, unusable
 from inspector.sessions.stored_rows import RecordPiece, UnbuiltRecord
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -211,14 +212,13 @@ class TranscriptReader:
     """The notice about the origin of the format's stop reasons; empty for no notice."""
     steered: ClassVar[bool] = False
     """Whether a text of the user beside tool results belongs to the current turn."""
-    assumed_api: ClassVar[str] = "openai_chat"
-    """The wire format of the file's answers if nothing in the file names one; no fact of the transcript depends on it.
-    Only the id, since importing the package of the format would slow down all transcripts."""
+    own_api: ClassVar[str | None] = None
+    """The id of the wire format of all answers, without an import of its package; None if the agent speaks several."""
 
     @property
     def api(self) -> str:
-        """The wire format assumed for answers that name none."""
-        return self.options.api or self.assumed_api
+        """The wire format of answers whose rows name none. The last one is a guess, and answers with it say so."""
+        return self.options.api or self.own_api or "openai_chat"
 
     def __init__(self, path: str, options: Options) -> None:
         self.path, self.options = path, options
@@ -233,8 +233,8 @@ class TranscriptReader:
         """Remark about rows that were read in a special way -> the number of such rows."""
         self.compacted = ""
         """The finding about a compaction of the history, for the next answer."""
-        self._speakers: dict[tuple[str, str | None], tuple[Profile, tuple[Evidence, ...]]] = {}
-        """API and model -> the server's profile and its evidence."""
+        self._speakers: dict[tuple[str, str | None, bool], tuple[Profile, tuple[Evidence, ...]]] = {}
+        """API, model and whether the API is assumed -> the server's profile and its evidence."""
 
     @classmethod
     def of(cls, path: str, options: Options, head: bytes) -> TranscriptReader:
@@ -363,10 +363,11 @@ class TranscriptReader:
             self.remarks["name a parent that is not in the file before them, so their place is a guess"] += 1
         return found
 
-    def begin(self, name: str, api: str, model: Any, place: TreePlace, line: TranscriptLine) -> TranscriptAnswer:
-        """Starts an answer at a row; `add` puts it among those of the file."""
-        return TranscriptAnswer(name, api, intern(model) if isinstance(model, str) else None, place, line.number,
-                                text_or_none(line.value.get("timestamp")))
+    def begin(self, name: str, api: str | None, model: Any, place: TreePlace, line: TranscriptLine) -> TranscriptAnswer:
+        """Starts an answer at a row; `add` puts it among those of the file. `api`: the wire format, if rows name it."""
+        assumed = not (api or self.options.api or self.own_api)
+        return TranscriptAnswer(name, api or self.api, intern(model) if isinstance(model, str) else None, place,
+                                line.number, text_or_none(line.value.get("timestamp")), api_assumed=assumed)
 
     def add(self, answer: TranscriptAnswer) -> TranscriptAnswer:
         """Adds an answer to the file, below the answer that it follows."""
@@ -377,12 +378,14 @@ class TranscriptReader:
         return answer
 
     def _exchange(self, answer: TranscriptAnswer) -> Exchange:
-        key = (answer.api, answer.model)
+        key = (answer.api, answer.model, answer.api_assumed)
         if key not in self._speakers:
-            speaker = self._speaker(*key)
+            speaker = self._speaker(answer.api, answer.model)
             rule = f"transcript.{self.name.replace('-', '_')}"
-            mark = Evidence(rule, At(pointer="/type"), f"rows of {self.agent}, not the provider's bytes")
-            self._speakers[key] = speaker.profile, (mark, *speaker.evidence)
+            marks = [Evidence(rule, At(pointer="/type"), f"rows of {self.agent}, not the provider's bytes")]
+            if answer.api_assumed:
+                marks.append(Evidence(API_ASSUMED, At(), f"no row names the wire format; read as {answer.api}"))
+            self._speakers[key] = speaker.profile, (*marks, *speaker.evidence)
         exchange = answer.exchange(self.path, self.writer, *self._speakers[key], self.steered)
         return exchange if self.unit == "line" else replace(exchange, lines=())  # its records are not lines
 

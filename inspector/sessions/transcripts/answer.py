@@ -172,6 +172,8 @@ class TranscriptAnswer:
     next: list[TranscriptAnswer] = field(default_factory=list)
     session: str = ""
     """The name of the answer's session, in a file of several sessions."""
+    api_assumed: bool = False
+    """Whether no row names the wire format."""
 
     def take(self, line: TranscriptLine) -> At:
         """Adds a row to its body; returns the row's place there."""

@@ -175,7 +175,7 @@ class ChatReader(TranscriptReader):
     def answer(self, line: TranscriptLine, place: TreePlace, name: str = "", model: Any = None) -> TranscriptAnswer:
         """Adds an answer that begins at a message."""
         key = f"{name or self.unit}:{line.number}"
-        answer = self.add(self.begin(key, self.api, model or self.model, place, line))
+        answer = self.add(self.begin(key, None, model or self.model, place, line))
         answer.cap, answer.session = self.cap, self.run
         rows = place.rows()  # a complaint after results concerns an answer that the file lacks
         complaint = any(row.own for row in rows) and not any(row.results for row in rows)

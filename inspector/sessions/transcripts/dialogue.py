@@ -67,7 +67,7 @@ class DialogueReader(TranscriptReader):
         self, line: TranscriptLine, name: str, api: str | None, model: Any, begin: Any = None
     ) -> TranscriptAnswer:
         """Adds an answer after the last record."""
-        answer = self.add(self.begin(name, api or self.api, model, self.here, line))
+        answer = self.add(self.begin(name, api, model, self.here, line))
         answer.started = moment_text(begin) or answer.started
         answer.session = self.session
         self.ends[self.session] = TreePlace(answer)
