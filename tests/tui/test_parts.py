@@ -81,7 +81,7 @@ def test_what_follows_a_colon_is_a_step_or_settings(stage: Any) -> None:
         part.read("999", {})
     with pytest.raises(CallerError, match="expected 1 to"):
         part.read("turn " + "9" * 5_000, {})
-    with pytest.raises(CallerError, match="is not a command here"):
+    with pytest.raises(CallerError, match="is not a step: expected 1 to"):
         part.read("9" * 5_000, {})  # Python reads no number of so many digits
     part.read("max_tokens=80", {})()
     assert found == [({"max_tokens": "80"}, None)]
