@@ -48,7 +48,7 @@ from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import State
 from loop_core.values import Stop
-from tests.scenes import bodies, recordings
+from tests.scenes import bodies, recordings, transcripts
 from tests.scenes.app import (
     CUT_ARGUMENTS,
     HOSTILE,
@@ -296,6 +296,16 @@ def test_the_tabs_name_the_bytes_of_the_word_and_not_those_of_its_event(seen: Vi
     assert (at["start"], at["end"]) == (start, start + 8)
 
 
+def test_of_a_row_without_a_word_wire_marks_the_null(tmp_path: Path) -> None:
+    """Reports name the whole row: an absent word has no bytes of its own."""
+    rows = transcripts.claude(transcripts.prompt("hi"), transcripts.block(transcripts.text("Hello.")))
+    facts = transcripts.shown(rows, tmp_path).responses[0]
+    absent, body = facts.evidence[0], facts.exchange.body
+    assert (absent.rule, absent.at and (absent.at.start, absent.at.end)) == ("transcript.absent", (0, len(body)))
+    [(start, end)] = wire.evidence_ranges(facts.exchange, [absent])
+    assert (body[:start].endswith(b'"stop_reason": '), body[start:end]) == (True, b"null")
+
+
 @pytest.mark.parametrize("mode", ["events", "parsed", "raw", "hex"])
 def test_the_bytes_of_the_stop_reason_are_marked_in_every_form(seen: View, mode: str) -> None:
     facts = seen.responses[0]
@@ -304,7 +314,7 @@ def test_the_bytes_of_the_stop_reason_are_marked_in_every_form(seen: View, mode:
     found = marked(lines, Tone.MARK)
     pairs = "".join(text for text in found if len(text) == 2)
     assert pairs == b'"length"'.hex() if mode == "hex" else "".join(found) == '"length"'
-    start, end = wire.evidence_ranges(facts.evidence)[0]
+    start, end = wire.evidence_ranges(facts.exchange, facts.evidence)[0]
     assert facts.exchange.body[start:end] == b'"length"'
     assert any(span.role is Tone.MARK for span in sheet.line(sheet.focus))
 

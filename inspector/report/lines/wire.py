@@ -31,7 +31,10 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.sentences import format_name
 from inspector.report.times_and_costs import time_phrases
+from inspector.sessions.evidence_places import value_place
 from inspector.sessions.provenance import FactRead, Provenance
+from inspector.sessions.reasons import ABSENT
+from inspector.sessions.recording import Exchange
 from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Role, ToolCall
 
 FACT_LINE = 2
@@ -45,7 +48,7 @@ def wire(facts: ResponseFacts, mode: str) -> LineSheet:
         return request_sheet(facts)
     if not exchange.recorded:
         return LineSheet([*_head(facts, mode, ""), (Span("the body was not recorded", Tone.WARN),)])
-    marks = evidence_ranges(facts.evidence)
+    marks = evidence_ranges(exchange, facts.evidence)
     tail: Line = (Span(f"{'':>9} ", Tone.DIM), Span(f"end of body: {count_of(exchange.size, 'byte')}", Tone.DIM))
     if mode == "hex":
         return Hex(_head(facts, mode, ""), exchange.body, marks, tail, FACT_LINE)
@@ -80,9 +83,10 @@ def place(at: At | None) -> str:
     return f"{where} {at.pointer}" if at.pointer else where
 
 
-def evidence_ranges(evidence: Sequence[Evidence]) -> list[Range]:
-    """The bytes of the body from which the stop reason was read."""
-    return [span for rule in evidence if rule.at is not None and (span := body_range(rule.at)) is not None]
+def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Range]:
+    """The bytes of the body from which the stop reason was read; those of a `null` where a row has no word."""
+    places = [value_place(exchange, each.at) if each.rule == ABSENT else each.at for each in evidence if each.at]
+    return [span for at in places if (span := body_range(at)) is not None]
 
 
 def body_range(at: At) -> Range | None:
