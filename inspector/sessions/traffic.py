@@ -59,6 +59,8 @@ def parse_beginning(text: str) -> Any:
 
 def mend(text: str) -> str:
     """The JSON text with lone surrogates replaced, of the same length."""
+    if "\\ud" not in text and "\\uD" not in text:  # without a surrogate nothing is lone, and each escape costs a call
+        return text
     return re.sub(_ESCAPE, lambda match: "\\ufffd" if match[1] else match[0], text)
 
 
