@@ -14,13 +14,14 @@ from typing import NamedTuple
 from inspector.config.settings import INITIAL
 from inspector.replay.recorded_calls import REFUSED
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, has_reasoning, nothing_read
+from inspector.sessions.recording import Exchange
 from loop_core.judge.arguments import ArgumentShape, parse_call
 from loop_core.judge.endings import asked_context, hit_stop_string
 from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import GUARDS, TOTAL, Spend
 from loop_core.turn.trace import limit_usage
 from loop_core.values import FINISHED, Request, Stop
-from loop_core.wire import wire
+from loop_core.wire import FORMATS, wire
 
 
 class Basis(StrEnum):
@@ -208,6 +209,17 @@ def _says(text: str) -> Callable[[JudgedTurn], str]:
     return lambda look: text
 
 
+def _unknown_word(exchange: Exchange) -> str:
+    """What to do about a word that the answer's format does not have; a router may have passed on that of another."""
+    word = exchange.response.raw_stop_reason or ""
+    for api in FORMATS:
+        row = wire(api).stop_reasons.get(word)
+        if row is not None and row.stop is not Stop.UNKNOWN:
+            return f"report the word: in {api} it means {row.stop.value}, and a router may have passed it on"
+    is_known = not exchange.profile.name.startswith("generic")
+    return "report the word" if is_known else "name the server with --profile, or report the word"
+
+
 SITUATIONS: tuple[Situation, ...] = (
     # A cap of the server cuts every answer, whatever cap is requested, so only more continuations may help.
     Situation("a limit on cuts by another cap", lambda look: _limit(look) in RAISED and is_cut_below_cap(look),
@@ -274,7 +286,7 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("word without a reason", lambda look: _unknown(look) and any(
         evidence.rule.endswith(".stop_reasons") for evidence in look.judgement.mapped.evidence), _says(
         "send the request again: the word is known, and says nothing about the answer; run no call from it")),
-    Situation("unknown word", _unknown, _says("name the server with --profile, or report the word")),
+    Situation("unknown word", _unknown, lambda look: _unknown_word(look.exchange)),
 )
 OTHERWISE = Situation("anything else", lambda look: True, _says("look at the response; do not run any call from it"))
 

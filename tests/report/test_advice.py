@@ -436,12 +436,18 @@ def test_reasoning_that_ate_the_budget_is_said() -> None:
     ("stop", "said"),
     [("model_context_window_exceeded", "shorten the history; another continuation cannot succeed"),
      ("refusal", "change the prompt or the filter; a continuation will not help"),
-     ("zz_new_word", "name the server with --profile, or report the word"),
+     ("zz_new_word", "report the word"),
+     ("STOP", "report the word: in gemini_generate it means end_turn, and a router may have passed it on"),
      (None, "check the answer before you use it; do not run any call from it")],
 )
 def test_other_ends_are_no_matter_of_a_budget(stop, said) -> None:
     found = shown(asked(ASKS, message([{"type": "text", "text": "The"}], stop), url=MESSAGES, max_tokens=4000))
     assert advised(found).text == said
+
+
+def test_an_unknown_word_of_an_unknown_server_may_be_known_to_one_that_is_named() -> None:
+    found = shown(asked(ASKS, chat("Hi.", "zz_new_word"), url="https://llm.example/v1/chat/completions", max_tokens=40))
+    assert advised(found).text == "name the server with --profile, or report the word"
 
 
 @pytest.mark.parametrize(("body", "url", "status", "said"), [
