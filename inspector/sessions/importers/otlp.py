@@ -34,7 +34,7 @@ from inspector.sessions.importers.span_names import (
 )
 from inspector.sessions.importers.trace_order import BY_TIME, TraceOrder
 from inspector.sessions.notices import Notice
-from inspector.sessions.reasons import missing_content_reason, recorder_reason
+from inspector.sessions.reasons import missing_content_reason, recorder_reason, shortened_call_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -42,6 +42,7 @@ from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import FINISHED, WORDLESS, ArgsForm, At, Finding, Severity, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
+from loop_core.wire.bedrock_converse.table import STOP_REASONS as CONVERSE_WORDS
 from loop_core.wire.cohere_chat.decode import STOP_REASONS as COHERE_WORDS
 from loop_core.wire.failures import StopRow
 from loop_core.wire.gemini_generate.table import STOP_REASONS as GEMINI_WORDS
@@ -196,8 +197,10 @@ class _Traces(ChatReader):
         answer.word_at = at
         word = deciding_word(words)
         if word is not None:
-            # Instrumentations leave contents out by default.
-            take_word(answer, word, at, "otlp.finish_reasons", empty=not answer.parts)
+            # Instrumentations leave contents out by default; that the model wrote nothing, only the counts show.
+            counts = answer.usage or Usage()
+            nothing = bool(counts.input_tokens) and counts.output_tokens == 0
+            take_word(answer, word, at, "otlp.finish_reasons", empty=not (answer.parts or nothing))
             if failed:
                 why = why_failed or kind or "it does not say why"
                 message = f"the span of this answer failed all the same: {why[:200]}"
@@ -230,7 +233,8 @@ def _failure_of(value: dict[str, Any], kind: str | None) -> tuple[bool, str | No
 def row_of(word: str) -> StopRow:
     """The stop-reason row of a word, of any API or convention."""
     bare = word.removeprefix("FinishReason.")  # the word as Python prints an enumeration
-    for table in (CHAT_WORDS, CLAUDE_WORDS, GEMINI_WORDS, COHERE_WORDS, RESPONSES_WORDS, OWN_WORDS):
+    for table in (CHAT_WORDS, CLAUDE_WORDS, GEMINI_WORDS, COHERE_WORDS, RESPONSES_WORDS, CONVERSE_WORDS,
+                  OWN_WORDS):
         # Some instrumentations change the case of the provider's word.
         for spelling in (bare, bare.lower(), bare.upper()):
             if spelling in table:
@@ -250,6 +254,8 @@ def take_word(answer: TranscriptAnswer, word: str, at: At, rule: str, *, empty: 
     answer.stop = recorder_reason(row.stop, row.detail, at, word, rule)
     if empty and row.stop in FINISHED:
         answer.stop = missing_content_reason(answer.stop)
+    elif row.stop in FINISHED and any(call.arguments is None for call in answer.calls):
+        answer.stop = shortened_call_reason(answer.stop)
 
 
 def take_output(answer: TranscriptAnswer, message: SpanMessage | None, at: At) -> None:
