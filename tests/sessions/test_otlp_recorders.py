@@ -185,6 +185,15 @@ def test_logfire_of_the_agents_sdk_keeps_the_answer_apart_from_the_request(tmp_p
     assert [each.text for each in inputs_of(with_messages(held))] == ["go"]
 
 
+def test_the_object_of_a_streamed_answer_of_the_agents_sdk_stands_in_a_list(tmp_path):
+    answer = json.dumps([{"id": "__fake_id__", "status": None, "output": [message(), ITEM]}])
+    of_logfire = {"logfire.span_type": "span", "gen_ai.system": "openai", "gen_ai.request.model": "m",
+                  "output": answer, "request_data": '{"model": "m"}'}
+    for held in (of_object(answer), of_logfire):
+        (facts,) = shown(traces(span(1, held)), tmp_path).responses
+        assert (facts.exchange.response.text, facts.verdicts[0].call.arguments) == ("Hi.", '{"path": "')
+
+
 # -- An answer of nothing ----------------------------------------------------------------------------------------------
 
 
@@ -259,6 +268,49 @@ def test_the_words_of_bedrock_are_known(word, stop, tmp_path):
 @pytest.mark.parametrize(("answer", "said_text"), [([], None), ([1, 2], "[1, 2]"), (7, "7"), ("Hi.", '"Hi."')])
 def test_a_choice_whose_message_is_no_list_of_parts_is_its_text(answer, said_text, tmp_path):
     assert texts(shown(traces(of_strands(1, "end_turn", answer)), tmp_path)) == [said_text]
+
+
+# -- AI SDK ------------------------------------------------------------------------------------------------------------
+
+USING = {"gen_ai.system": "openai.chat", "gen_ai.request.model": "m"}
+
+
+def of_ai_sdk(output: Row, arguments: Any = '{"path": "', word: str = "length") -> str:
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "ls", "input": arguments}
+    asked = [{"role": "user", "content": [{"type": "text", "text": "go"}]}, {"role": "assistant", "content": [call]},
+             {"role": "tool", "content": [{"type": "tool-result", "toolCallId": "c1", "toolName": "ls", **output}]}]
+    made = json.dumps([{key: value for key, value in call.items() if key != "type"}])
+    return traces(
+        span(1, {**USING, "ai.response.finishReason": word, "ai.response.toolCalls": made,
+                 "ai.prompt.messages": json.dumps(asked[:1])}),
+        span(2, {**USING, "ai.response.finishReason": "stop", "ai.response.text": "Done.",
+                 "ai.prompt.messages": json.dumps(asked)}))
+
+
+@pytest.mark.parametrize("output", [
+    {"output": {"type": "text", "value": "a.py"}}, {"result": "a.py"}, {"output": "a.py"},
+    {"output": {"type": "content", "value": [{"type": "text", "text": "a.py"}]}}])
+def test_a_result_in_the_prompt_of_the_ai_sdk_belongs_to_its_call(tmp_path, output):
+    seen = shown(of_ai_sdk(output, '{"path": "."}', "tool-calls"), tmp_path)
+    (part,) = seen.responses[1].exchange.request.messages[0].parts
+    assert (part.call_id, part.text, part.is_error) == ("c1", "a.py", False)
+    assert (words(seen), "no result" in notices(seen)) == (["COMPLETE"], False)
+
+
+def test_a_call_that_the_ai_sdk_refused_did_not_run(tmp_path):
+    refused = {"type": "error-text", "value": "Invalid input for tool ls: JSON parsing failed: Text: {"}
+    seen = shown(of_ai_sdk({"output": refused}), tmp_path)
+    (part,) = seen.responses[1].exchange.request.messages[0].parts
+    assert part.is_error
+    assert words(seen) == ["CALL HELD"]
+    assert words(shown(of_ai_sdk({"output": {"type": "text", "value": "a.py"}}), tmp_path)) == ["CUT CALL RUN"]
+
+
+def test_the_last_result_is_in_the_span_of_the_ai_sdks_tool(tmp_path):
+    made = json.dumps([{"toolCallId": "c1", "toolName": "ls", "input": {"path": "."}}])
+    answer = span(1, {**USING, "ai.response.finishReason": "tool-calls", "ai.response.toolCalls": made})
+    tool = span(2, {"ai.toolCall.name": "ls", "ai.toolCall.id": "c1", "ai.toolCall.result": "a.py"})
+    assert [each.result.text for each in shown(traces(answer, tool), tmp_path).inputs[0].answers] == ["a.py"]
 
 
 # -- ADK ---------------------------------------------------------------------------------------------------------------

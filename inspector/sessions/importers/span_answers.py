@@ -9,9 +9,10 @@ logfire 4 and 5 `llm_providers/llm_provider.py`, `openai.py`, `anthropic.py`; py
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from inspector.sessions.importers.span_names import is_answer, load_json
+from inspector.sessions.importers.span_names import SpanMessage, is_answer, load_json, message_of
 from inspector.sessions.transcripts.member_values import cap_of, known_text, object_of, objects_of
 
 INPUT, OUTPUT, CAP = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.request.max_tokens"
@@ -44,14 +45,21 @@ def of_mlflow(attributes: dict[str, Any]) -> dict[str, Any]:
 def of_openinference(attributes: dict[str, Any]) -> dict[str, Any]:
     """The attributes of a span of OpenInference, with what the provider's object in it (`output.value`) holds and the
     flattened names leave out: the stop word of Responses, the id, reasoning; others unchanged."""
-    response = object_of(load_json(attributes.get("output.value")))
-    if not is_answer(attributes) or not any(names <= response.keys() for names in _OBJECTS):
+    response = _object_in(attributes.get("output.value"))
+    if not is_answer(attributes) or not response:
         return attributes
     outputs = _answer_of_object(response)
     key = response.get("id") or response.get("response_id")
     about = object_of(object_of(outputs[0].get("message")).get("response_metadata")) if outputs else {}  # LangChain's
     found = {OUTPUT: outputs, "gen_ai.response.id": key or about.get("id")}
     return {**{name: value for name, value in found.items() if value}, **attributes}
+
+
+def _object_in(value: Any) -> dict[str, Any]:
+    """The object of a provider in a value; empty if it is none. OpenAI's Agents SDK lists that of a streamed answer."""
+    listed = load_json(value)
+    answer = object_of(listed[0] if isinstance(listed, list) and len(listed) == 1 else listed)
+    return answer if any(names <= answer.keys() for names in _OBJECTS) else {}
 
 
 def _answer_of_object(response: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -92,6 +100,7 @@ def with_messages(attributes: dict[str, Any]) -> dict[str, Any]:
         return attributes
     # Of the Agents SDK, the messages of the request hold the answer too, and stand apart in `input` and `output`.
     asked, told = (objects_of(load_json(attributes.get(name))) for name in ("input", "output"))
+    told = _answer_of_object(_object_in(attributes.get("output"))) or told
     inputs = [each for each in events if each["event.name"] != CHOICE] or asked or objects_of(request.get("messages"))
     outputs = [each for each in events if each["event.name"] == CHOICE] or told or _answer_of(response)
     found = {INPUT: inputs, OUTPUT: outputs, CAP: cap_of(request)}
@@ -103,3 +112,19 @@ def _answer_of(response: dict[str, Any]) -> list[dict[str, Any]]:
     message = object_of(response.get("message"))
     text = known_text(response.get("combined_chunk_content")) or known_text(response.get("text"))
     return [message] if message else [{"role": "assistant", "content": text}] if text else []
+
+
+def messages_with_words(value: Any) -> Iterator[tuple[SpanMessage, str]]:
+    """The messages of LangChain in a value, each with the stop word in its metadata."""
+    waiting = [value]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, dict):
+            metadata = object_of(here.get("response_metadata"))
+            word = known_text(metadata.get("finish_reason")) or known_text(metadata.get("stop_reason"))
+            if word:
+                yield message_of(here), word
+            else:
+                waiting += here.values()
+        elif isinstance(here, list):
+            waiting += here

@@ -39,8 +39,8 @@ FACTS: Mapping[str, tuple[str, ...]] = {
              "anthropic.message.stop_reason"),
     "conversation": ("gen_ai.conversation.id", "session.id", "gen_ai.session.id"),
     "agent": ("gen_ai.agent.name", "graph.node.id", "agent.name"),
-    "call": ("gen_ai.tool.call.id", "tool_call.id", "tool.id"),
-    "result": ("gen_ai.tool.call.result", "gen_ai.tool.message", "output.value"),
+    "call": ("gen_ai.tool.call.id", "tool_call.id", "tool.id", "ai.toolCall.id"),
+    "result": ("gen_ai.tool.call.result", "gen_ai.tool.message", "output.value", "ai.toolCall.result"),
 }
 """Name of a fact -> the names of its attributes, the newest first."""
 ANSWERING = frozenset({
@@ -142,8 +142,8 @@ def is_answer(attributes: Attributes) -> bool:
 def is_tool(attributes: Attributes) -> bool:
     """Whether a span is a run of a tool."""
     kind = attributes.get("openinference.span.kind")
-    return attributes.get("gen_ai.operation.name") == "execute_tool" or (
-        isinstance(kind, str) and kind.upper() == "TOOL")
+    named = attributes.get("gen_ai.operation.name") == "execute_tool" or "ai.toolCall.id" in attributes
+    return named or (isinstance(kind, str) and kind.upper() == "TOOL")
 
 
 def cap_of(attributes: Attributes) -> int | None:
@@ -328,7 +328,8 @@ def message_of(value: Any) -> SpanMessage:
         texts.append(content if isinstance(content, str) else json.dumps(content))
     for each in parts:
         part = {**each, **object_of(each.get("message_content"))}
-        kind, part_text = part.get("type"), known_text(part.get("content")) or known_text(part.get("text"))
+        kind = (known_text(part.get("type")) or "").replace("-", "_")  # the AI SDK's "tool-call"
+        part_text = known_text(part.get("content")) or known_text(part.get("text"))
         function, answered, hidden = (next((object_of(part[name]) for name in names if part.get(name)), {})
                                       for names in _NAMED_PARTS)
         if kind in ("tool_call", "tool_use", "function_call", "function") or function:
@@ -340,9 +341,13 @@ def message_of(value: Any) -> SpanMessage:
             results.append(ToolResultPart(key, known_text(answered.get("name")), _text(output),
                                           answered.get("status") == "error"))
         elif kind in ("tool_call_response", "tool_result", "tool_response"):
-            output = next((part[name] for name in ("response", "result", "content") if part.get(name) is not None), "")
-            key = known_text(part.get("id")) or known_text(part.get("tool_use_id"))
-            results.append(ToolResultPart(key, None, _text(output)))
+            names = ("response", "result", "content", "output")
+            output = next((part[name] for name in names if part.get(name) is not None), "")
+            typed = output if isinstance(output, dict) and output.keys() >= {"type", "value"} else {}  # AI SDK 5
+            keys = map(known_text, (part.get("id"), part.get("tool_use_id"), part.get("toolCallId")))
+            key = next(filter(None, keys), None)
+            results.append(ToolResultPart(key, None, _text(typed.get("value", output)),
+                                          str(typed.get("type")).startswith("error")))
         elif hidden:
             thoughts.append(known_text(object_of(hidden.get("reasoningText")).get("text")) or "")
         elif kind in ("reasoning", "thinking") or part.get("thought") is True:  # Gemini marks a text
@@ -373,22 +378,6 @@ def _text(value: Any) -> str:
     is_text = isinstance(value, str) or (
         isinstance(value, list) and all(isinstance(each, dict) and "text" in each for each in value))
     return text_of(value) if is_text else json.dumps(value, ensure_ascii=False)
-
-
-def messages_with_words(value: Any) -> Iterator[tuple[SpanMessage, str]]:
-    """The messages of LangChain in a value, each with the stop word in its metadata."""
-    waiting = [value]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, dict):
-            metadata = object_of(here.get("response_metadata"))
-            word = known_text(metadata.get("finish_reason")) or known_text(metadata.get("stop_reason"))
-            if word:
-                yield message_of(here), word
-            else:
-                waiting += here.values()
-        elif isinstance(here, list):
-            waiting += here
 
 
 MessageKey = tuple[str, tuple[str | None, ...]]
