@@ -130,6 +130,32 @@ def test_an_answer_that_is_no_object_of_a_provider_is_its_text(tmp_path, answer)
     assert texts(shown(traces(span(1, of_object(answer))), tmp_path)) == [answer]
 
 
+@pytest.mark.parametrize("name", ["tool.name", "gen_ai.tool.name"])
+def test_a_run_of_a_tool_that_names_no_call_is_that_of_the_call_before_it(tmp_path, name):
+    """smolagents puts the result into a text of the user, and OpenLLMetry's spans of the Agents SDK have no ids."""
+    def answer(number: int, key: str, arguments: str, *asked: Row) -> Row:
+        call = {"type": "tool_call", "id": key, "name": "ls", "arguments": arguments}
+        return span(number, chat([said(call)], [GO, *asked], None), "s9")
+
+    def ran(number: int, output: str, parent: str = "s9") -> Row:
+        return span(number, {"openinference.span.kind": "TOOL", name: "ls", "output.value": output}, parent)
+
+    step = span(9, {"openinference.span.kind": "CHAIN"})
+    seen = shown(traces(
+        ran(6, "b.py"), ran(3, "a.py"), ran(1, "early"), ran(4, "elsewhere", "s8"), step, answer(2, "c1", '{"path": "'),
+        answer(5, "c2", '{"path": "."}', said(text("Observation: a.py"), role="user"))), tmp_path)
+    assert words(seen) == ["CUT CALL RUN"]
+    (part,) = seen.responses[1].exchange.request.messages[0].parts
+    assert (part.call_id, part.text) == ("c1", "a.py")
+    assert [(each.result.call_id, each.result.text) for each in seen.inputs[0].answers] == [("c2", "b.py")]
+
+
+def test_an_answer_of_agno_without_messages_is_no_text(tmp_path):
+    counts = {"llm.token_count.prompt": 9, "llm.token_count.completion": 0, "llm.finish_reason": "stop"}
+    seen = shown(traces(span(1, of_object({"messages": []}, **counts))), tmp_path)
+    assert (texts(seen), words(seen)) == ([None], ["EMPTY ANSWER"])
+
+
 # -- LangChain -------------------------------------------------------------------------------------------------------
 
 

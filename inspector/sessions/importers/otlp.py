@@ -89,6 +89,10 @@ class _Traces(ChatReader):
         """The number of a span -> the place after its answer."""
         self.tools: dict[str | None, dict[str, ToolResultPart]] = {}
         """Id of a call -> trace -> the result. Servers number the calls of each answer anew."""
+        self.unnamed: dict[tuple[str, str, str], list[tuple[int, ToolResultPart]]] = {}
+        """Trace, the span around, and name of a tool -> when it ran without the id of a call, and the result."""
+        self.by_place: dict[int, tuple[ToolResultPart, ...]] = {}
+        """The number of a span -> the results among those that belong to its answer's calls."""
         self.masked: Counter[str] = Counter()
 
     def order(self, records: Sequence[RecordPiece]) -> Iterator[Piece]:
@@ -131,17 +135,34 @@ class _Traces(ChatReader):
 
     def _tool(self, span: TraceSpan) -> None:
         key, output = known_text(fact(span.attributes, "call")), fact(span.attributes, "result")
-        if key is not None and output is not None:
-            text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
-            part = ToolResultPart(key, None, text, "error.type" in span.attributes)
+        name = known_text(fact(span.attributes, "tool")) or ""
+        if output is None:
+            return
+        text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+        part = ToolResultPart(key, None, text, "error.type" in span.attributes)
+        if key is not None:
             self.tools.setdefault(key, {})[span.trace] = part
+        elif span.parent:
+            self.unnamed.setdefault((span.trace, span.parent, name), []).append((span.start, part))
 
     def _results(self, answer: TranscriptAnswer) -> tuple[ToolResultPart, ...]:
-        """The results of an answer's calls in the spans of tools, of its own trace or the only one."""
-        trace = self.spans[answer.line].trace
+        """The results of an answer's calls in the spans of tools, of its own trace or the only one. Where those name
+        no calls (smolagents'), a call has the next run of its tool beside the answer."""
+        span = self.spans[answer.line]
         held = [self.tools.get(call.id, {}) for call in answer.calls]
-        found = (each.get(trace, next(iter(each.values())) if len(each) == 1 else None) for each in held)
-        return tuple(part for part in found if part is not None)
+        parts = (each.get(span.trace, next(iter(each.values())) if len(each) == 1 else None) for each in held)
+        found = tuple(part for part in parts if part is not None)
+        if not found and answer.line not in self.by_place:
+            self.by_place[answer.line] = tuple(filter(None, [self._next_run(span, call) for call in answer.calls]))
+        return found or self.by_place[answer.line]
+
+    def _next_run(self, span: TraceSpan, call: ToolCall) -> ToolResultPart | None:
+        runs = self.unnamed.get((span.trace, span.parent, call.name), [])
+        found = min((each for each in runs if each[0] >= span.start), key=lambda each: each[0], default=None)
+        if found is None:
+            return None
+        runs.remove(found)
+        return found[1]._replace(call_id=call.id)
 
     def _group(self, span: TraceSpan) -> tuple[str, str]:
         """The conversation, or the trace, and the agent within it."""

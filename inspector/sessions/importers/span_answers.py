@@ -45,6 +45,8 @@ def of_mlflow(attributes: dict[str, Any]) -> dict[str, Any]:
 def of_openinference(attributes: dict[str, Any]) -> dict[str, Any]:
     """The attributes of a span of OpenInference, with what the provider's object in it (`output.value`) holds and the
     flattened names leave out: the stop word of Responses, the id, reasoning; others unchanged."""
+    if object_of(load_json(attributes.get("output.value"))).get("messages") == []:  # Agno's, of an answer of nothing
+        return {**attributes, "output.value": ""}
     response = _object_in(attributes.get("output.value"))
     if not is_answer(attributes) or not response:
         return attributes

@@ -40,6 +40,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "conversation": ("gen_ai.conversation.id", "session.id", "gen_ai.session.id"),
     "agent": ("gen_ai.agent.name", "graph.node.id", "agent.name"),
     "call": ("gen_ai.tool.call.id", "tool_call.id", "tool.id", "ai.toolCall.id"),
+    "tool": ("gen_ai.tool.name", "tool.name"),
     "result": ("gen_ai.tool.call.result", "gen_ai.tool.message", "output.value", "ai.toolCall.result"),
 }
 """Name of a fact -> the names of its attributes, the newest first."""
