@@ -593,7 +593,7 @@ def test_a_streamed_answer_of_logfire_is_one_answer(tmp_path, response, said_tex
 
 
 @pytest.mark.parametrize(("kind", "more", "parent", "trace"), [
-    ("span", {}, "", "t1"), ("log", {}, "s9", "t1"), ("log", {}, "", "t2"),
+    ("span", {}, "", "t1"), ("log", {}, "s9", "t1"), ("log", {}, "s9", "t2"),
     ("log", {"request_data": '{"messages": []}'}, "", "t1")])
 def test_a_request_of_logfire_without_a_span_of_its_answer_is_an_answer(tmp_path, kind, more, parent, trace):
     seen = shown(traces(logfire(1, "span", {}), logfire(2, kind, {**ANSWERED, **more}, parent, trace)), tmp_path)

@@ -34,7 +34,7 @@ from inspector.sessions.importers.span_names import (
 )
 from inspector.sessions.importers.trace_order import BY_TIME, TraceOrder
 from inspector.sessions.notices import Notice
-from inspector.sessions.reasons import missing_content_reason, recorder_reason
+from inspector.sessions.reasons import missing_content_reason, recorder_reason, shortened_call_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -42,6 +42,7 @@ from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import FINISHED, WORDLESS, ArgsForm, At, Finding, Severity, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
+from loop_core.wire.bedrock_converse.table import STOP_REASONS as CONVERSE_WORDS
 from loop_core.wire.cohere_chat.decode import STOP_REASONS as COHERE_WORDS
 from loop_core.wire.failures import StopRow
 from loop_core.wire.gemini_generate.table import STOP_REASONS as GEMINI_WORDS
@@ -88,6 +89,10 @@ class _Traces(ChatReader):
         """The number of a span -> the place after its answer."""
         self.tools: dict[str | None, dict[str, ToolResultPart]] = {}
         """Id of a call -> trace -> the result. Servers number the calls of each answer anew."""
+        self.unnamed: dict[tuple[str, str, str], list[tuple[int, ToolResultPart]]] = {}
+        """Trace, the span around, and name of a tool -> when it ran without the id of a call, and the result."""
+        self.by_place: dict[int, tuple[ToolResultPart, ...]] = {}
+        """The number of a span -> the results among those that belong to its answer's calls."""
         self.masked: Counter[str] = Counter()
 
     def order(self, records: Sequence[RecordPiece]) -> Iterator[Piece]:
@@ -130,17 +135,34 @@ class _Traces(ChatReader):
 
     def _tool(self, span: TraceSpan) -> None:
         key, output = known_text(fact(span.attributes, "call")), fact(span.attributes, "result")
-        if key is not None and output is not None:
-            text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
-            part = ToolResultPart(key, None, text, "error.type" in span.attributes)
+        name = known_text(fact(span.attributes, "tool")) or ""
+        if output is None:
+            return
+        text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+        part = ToolResultPart(key, None, text, "error.type" in span.attributes)
+        if key is not None:
             self.tools.setdefault(key, {})[span.trace] = part
+        elif span.parent:
+            self.unnamed.setdefault((span.trace, span.parent, name), []).append((span.start, part))
 
     def _results(self, answer: TranscriptAnswer) -> tuple[ToolResultPart, ...]:
-        """The results of an answer's calls in the spans of tools, of its own trace or the only one."""
-        trace = self.spans[answer.line].trace
+        """The results of an answer's calls in the spans of tools, of its own trace or the only one. Where those name
+        no calls (smolagents'), a call has the next run of its tool beside the answer."""
+        span = self.spans[answer.line]
         held = [self.tools.get(call.id, {}) for call in answer.calls]
-        found = (each.get(trace, next(iter(each.values())) if len(each) == 1 else None) for each in held)
-        return tuple(part for part in found if part is not None)
+        parts = (each.get(span.trace, next(iter(each.values())) if len(each) == 1 else None) for each in held)
+        found = tuple(part for part in parts if part is not None)
+        if not found and answer.line not in self.by_place:
+            self.by_place[answer.line] = tuple(filter(None, [self._next_run(span, call) for call in answer.calls]))
+        return found or self.by_place[answer.line]
+
+    def _next_run(self, span: TraceSpan, call: ToolCall) -> ToolResultPart | None:
+        runs = self.unnamed.get((span.trace, span.parent, call.name), [])
+        found = min((each for each in runs if each[0] >= span.start), key=lambda each: each[0], default=None)
+        if found is None:
+            return None
+        runs.remove(found)
+        return found[1]._replace(call_id=call.id)
 
     def _group(self, span: TraceSpan) -> tuple[str, str]:
         """The conversation, or the trace, and the agent within it."""
@@ -196,8 +218,10 @@ class _Traces(ChatReader):
         answer.word_at = at
         word = deciding_word(words)
         if word is not None:
-            # Instrumentations leave contents out by default.
-            take_word(answer, word, at, "otlp.finish_reasons", empty=not answer.parts)
+            # Instrumentations leave contents out by default; that the model wrote nothing, only the counts show.
+            counts = answer.usage or Usage()
+            nothing = bool(counts.input_tokens) and counts.output_tokens == 0
+            take_word(answer, word, at, "otlp.finish_reasons", empty=not (answer.parts or nothing))
             if failed:
                 why = why_failed or kind or "it does not say why"
                 message = f"the span of this answer failed all the same: {why[:200]}"
@@ -230,7 +254,8 @@ def _failure_of(value: dict[str, Any], kind: str | None) -> tuple[bool, str | No
 def row_of(word: str) -> StopRow:
     """The stop-reason row of a word, of any API or convention."""
     bare = word.removeprefix("FinishReason.")  # the word as Python prints an enumeration
-    for table in (CHAT_WORDS, CLAUDE_WORDS, GEMINI_WORDS, COHERE_WORDS, RESPONSES_WORDS, OWN_WORDS):
+    for table in (CHAT_WORDS, CLAUDE_WORDS, GEMINI_WORDS, COHERE_WORDS, RESPONSES_WORDS, CONVERSE_WORDS,
+                  OWN_WORDS):
         # Some instrumentations change the case of the provider's word.
         for spelling in (bare, bare.lower(), bare.upper()):
             if spelling in table:
@@ -250,6 +275,8 @@ def take_word(answer: TranscriptAnswer, word: str, at: At, rule: str, *, empty: 
     answer.stop = recorder_reason(row.stop, row.detail, at, word, rule)
     if empty and row.stop in FINISHED:
         answer.stop = missing_content_reason(answer.stop)
+    elif row.stop in FINISHED and any(call.arguments is None for call in answer.calls):
+        answer.stop = shortened_call_reason(answer.stop)
 
 
 def take_output(answer: TranscriptAnswer, message: SpanMessage | None, at: At) -> None:

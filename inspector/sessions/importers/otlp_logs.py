@@ -14,10 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from inspector.sessions.importers.otlp_spans import (
-    CHOICE,
     DETAILS,
-    INPUT,
-    OUTPUT,
     attributes_of,
     choice_message,
     content_of,
@@ -26,17 +23,16 @@ from inspector.sessions.importers.otlp_spans import (
     is_message,
     plain,
     time_of,
+    with_record,
 )
 from inspector.sessions.importers.records import object_in
+from inspector.sessions.importers.span_answers import CHOICE, INPUT, OUTPUT
 from inspector.sessions.importers.span_names import (
     TraceSpan,
     count,
     fact,
-    inputs_of,
     is_answer,
     load_json,
-    outputs_of,
-    word_of,
 )
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 
@@ -186,7 +182,7 @@ def with_logs(spans: Sequence[TraceSpan], logged: Sequence[TraceSpan]) -> list[T
         same = _same_response(responses.get(key, {}), each.trace)
         twin = own if own in answers else same
         if twin is not None and not found[twin].logs:
-            found[twin] = _with_log(found[twin], each)
+            found[twin] = with_record(found[twin], each)
         elif same is not None:
             continue  # a further record of the same response
         elif is_answer(each.attributes) and (own is None or not _names_operation(spans[own])) and (
@@ -211,16 +207,3 @@ def _same_response(by_trace: dict[str, int], trace: str) -> int | None:
 def _names_operation(span: TraceSpan) -> bool:
     """Whether a span says what it is, such as the run of an agent."""
     return OPERATION in span.attributes or "openinference.span.kind" in span.attributes
-
-
-def _with_log(span: TraceSpan, logged: TraceSpan) -> TraceSpan:
-    """A span with the log records of its answer; what both have is taken from the span."""
-    held = dict(logged.attributes)
-    if outputs_of(span.attributes):
-        held.pop(OUTPUT, None)
-    if inputs_of(span.attributes):
-        held.pop(INPUT, None)
-    rows = (0, 0) if outputs_of(span.attributes) else (logged.output_rows[0] + 1, logged.output_rows[1] + 1)
-    has_word = word_of(span.attributes) is not None or any(each.word for each in outputs_of(span.attributes))
-    return span._replace(attributes={**held, **span.attributes}, logs=(logged.piece, *logged.logs), output_rows=rows,
-                         word_row=0 if has_word else logged.word_row + 1)

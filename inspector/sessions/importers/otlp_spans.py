@@ -1,26 +1,31 @@
 """The spans of a trace, with their attributes as plain values and the messages of their events among them.
 
 Spans come as OTLP writes them, as Python's console exporter prints them, or as the JavaScript SDK writes its objects to
-a file (VS Code's Copilot Chat and Gemini CLI do). Logfire writes the request as `request_data` and the answer as
-`response_data`; older Pydantic AI writes all messages as one attribute (`events`); MLflow writes the request and the
-answer as its client had them. An answer is counted once, though it may have two spans. Sources: opentelemetry-proto
-1.9; opentelemetry-python 1.40; opentelemetry-js 2, `Span.ts` and `LogRecordImpl.ts`; logfire 4 `tracer.py`,
-`llm_providers/llm_provider.py`, `openai.py`, `anthropic.py`; pydantic-ai 0.4 `models/instrumented.py`; traces of
-MLflow 2 and 3 that were published.
+a file (VS Code's Copilot Chat and Gemini CLI do). What recorders write in names of their own is in `span_answers`. An
+answer is counted once, though it may have two spans. Sources: opentelemetry-proto 1.9; opentelemetry-python 1.40;
+opentelemetry-js 2, `Span.ts` and `LogRecordImpl.ts`; logfire 4 and 5 `tracer.py`; anthropic 2.14 `_tracing.py`.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from inspector.sessions.importers.span_answers import (
+    CHOICE,
+    INPUT,
+    OUTPUT,
+    of_mlflow,
+    of_openinference,
+    with_messages,
+)
 from inspector.sessions.importers.span_names import (
     KINDS,
     TraceSpan,
     count,
     fact,
+    inputs_of,
     is_answer,
     is_tool,
     load_json,
@@ -28,12 +33,9 @@ from inspector.sessions.importers.span_names import (
     word_of,
 )
 from inspector.sessions.traffic import loads, moment
-from inspector.sessions.transcripts.member_values import cap_of, known_text, object_of, objects_of
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 
-INPUT, OUTPUT, CAP = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.request.max_tokens"
 _TYPE = "logfire.span_type"
-CHOICE = "gen_ai.choice"
-"""The name of the event that holds an answer; the other events hold messages of the request."""
 DETAILS = "gen_ai.client.inference.operation.details"
 """The name of the event whose attributes are those of the span of an answer, with the messages (conventions 1.37)."""
 _CONTEXTS = ("context", "_spanContext", "spanContext")
@@ -41,6 +43,8 @@ _CONTEXTS = ("context", "_spanContext", "spanContext")
 _TIMES = ("startTimeUnixNano", "start_time_unix_nano", "startTime", "start_time")
 _CONTENT = "gen_ai.event.content"
 """The attribute in which Semantic Kernel and the Azure SDKs write the whole body of an event, as JSON."""
+_RANDOM = 16
+"""The fewest characters of an id that names one response: Ollama numbers its responses up to 999."""
 _DEEPEST = 64
 """The largest number of spans between two spans of one answer; damaged ids may form a ring of parents."""
 _AGENTS = frozenset({"invoke_agent", "create_agent", "AGENT"})
@@ -61,7 +65,7 @@ def span_of(piece: bytes) -> TraceSpan | None:
     if not isinstance(value, dict):
         return None
     value = _of_jaeger(value) if "tags" in value and "attributes" not in value else value
-    attributes = _of_mlflow(attributes_of(value.get("attributes")))
+    attributes = of_openinference(of_mlflow(attributes_of(value.get("attributes"))))
     if value.get("span_kind") in KINDS:  # Phoenix exports it beside the attributes; others so name OpenTelemetry's
         attributes = {"openinference.span.kind": value["span_kind"], **attributes}
     events = value.get("events")
@@ -84,7 +88,7 @@ def span_of(piece: bytes) -> TraceSpan | None:
     trace, key = ids_of(value)
     above = object_of(value.get("parentSpanContext")).get("spanId")
     parent = first_of(value, ("parentSpanId", "parent_span_id", "parent_id")) or above
-    return TraceSpan(piece, key, str(parent or ""), trace, time_of(value, _TIMES), _with_messages(attributes))
+    return TraceSpan(piece, key, str(parent or ""), trace, time_of(value, _TIMES), with_messages(attributes))
 
 
 def _of_jaeger(span: dict[str, Any]) -> dict[str, Any]:
@@ -134,11 +138,9 @@ def content_of(attributes: dict[str, Any]) -> dict[str, Any]:
 def choice_message(choice: dict[str, Any]) -> dict[str, Any]:
     """An answer in the members of an event, as an output message."""
     message = choice.get("message")
-    if isinstance(message, str):
-        try:
-            message = json.loads(message)
-        except (ValueError, RecursionError):
-            message = {"content": message}
+    if isinstance(message, (str, list)):
+        parsed = load_json(message)  # whether another list is one of parts, `message_of` decides
+        message = parsed if isinstance(parsed, dict) else {"content": parsed if parsed == [] else message}
     if not isinstance(message, dict):
         return {**choice, "message": {"role": "assistant", **choice}}
     # The conventions 1.28 have the calls beside the message.
@@ -171,63 +173,6 @@ def time_of(value: dict[str, Any], names: tuple[str, ...]) -> int:
     return moment(text) or 0
 
 
-def _of_mlflow(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of a span of MLflow, also under the names of the conventions; others unchanged."""
-    if "mlflow.spanType" not in attributes:
-        return attributes
-    listed = {name: load_json(f"[{value}]") for name, value in attributes.items()}
-    attributes = {name: held[0] if isinstance(held, list) and len(held) == 1 else attributes[name]
-                  for name, held in listed.items()}
-    kind = attributes["mlflow.spanType"]
-    request, response, usage = (object_of(attributes.get(f"mlflow.{name}"))
-                                for name in ("spanInputs", "spanOutputs", "chat.tokenUsage"))
-    found = {
-        "openinference.span.kind": "LLM" if kind in ("CHAT_MODEL", "LLM") else kind,
-        INPUT: request.get("messages"), OUTPUT: _answer_of_mlflow(response), CAP: cap_of(request),
-        "gen_ai.response.model": response.get("model"), "gen_ai.response.id": response.get("id"),
-        **{f"gen_ai.usage.{name}": tokens for name, tokens in usage.items()},
-    }
-    return {**{name: value for name, value in found.items() if value is not None}, **attributes}
-
-
-def _answer_of_mlflow(response: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """The messages of an answer of Chat Completions, Messages, Responses or LangChain, with its stop word; None if it
-    is of another API."""
-    items, batches = objects_of(response.get("output")), response.get("generations")
-    if objects_of(response.get("choices")):
-        return objects_of(response["choices"])
-    if "content" in response:
-        return [{**response, "finish_reason": response.get("stop_reason")}]
-    if items:
-        reason = object_of(response.get("incomplete_details")).get("reason")
-        return [{**items[0], "finish_reason": f"incomplete:{reason}" if reason else response.get("status")}, *items[1:]]
-    for generation in objects_of(batches[0]) if isinstance(batches, list) and batches else ():
-        about = {**object_of(object_of(generation.get("message")).get("response_metadata")),
-                 **object_of(generation.get("generation_info"))}
-        return [{**generation, "finish_reason": about.get("finish_reason") or about.get("stop_reason")}]
-    return None
-
-
-def _with_messages(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The attributes, with the messages and the cap under the names of the conventions if they are not there."""
-    events = [each for each in objects_of(load_json(attributes.get("events"))) if known_text(each.get("event.name"))]
-    request = object_of(load_json(attributes.get("request_data")))
-    response = object_of(load_json(attributes.get("response_data")))
-    if not (events or request or response):
-        return attributes
-    inputs = [each for each in events if each["event.name"] != CHOICE] or objects_of(request.get("messages"))
-    outputs = [each for each in events if each["event.name"] == CHOICE] or _answer_of(response)
-    found = {INPUT: inputs, OUTPUT: outputs, CAP: cap_of(request)}
-    return {**{name: value for name, value in found.items() if value}, **attributes}
-
-
-def _answer_of(response: dict[str, Any]) -> list[dict[str, Any]]:
-    """The message of `response_data`, or the text of its chunks."""
-    message = object_of(response.get("message"))
-    text = known_text(response.get("combined_chunk_content")) or known_text(response.get("text"))
-    return [message] if message else [{"role": "assistant", "content": text}] if text else []
-
-
 # -- Two spans of one answer ------------------------------------------------------------------------------------------
 # Logfire writes two for a streamed answer: that of the request, without the answer, and one of the type `log` with it.
 # A span that it exports before its end (`pending_span`) is a child of the span that it exports at the end.
@@ -255,8 +200,10 @@ def whole_spans(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
 
 
 def _request_of(span: TraceSpan) -> tuple[str, ...]:
-    """What both spans of a streamed answer have in common: their place in the trace, and the request."""
-    return (span.trace, span.parent, *(str(span.attributes.get(name)) for name in ("request_data", INPUT)))
+    """What both spans of a streamed answer have in common: their place in the trace, and the request. Without a span
+    around them each has a trace of its own."""
+    trace = span.trace if span.parent else ""
+    return (trace, span.parent, *(str(span.attributes.get(name)) for name in ("request_data", INPUT)))
 
 
 def each_answer_once(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
@@ -269,7 +216,7 @@ def each_answer_once(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
             around[id(span)] = outer
     waiting = Counter(map(id, around.values()))
     within: dict[int, list[TraceSpan]] = {}
-    doubles: set[int] = set()
+    doubles: dict[int, TraceSpan] = {}
     # From the innermost spans outwards; spans that form a ring have no innermost one, and stay.
     ready = [span for span in spans if id(span) in around and not waiting[id(span)]]
     for span in ready:  # it grows
@@ -280,19 +227,46 @@ def each_answer_once(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
             waiting[id(outer)] -= 1
             if not waiting[id(outer)]:
                 ready.append(outer)
-    return [span for span in spans if id(span) not in doubles]
+    return _each_response_once(_without(doubles, spans))
 
 
-def _best(outer: TraceSpan, inner: Sequence[TraceSpan], doubles: set[int]) -> TraceSpan:
-    """The span that stands for the answer of `outer`; the others that hold the same answer go to `doubles`."""
+def _without(doubles: dict[int, TraceSpan], spans: Sequence[TraceSpan]) -> list[TraceSpan]:
+    """The spans without those that others stand for, by their `id`. A span that has no stop word takes that of the one
+    that it stands for."""
+    words: dict[int, TraceSpan] = {}
+    for span in spans:
+        best = doubles.get(id(span))
+        if best is not None and has_word(span.attributes) and not has_word(best.attributes):
+            words[id(best)] = span
+    return [with_record(span, words[id(span)]) if id(span) in words else span for span in spans
+            if id(span) not in doubles]
+
+
+def _each_response_once(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
+    """The spans without those that hold nothing of an answer and name a response that another span holds: Anthropic's
+    SDK and an instrumentation that waits for the end of a stream write spans beside one another."""
+    by_response: dict[str, list[TraceSpan]] = {}
+    for span in spans:
+        key = known_text(fact(span.attributes, "id")) or ""
+        if len(key) >= _RANDOM and is_answer(span.attributes):
+            by_response.setdefault(key, []).append(span)
+    doubles: dict[int, TraceSpan] = {}
+    for group in by_response.values():
+        told = [span for span in group if outputs_of(span.attributes)] if len(group) > 1 else []
+        doubles |= {id(span): told[0] for span in group if told and not outputs_of(span.attributes)}
+    return _without(doubles, spans)
+
+
+def _best(outer: TraceSpan, inner: Sequence[TraceSpan], doubles: dict[int, TraceSpan]) -> TraceSpan:
+    """The span that stands for the answer of `outer`; the others that hold the same answer go to `doubles`, with it."""
     content, contents = _content(outer), [_content(each) for each in inner]
     if not inner or (content and content not in contents and any(contents)):
         return outer  # the inner ones are other answers
     if len(inner) == 1 and _completeness(outer) > _completeness(inner[0]):
-        doubles.add(id(inner[0]))
+        doubles[id(inner[0])] = outer
         return outer
-    doubles.add(id(outer))
-    return inner[contents.index(content)] if content in contents else inner[-1]
+    doubles[id(outer)] = inner[contents.index(content)] if content in contents else inner[-1]
+    return doubles[id(outer)]
 
 
 def _around(span: TraceSpan, by_id: dict[tuple[str, str], TraceSpan]) -> TraceSpan | None:
@@ -321,7 +295,26 @@ def _content(span: TraceSpan) -> tuple[str, ...]:
     return ("".join(output.text.split()), *(name for _, name, _ in output.calls))
 
 
-def _completeness(span: TraceSpan) -> tuple[bool, bool, bool]:
-    """How much of an answer a span holds: its content, its stop word, its count of tokens."""
+def _completeness(span: TraceSpan) -> tuple[bool, ...]:
+    """How much of an answer a span holds: its content, a message at least, its stop word, its count of tokens."""
     attributes = span.attributes
-    return bool(_content(span)), word_of(attributes) is not None, fact(attributes, "output") is not None
+    return (bool(_content(span)), bool(outputs_of(attributes)), word_of(attributes) is not None,
+            fact(attributes, "output") is not None)
+
+
+def with_record(span: TraceSpan, logged: TraceSpan) -> TraceSpan:
+    """A span with another record of its answer; what both have is taken from the span."""
+    held = dict(logged.attributes)
+    if outputs_of(span.attributes):
+        held.pop(OUTPUT, None)
+    if inputs_of(span.attributes):
+        held.pop(INPUT, None)
+    first, last = logged.output_rows
+    rows = (first + 1, last + 1) if outputs_of(held) else (0, 0)
+    return span._replace(attributes={**held, **span.attributes}, logs=(logged.piece, *logged.logs), output_rows=rows,
+                         word_row=logged.word_row + 1 if has_word(held) and not has_word(span.attributes) else 0)
+
+
+def has_word(attributes: dict[str, Any]) -> bool:
+    """Whether a span or a message in it holds a stop word."""
+    return word_of(attributes) is not None or any(each.word for each in outputs_of(attributes))

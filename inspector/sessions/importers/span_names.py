@@ -35,11 +35,13 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "reasoning": ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens",
                   "llm.token_count.completion_details.reasoning"),
     "word": ("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason",
-             "llm.response.finish_reason", "llm.response.stop_reason", "ai.response.finishReason", "stop_reason"),
+             "llm.response.finish_reason", "llm.response.stop_reason", "ai.response.finishReason", "stop_reason",
+             "anthropic.message.stop_reason"),
     "conversation": ("gen_ai.conversation.id", "session.id", "gen_ai.session.id"),
     "agent": ("gen_ai.agent.name", "graph.node.id", "agent.name"),
-    "call": ("gen_ai.tool.call.id", "tool_call.id", "tool.id"),
-    "result": ("gen_ai.tool.call.result", "gen_ai.tool.message", "output.value"),
+    "call": ("gen_ai.tool.call.id", "tool_call.id", "tool.id", "ai.toolCall.id"),
+    "tool": ("gen_ai.tool.name", "tool.name"),
+    "result": ("gen_ai.tool.call.result", "gen_ai.tool.message", "output.value", "ai.toolCall.result"),
 }
 """Name of a fact -> the names of its attributes, the newest first."""
 ANSWERING = frozenset({
@@ -67,11 +69,14 @@ PART_KINDS = frozenset({
     "tool_response",
 })
 """The types of the parts that recorders write as JSON into the text of a message."""
-GEMINI_PARTS = frozenset({
+TYPELESS_PARTS = frozenset({
     "text", "thought", "thoughtSignature", "thought_signature", "functionCall", "function_call", "functionResponse",
-    "function_response",
+    "function_response", "toolUse", "toolResult", "reasoningContent",
 })
-"""The members of Gemini's parts, which have no type."""
+"""The members of Gemini's and Bedrock's parts, which have no type."""
+_NAMED_PARTS = (("functionCall", "function_call", "toolUse"), ("functionResponse", "function_response", "toolResult"),
+                ("reasoningContent",))
+"""The members with which Gemini and Bedrock name the kind of a part: a call, a result, reasoning."""
 MESSAGE_MEMBERS = frozenset({"role", "content", "contents", "message", "parts", "tool_calls", "type", "toolName"})
 """The members of which a message has one at least."""
 
@@ -138,8 +143,8 @@ def is_answer(attributes: Attributes) -> bool:
 def is_tool(attributes: Attributes) -> bool:
     """Whether a span is a run of a tool."""
     kind = attributes.get("openinference.span.kind")
-    return attributes.get("gen_ai.operation.name") == "execute_tool" or (
-        isinstance(kind, str) and kind.upper() == "TOOL")
+    named = attributes.get("gen_ai.operation.name") == "execute_tool" or "ai.toolCall.id" in attributes
+    return named or (isinstance(kind, str) and kind.upper() == "TOOL")
 
 
 def cap_of(attributes: Attributes) -> int | None:
@@ -187,14 +192,39 @@ def _has_choices(attributes: Attributes) -> bool:
 
 def inputs_of(attributes: Attributes) -> list[SpanMessage]:
     """The recorded input messages; empty if there are none."""
-    found = list(_messages(attributes, INPUTS, FLAT_INPUTS))
+    found = _with_ids(list(_messages(attributes, INPUTS, FLAT_INPUTS)))
     input_text = known_text(attributes.get("input.value")) if not found else None
     return [SpanMessage("user", input_text)] if input_text else found
 
 
+def _with_ids(found: list[SpanMessage]) -> list[SpanMessage]:
+    """The messages, with ids that a call and its result have in common. Gemini gives calls no ids. ADK makes one for
+    itself (`adk-…`), and in messages of a request one of the name and the place: a result `ls_0` answers `ls_1`."""
+    made = {name for message in found for key, name, _ in message.calls if _tool_of(key, name) == name}
+    for number, message in enumerate(found if made else ()):
+        calls = _number_ids([(key, _tool_of(key, name)) for key, name, _ in message.calls], made)
+        results = _number_ids([(part.call_id, _tool_of(part.call_id)) for part in message.results], made)
+        found[number] = message._replace(
+            calls=tuple((key, *call[1:]) for key, call in zip(calls, message.calls, strict=True)),
+            results=tuple(part._replace(call_id=key) for key, part in zip(results, message.results, strict=True)))
+    return found
+
+
+def _number_ids(ids: list[tuple[str | None, str]], made: set[str]) -> list[str | None]:
+    """The ids, those of the tools in `made` as the name and the number of the call among those of its message."""
+    names = [name for _, name in ids]
+    return [f"{name}_{names[:at].count(name)}" if name in made else key for at, (key, name) in enumerate(ids)]
+
+
+def _tool_of(key: str | None, name: str = "") -> str:
+    """The name of the tool, if ADK made the id of a call or a result; else empty."""
+    prefix, _, number = (key or "").rpartition("_")
+    return name if (key or "").startswith("adk-") else prefix if number.isdecimal() else ""
+
+
 def outputs_of(attributes: Attributes) -> list[SpanMessage]:
     """The recorded output messages, the first choice first; empty if there are none."""
-    found = _join_items(attributes, list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS)))
+    found = _with_ids(_join_items(attributes, list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS))))
     text, structured, calls = (attributes.get(f"ai.response.{name}") for name in ("text", "object", "toolCalls"))
     text = text or structured
     if not found and (text or calls):  # the AI SDK's own names
@@ -206,12 +236,13 @@ def outputs_of(attributes: Attributes) -> list[SpanMessage]:
 def _join_items(attributes: Attributes, found: list[SpanMessage]) -> list[SpanMessage]:
     """The messages, as one if they are items of one answer, as in the spans of OpenTelemetry's own instrumentation of
     Responses, and in OpenLLMetry's of the Agents SDK. Two texts may be two answers that were asked for at once, so they
-    are never joined."""
+    are never joined, unless they are the pieces of a stream, of which the last one has the stop word (ADK's)."""
     apart = _has_choices(attributes) or any(each.numbered for each in found)
-    if len(found) < 2 or apart or sum(bool(each.text) for each in found) > 1:
+    in_pieces = bool(found and found[-1].word) and not any(each.word for each in found[:-1])
+    if len(found) < 2 or apart or (sum(bool(each.text) for each in found) > 1 and not in_pieces):
         return found
     calls = tuple(call for each in found for call in each.calls)
-    thoughts = "\n".join(each.reasoning for each in found if each.reasoning)
+    thoughts = ("" if in_pieces else "\n").join(each.reasoning for each in found if each.reasoning)
     words = [each.word for each in found if each.word]
     return [found[0]._replace(text="".join(each.text for each in found), reasoning=thoughts, calls=calls,
                               word=next(iter(words), None), further_words=tuple(words[1:]))]
@@ -265,7 +296,7 @@ def _are_parts(value: Any) -> bool:
     listed = value.get("parts", [value]) if isinstance(value, dict) else value or None
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         return False
-    kinds = {known_text(each.get("type")) for each in listed if each is value or not each.keys() <= GEMINI_PARTS}
+    kinds = {known_text(each.get("type")) for each in listed if each is value or not each.keys() <= TYPELESS_PARTS}
     return not kinds or (None not in kinds and not kinds.isdisjoint(PART_KINDS))
 
 
@@ -280,7 +311,9 @@ def message_of(value: Any) -> SpanMessage:
     thoughts = [thought] if thought else []
     listed = message.get("tool_calls") or object_of(message.get("additional_kwargs")).get("tool_calls")
     calls = [_call(message)] if message.get("type") == "function_call" or "toolName" in message else []
-    calls += [_call(each) for each in _several(listed)]
+    # LangChain keeps calls apart whose arguments it could not parse.
+    calls += [_call(each) for each in (*_several(listed), *_several(message.get("invalid_tool_calls")))]
+    named = {call[0] or call[1] for call in calls}
     results: list[ToolResultPart] = []
     if message.get("type") == "function_call_output":
         results.append(ToolResultPart(known_text(message.get("call_id")), None, _text(message.get("output", ""))))
@@ -295,21 +328,31 @@ def message_of(value: Any) -> SpanMessage:
     elif not parts and content is not None:
         texts.append(content if isinstance(content, str) else json.dumps(content))
     for each in parts:
-        part = object_of(each.get("message_content")) or each
-        kind, part_text = part.get("type"), known_text(part.get("content")) or known_text(part.get("text"))
-        function = object_of(part.get("functionCall") or part.get("function_call"))
-        answered = object_of(part.get("functionResponse") or part.get("function_response"))
+        part = {**each, **object_of(each.get("message_content"))}
+        kind = (known_text(part.get("type")) or "").replace("-", "_")  # the AI SDK's "tool-call"
+        part_text = known_text(part.get("content")) or known_text(part.get("text"))
+        function, answered, hidden = (next((object_of(part[name]) for name in names if part.get(name)), {})
+                                      for names in _NAMED_PARTS)
         if kind in ("tool_call", "tool_use", "function_call", "function") or function:
-            calls.append(_call({**part, "function": function} if function else part))
+            call = _call({"args": {}, **function} if function else part)  # Gemini leaves out empty ones
+            calls += [call] if not named or (call[1] and not {call[0] or call[1]} <= named) else []
         elif answered:
-            results.append(ToolResultPart(known_text(answered.get("id")), known_text(answered.get("name")),
-                                          _text(answered.get("response", ""))))
+            key = known_text(answered.get("id")) or known_text(answered.get("toolUseId"))
+            output = answered.get("response", answered.get("content", ""))
+            results.append(ToolResultPart(key, known_text(answered.get("name")), _text(output),
+                                          answered.get("status") == "error"))
         elif kind in ("tool_call_response", "tool_result", "tool_response"):
-            output = next((part[name] for name in ("response", "result", "content") if part.get(name) is not None), "")
-            key = known_text(part.get("id")) or known_text(part.get("tool_use_id"))
-            results.append(ToolResultPart(key, None, _text(output)))
+            names = ("response", "result", "content", "output")
+            output = next((part[name] for name in names if part.get(name) is not None), "")
+            typed = output if isinstance(output, dict) and output.keys() >= {"type", "value"} else {}  # AI SDK 5
+            keys = map(known_text, (part.get("id"), part.get("tool_use_id"), part.get("toolCallId")))
+            key = next(filter(None, keys), None)
+            results.append(ToolResultPart(key, None, _text(typed.get("value", output)),
+                                          str(typed.get("type")).startswith("error")))
+        elif hidden:
+            thoughts.append(known_text(object_of(hidden.get("reasoningText")).get("text")) or "")
         elif kind in ("reasoning", "thinking") or part.get("thought") is True:  # Gemini marks a text
-            thoughts.append(part_text or known_text(part.get("thinking")) or "")
+            thoughts.append(part_text or known_text(part.get("thinking")) or _text(part.get("summary", "")))
         elif part_text:
             texts.append(part_text)
     role, text = str(message.get("role") or value.get("role") or ""), "\n".join(texts)
@@ -327,7 +370,8 @@ def _call(value: dict[str, Any]) -> tuple[str | None, str, Any]:
     # OpenLLMetry puts arguments that it cannot parse, such as cut ones, under this name.
     if isinstance(arguments, dict) and arguments.keys() == {"_raw"}:
         arguments = arguments["_raw"]
-    key = next((key for name in ("call_id", "id", "toolCallId") if (key := known_text(call.get(name)))), None)
+    ids = ("call_id", "id", "toolCallId", "toolUseId")
+    key = next((key for name in ids if (key := known_text(call.get(name)))), None)
     return key, known_text(function.get("name")) or known_text(function.get("toolName")) or "", arguments
 
 
@@ -335,22 +379,6 @@ def _text(value: Any) -> str:
     is_text = isinstance(value, str) or (
         isinstance(value, list) and all(isinstance(each, dict) and "text" in each for each in value))
     return text_of(value) if is_text else json.dumps(value, ensure_ascii=False)
-
-
-def messages_with_words(value: Any) -> Iterator[tuple[SpanMessage, str]]:
-    """The messages of LangChain in a value, each with the stop word in its metadata."""
-    waiting = [value]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, dict):
-            metadata = object_of(here.get("response_metadata"))
-            word = known_text(metadata.get("finish_reason")) or known_text(metadata.get("stop_reason"))
-            if word:
-                yield message_of(here), word
-            else:
-                waiting += here.values()
-        elif isinstance(here, list):
-            waiting += here
 
 
 MessageKey = tuple[str, tuple[str | None, ...]]

@@ -1,0 +1,132 @@
+"""The answers that a span holds as an object of the provider's client, or in names of one recorder.
+
+MLflow and OpenInference write the answer as the client had it: of Chat Completions, Messages, Responses, Gemini or
+LangChain. Logfire writes the request as `request_data` and the answer as `response_data`; older Pydantic AI writes all
+messages as one attribute (`events`). All are put under the names of the conventions. Sources: traces of MLflow 2 and 3
+that were published; openinference-instrumentation-openai 0.1.66, -anthropic 3.1, -google-genai 1.4 and -langchain;
+logfire 4 and 5 `llm_providers/llm_provider.py`, `openai.py`, `anthropic.py`; pydantic-ai 0.4 `models/instrumented.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from inspector.sessions.importers.span_names import SpanMessage, is_answer, load_json, message_of
+from inspector.sessions.transcripts.member_values import cap_of, known_text, object_of, objects_of
+
+INPUT, OUTPUT, CAP = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.request.max_tokens"
+CHOICE = "gen_ai.choice"
+"""The name of the event that holds an answer; the other events hold messages of the request."""
+_OBJECTS = tuple(map(frozenset, (
+    ("choices", "id", "model"), ("content", "stop_reason"), ("output", "status"), ("candidates",), ("generations",))))
+"""The members that show that an object is the answer of a provider, of one API each."""
+
+
+def of_mlflow(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of a span of MLflow, also under the names of the conventions; others unchanged."""
+    if "mlflow.spanType" not in attributes:
+        return attributes
+    listed = {name: load_json(f"[{value}]") for name, value in attributes.items()}
+    attributes = {name: held[0] if isinstance(held, list) and len(held) == 1 else attributes[name]
+                  for name, held in listed.items()}
+    kind = attributes["mlflow.spanType"]
+    request, response, usage = (object_of(attributes.get(f"mlflow.{name}"))
+                                for name in ("spanInputs", "spanOutputs", "chat.tokenUsage"))
+    found = {
+        "openinference.span.kind": "LLM" if kind in ("CHAT_MODEL", "LLM") else kind,
+        INPUT: request.get("messages"), OUTPUT: _answer_of_object(response), CAP: cap_of(request),
+        "gen_ai.response.model": response.get("model"), "gen_ai.response.id": response.get("id"),
+        **{f"gen_ai.usage.{name}": tokens for name, tokens in usage.items()},
+    }
+    return {**{name: value for name, value in found.items() if value is not None}, **attributes}
+
+
+def of_openinference(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of a span of OpenInference, with what the provider's object in it (`output.value`) holds and the
+    flattened names leave out: the stop word of Responses, the id, reasoning; others unchanged."""
+    if object_of(load_json(attributes.get("output.value"))).get("messages") == []:  # Agno's, of an answer of nothing
+        return {**attributes, "output.value": ""}
+    response = _object_in(attributes.get("output.value"))
+    if not is_answer(attributes) or not response:
+        return attributes
+    outputs = _answer_of_object(response)
+    key = response.get("id") or response.get("response_id")
+    about = object_of(object_of(outputs[0].get("message")).get("response_metadata")) if outputs else {}  # LangChain's
+    found = {OUTPUT: outputs, "gen_ai.response.id": key or about.get("id")}
+    return {**{name: value for name, value in found.items() if value}, **attributes}
+
+
+def _object_in(value: Any) -> dict[str, Any]:
+    """The object of a provider in a value; empty if it is none. OpenAI's Agents SDK lists that of a streamed answer."""
+    listed = load_json(value)
+    answer = object_of(listed[0] if isinstance(listed, list) and len(listed) == 1 else listed)
+    return answer if any(names <= answer.keys() for names in _OBJECTS) else {}
+
+
+def _answer_of_object(response: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The message of each choice in an answer of Chat Completions, Messages, Responses, Gemini or LangChain, with its
+    stop word; None if it is of another API."""
+    items, batches = response.get("output"), response.get("generations")
+    if objects_of(response.get("choices")):
+        return objects_of(response["choices"])
+    if objects_of(response.get("candidates")):
+        return [{"finish_reason": each.get("finishReason"), **each} for each in response["candidates"]]
+    if "content" in response:
+        return [{**response, "finish_reason": response.get("stop_reason")}]
+    if isinstance(items, list):
+        parts = [part for item in objects_of(items)
+                 for part in (objects_of(item.get("content")) if item.get("type") == "message" else [item])]
+        return [{"role": "assistant", "parts": parts, "finish_reason": _word_of_status(response)}]
+    for generation in objects_of(batches[0]) if isinstance(batches, list) and batches else ():
+        message = object_of(generation.get("message"))
+        message = object_of(message.get("kwargs")) or message
+        about = {**object_of(message.get("response_metadata")), **object_of(generation.get("generation_info"))}
+        word = about.get("finish_reason") or about.get("stop_reason") or _word_of_status(about)
+        return [{**generation, "message": message or None, "finish_reason": word}]
+    return None
+
+
+def _word_of_status(response: dict[str, Any]) -> Any:
+    """The stop word of an answer of Responses, with the reason of one that is incomplete."""
+    reason = object_of(response.get("incomplete_details")).get("reason")
+    return f"incomplete:{reason}" if reason else response.get("status")
+
+
+def with_messages(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes, with the messages and the cap under the names of the conventions if they are not there."""
+    events = [each for each in objects_of(load_json(attributes.get("events"))) if known_text(each.get("event.name"))]
+    request = object_of(load_json(attributes.get("request_data")))
+    response = object_of(load_json(attributes.get("response_data")))
+    if not (events or request or response):
+        return attributes
+    # Of the Agents SDK, the messages of the request hold the answer too, and stand apart in `input` and `output`.
+    asked, told = (objects_of(load_json(attributes.get(name))) for name in ("input", "output"))
+    told = _answer_of_object(_object_in(attributes.get("output"))) or told
+    inputs = [each for each in events if each["event.name"] != CHOICE] or asked or objects_of(request.get("messages"))
+    outputs = [each for each in events if each["event.name"] == CHOICE] or told or _answer_of(response)
+    found = {INPUT: inputs, OUTPUT: outputs, CAP: cap_of(request)}
+    return {**{name: value for name, value in found.items() if value}, **attributes}
+
+
+def _answer_of(response: dict[str, Any]) -> list[dict[str, Any]]:
+    """The message of `response_data`, or the text of its chunks."""
+    message = object_of(response.get("message"))
+    text = known_text(response.get("combined_chunk_content")) or known_text(response.get("text"))
+    return [message] if message else [{"role": "assistant", "content": text}] if text else []
+
+
+def messages_with_words(value: Any) -> Iterator[tuple[SpanMessage, str]]:
+    """The messages of LangChain in a value, each with the stop word in its metadata."""
+    waiting = [value]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, dict):
+            metadata = object_of(here.get("response_metadata"))
+            word = known_text(metadata.get("finish_reason")) or known_text(metadata.get("stop_reason"))
+            if word:
+                yield message_of(here), word
+            else:
+                waiting += here.values()
+        elif isinstance(here, list):
+            waiting += here

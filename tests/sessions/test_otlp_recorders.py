@@ -1,0 +1,380 @@
+"""Spans as single instrumentations write them: Anthropic's SDK, OpenInference, Logfire, LangChain, Strands, ADK."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from inspector.sessions.importers.span_answers import with_messages
+from inspector.sessions.importers.span_names import inputs_of, outputs_of
+from loop_core.values import ReasoningPart
+from tests.scenes.transcripts import shown, stops, words
+from tests.sessions.test_otlp import CALL, GO, Row, chat, logfire, notices, said, span, text, traces
+from tests.sessions.test_otlp_logs import USER, both, record
+
+NATIVE: Row = {"gen_ai.provider.name": "anthropic", "gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+               "gen_ai.response.id": "msg_0123456789abcdef"}
+"""A span of Anthropic's SDK, without its stop word."""
+
+
+def thought(response: Any) -> str:
+    return "".join(part.text for part in response.parts if isinstance(part, ReasoningPart))
+
+
+def texts(seen: Any) -> list[str | None]:
+    return [facts.exchange.response.text for facts in seen.responses]
+
+
+@pytest.mark.parametrize(("word", "stop"), [
+    ("max_tokens", "max_tokens"), ("refusal", "safety_blocked"), ("end_turn", "unknown")])
+def test_the_stop_word_of_anthropics_sdk(word, stop, tmp_path):
+    seen = shown(traces(span(1, {**NATIVE, "anthropic.message.stop_reason": word})), tmp_path)
+    assert stops(seen) == [stop]
+
+
+@pytest.mark.parametrize("trace", ["t1", "t2"])
+def test_two_spans_beside_one_another_that_name_one_response_are_one_answer(tmp_path, trace):
+    held = chat([said(text("Hi."))], [GO], "length", **{"gen_ai.response.id": NATIVE["gen_ai.response.id"]})
+    seen = shown(traces(span(1, NATIVE), span(2, held, trace=trace)), tmp_path)
+    assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
+    assert "hold what another span holds, or a part of it: 1" in notices(seen)
+
+
+@pytest.mark.parametrize(("key", "first"), [
+    ("chatcmpl-123", {}), ("msg_0123456789abcdef", chat([said(text("Hm."))])), ("", {})])
+def test_spans_that_show_no_common_response_stay(tmp_path, key, first):
+    """Ollama gives an id to many responses, and a cache gives a response to many requests."""
+    about = {"gen_ai.response.id": key}
+    held = chat([said(text("Hi."))], [GO], **about)
+    assert len(shown(traces(span(1, {**NATIVE, **first, **about}), span(2, held)), tmp_path).responses) == 2
+
+
+def test_two_spans_without_content_stay(tmp_path):
+    assert len(shown(traces(span(1, NATIVE), span(2, NATIVE)), tmp_path).responses) == 2
+
+
+def test_the_inner_span_without_a_message_does_not_hide_the_reasoning_of_the_outer_one(tmp_path):
+    outer = chat([said({"type": "reasoning", "content": "hm"})], [GO])
+    inner = {**NATIVE, "anthropic.message.stop_reason": "end_turn"}
+    (facts,) = shown(traces(span(1, outer), span(2, inner, "s1")), tmp_path).responses
+    assert thought(facts.exchange.response) == "hm"
+
+
+def test_a_streamed_answer_of_logfire_without_a_span_around_it_has_a_trace_of_its_own(tmp_path):
+    log = {"gen_ai.output.messages": json.dumps([said(text("Hi."), finish_reason="length")])}
+    seen = shown(traces(logfire(1, "span", {}), logfire(2, "log", log, trace="t2")), tmp_path)
+    assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
+
+
+# -- OpenInference -----------------------------------------------------------------------------------------------------
+
+
+def of_object(answer: Any, **more: Any) -> Row:
+    held = answer if isinstance(answer, str) else json.dumps(answer)
+    return {"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": held, **more}
+
+
+def test_a_call_that_openinference_tells_twice_is_one_call(tmp_path):
+    here = "llm.output_messages.0.message"
+    called = {f"{name}.tool_call.{key}": value for name in (f"{here}.tool_calls.0", f"{here}.contents.1")
+              for key, value in (("id", "c1"), ("function.name", "ls"), ("function.arguments", '{"path": "."}'))}
+    held = {"openinference.span.kind": "LLM", "llm.model_name": "m", "llm.finish_reason": "tool_use",
+            f"{here}.contents.0.message_content.type": "text", f"{here}.contents.0.message_content.text": "Look.",
+            f"{here}.contents.1.message_content.type": "tool_use", **called}
+    for names in (held, {name: value for name, value in held.items() if "contents.1.tool_call" not in name},
+                  {name: value for name, value in held.items() if "tool_calls" not in name}):
+        (facts,) = shown(traces(span(1, names)), tmp_path).responses
+        assert [(each.call.id, each.call.name, each.admission.value) for each in facts.verdicts] == [
+            ("c1", "ls", "ready")]
+
+
+def message(**more: Any) -> Row:
+    return {"type": "message", "content": [{"type": "output_text", "text": "Hi."}], **more}
+
+
+ITEM = {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": '{"path": "'}
+
+
+@pytest.mark.parametrize(("answer", "stop", "said_text"), [
+    ({"id": "r1", "output": [message()], "status": "completed"}, "end_turn", "Hi."),
+    ({"id": "r1", "output": [message(), message()], "status": "incomplete",
+      "incomplete_details": {"reason": "max_output_tokens"}}, "max_tokens", "Hi.\nHi."),
+    ({"id": "r1", "output": [message()], "status": "incomplete", "incomplete_details": {"reason": "content_filter"}},
+     "safety_blocked", "Hi."),
+    ({"id": "m1", "content": [{"type": "text", "text": "Hi."}], "stop_reason": "pause_turn"}, "paused", "Hi."),
+    ({"id": "x", "model": "m", "choices": [{"finish_reason": "length", "message": {"content": "Hi."}}]}, "max_tokens",
+     "Hi."),
+    ({"candidates": [{"finish_reason": "SAFETY", "content": {"parts": [{"text": "Hi."}]}}]}, "safety_blocked", "Hi."),
+    ({"candidates": [{"finishReason": "MAX_TOKENS", "content": {"parts": [{"text": "Hi."}]}}]}, "max_tokens", "Hi."),
+])
+def test_the_object_of_the_provider_gives_the_stop_word(tmp_path, answer, stop, said_text):
+    seen = shown(traces(span(1, of_object(answer))), tmp_path)
+    assert (stops(seen), texts(seen)) == ([stop], [said_text])
+
+
+def test_all_that_the_object_of_the_provider_holds_is_read(tmp_path):
+    answer = {"id": "r1", "status": "completed", "output": [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}, message(), ITEM, message()]}
+    (facts,) = shown(traces(span(1, of_object(answer))), tmp_path).responses
+    response = facts.exchange.response
+    assert (thought(response), response.text) == ("hm", "Hi.\nHi.")
+    assert [(each.call.name, each.call.arguments, each.admission.value) for each in facts.verdicts] == [
+        ("ls", '{"path": "', "held")]
+
+
+@pytest.mark.parametrize("answer", [
+    '{"content": "Rome", "title": "t"}', '{"output": ["Rome"]}', '{"choices": ["Rome"], "id": 7}', "Rome"])
+def test_an_answer_that_is_no_object_of_a_provider_is_its_text(tmp_path, answer):
+    assert texts(shown(traces(span(1, of_object(answer))), tmp_path)) == [answer]
+
+
+@pytest.mark.parametrize("name", ["tool.name", "gen_ai.tool.name"])
+def test_a_run_of_a_tool_that_names_no_call_is_that_of_the_call_before_it(tmp_path, name):
+    """smolagents puts the result into a text of the user, and OpenLLMetry's spans of the Agents SDK have no ids."""
+    def answer(number: int, key: str, arguments: str, *asked: Row) -> Row:
+        call = {"type": "tool_call", "id": key, "name": "ls", "arguments": arguments}
+        return span(number, chat([said(call)], [GO, *asked], None), "s9")
+
+    def ran(number: int, output: str, parent: str = "s9") -> Row:
+        return span(number, {"openinference.span.kind": "TOOL", name: "ls", "output.value": output}, parent)
+
+    step = span(9, {"openinference.span.kind": "CHAIN"})
+    seen = shown(traces(
+        ran(6, "b.py"), ran(3, "a.py"), ran(1, "early"), ran(4, "elsewhere", "s8"), step, answer(2, "c1", '{"path": "'),
+        answer(5, "c2", '{"path": "."}', said(text("Observation: a.py"), role="user"))), tmp_path)
+    assert words(seen) == ["CUT CALL RUN"]
+    (part,) = seen.responses[1].exchange.request.messages[0].parts
+    assert (part.call_id, part.text) == ("c1", "a.py")
+    assert [(each.result.call_id, each.result.text) for each in seen.inputs[0].answers] == [("c2", "b.py")]
+
+
+def test_an_answer_of_agno_without_messages_is_no_text(tmp_path):
+    counts = {"llm.token_count.prompt": 9, "llm.token_count.completion": 0, "llm.finish_reason": "stop"}
+    seen = shown(traces(span(1, of_object({"messages": []}, **counts))), tmp_path)
+    assert (texts(seen), words(seen)) == ([None], ["EMPTY ANSWER"])
+
+
+# -- LangChain -------------------------------------------------------------------------------------------------------
+
+
+def of_langchain(metadata: Row, **message: Any) -> Row:
+    kwargs = {"content": "Hi.", "type": "ai", "response_metadata": metadata, **message}
+    return of_object({"generations": [[{"text": "Hi.", "message": {"lc": 1, "kwargs": kwargs}}]]}, **{
+        "llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "Hi."})
+
+
+@pytest.mark.parametrize(("metadata", "stop"), [
+    ({"finish_reason": "length"}, "max_tokens"), ({"stop_reason": "refusal"}, "safety_blocked"),
+    ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "max_tokens"),
+    ({"status": "completed", "incomplete_details": None}, "end_turn")])
+def test_the_metadata_of_langchains_message_give_the_stop_word(tmp_path, metadata, stop):
+    seen = shown(traces(span(1, of_langchain(metadata))), tmp_path)
+    assert (stops(seen), texts(seen)) == ([stop], ["Hi."])
+
+
+def test_a_call_that_langchain_could_not_parse_is_held(tmp_path):
+    lost = {"type": "invalid_tool_call", "id": "c1", "name": "ls", "args": '{"path": "', "error": "no JSON"}
+    held = of_langchain({"finish_reason": "tool_calls"}, tool_calls=[], invalid_tool_calls=[lost])
+    seen = shown(traces(span(1, held)), tmp_path)
+    (verdict,) = seen.responses[0].verdicts
+    assert (words(seen), verdict.call.arguments, verdict.admission.value) == (["CALL HELD"], '{"path": "', "held")
+
+
+def test_a_call_in_the_content_and_beside_it_is_one_call(tmp_path):
+    block = {"type": "tool_use", "id": "c1", "name": "ls", "input": {}}
+    calls = [{"id": "c1", "name": "ls", "args": {"path": "."}, "type": "tool_call"}]
+    held = of_langchain({"stop_reason": "tool_use"}, content=[block], tool_calls=calls)
+    (facts,) = shown(traces(span(1, held)), tmp_path).responses
+    assert [(each.call.id, each.call.arguments) for each in facts.verdicts] == [("c1", '{"path": "."}')]
+
+
+@pytest.mark.parametrize("parent", ["", "s2"])
+def test_the_stop_word_of_the_clients_span_is_not_lost_with_it(tmp_path, parent):
+    outer = chat([said(text("Hi."), finish_reason="")], [GO], None, **{"gen_ai.response.id": "msg_0123456789abcdef"})
+    inner = {**NATIVE, "anthropic.message.stop_reason": "max_tokens"}
+    seen = shown(traces(span(1, inner, parent), span(2, outer)), tmp_path)
+    assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
+    (evidence,) = (each for each in seen.responses[0].judgement.stop.evidence if each.rule.startswith("otlp"))
+    assert b"anthropic.message.stop_reason" in seen.responses[0].exchange.body[evidence.at.start : evidence.at.end]
+
+
+def test_logfire_of_the_agents_sdk_keeps_the_answer_apart_from_the_request(tmp_path):
+    answer = {"role": "assistant", "content": "Hi.", "tool_calls": None}
+    go = {"role": "user", "content": "go"}
+    held = {"logfire.span_type": "span", "gen_ai.system": "openai", "gen_ai.request.model": "m",
+            "input": json.dumps([go]), "output": json.dumps([answer]),
+            "request_data": json.dumps({"model": "m", "messages": [go, answer]})}
+    (facts,) = shown(traces(span(1, held)), tmp_path).responses
+    assert facts.exchange.response.text == "Hi."
+    assert [each.text for each in inputs_of(with_messages(held))] == ["go"]
+
+
+def test_the_object_of_a_streamed_answer_of_the_agents_sdk_stands_in_a_list(tmp_path):
+    answer = json.dumps([{"id": "__fake_id__", "status": None, "output": [message(), ITEM]}])
+    of_logfire = {"logfire.span_type": "span", "gen_ai.system": "openai", "gen_ai.request.model": "m",
+                  "output": answer, "request_data": '{"model": "m"}'}
+    for held in (of_object(answer), of_logfire):
+        (facts,) = shown(traces(span(1, held)), tmp_path).responses
+        assert (facts.exchange.response.text, facts.verdicts[0].call.arguments) == ("Hi.", '{"path": "')
+
+
+# -- An answer of nothing ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("counts", "word"), [
+    ((9, 0), "EMPTY ANSWER"), ((9, 3), "END NOT RECORDED"), ((0, 0), "END NOT RECORDED"),
+    ((None, None), "END NOT RECORDED")])
+def test_the_counts_show_that_an_answer_is_empty(tmp_path, counts, word):
+    names = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
+    held = {name: value for name, value in zip(names, counts, strict=True) if value is not None}
+    assert words(shown(traces(span(1, chat([], [GO], **held))), tmp_path)) == [word]
+
+
+def test_arguments_that_were_left_out_are_not_called_broken(tmp_path):
+    """Pydantic AI leaves out the arguments of calls with the other contents."""
+    held = chat([said({"type": "text"}, {"type": "tool_call", "id": "c1", "name": "ls"})], [GO], "tool_call")
+    seen = shown(traces(span(1, held)), tmp_path)
+    assert (words(seen), seen.responses[0].verdicts[0].admission.value) == (["END NOT RECORDED"], "held")
+
+
+def test_a_call_of_gemini_without_arguments_is_whole(tmp_path):
+    held = chat([{"role": "model", "parts": [{"functionCall": {"name": "now"}}]}], [GO], "STOP")
+    (facts,) = shown(traces(span(1, held)), tmp_path).responses
+    assert (facts.verdicts[0].call.arguments, facts.verdicts[0].admission.value) == ("{}", "ready")
+
+
+def test_a_request_that_failed_is_failed_beside_the_record_of_its_message(tmp_path):
+    """With contents in log records, the span of a failed request has a record of the request alone."""
+    failed = span(1, {**chat([], word=None), "error.type": "Timeout"}, status={"code": 2, "message": "timed out"})
+    seen = shown(both([failed], record(USER, {"content": "go"}, 1)), tmp_path)
+    assert stops(seen) == ["error"]
+    assert "unexpected type" not in notices(seen)
+
+
+# -- Strands Agents ----------------------------------------------------------------------------------------------------
+
+
+def of_strands(number: int, word: str, answer: Any, *asked: tuple[str, Any]) -> Row:
+    told = [(f"gen_ai.{role}.message", {"content": json.dumps(parts)}) for role, parts in asked]
+    told.append(("gen_ai.choice", {"finish_reason": word, "message": json.dumps(answer)}))
+    events = [{"name": name, "attributes": [{"key": key, "value": {"stringValue": value}}
+                                            for key, value in held.items()]} for name, held in told]
+    return span(number, {"gen_ai.operation.name": "chat", "gen_ai.system": "strands-agents",
+                         "gen_ai.request.model": "m"}, events=events)
+
+
+USED = [{"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}}, {"text": "Look."},
+        {"toolUse": {"toolUseId": "t1", "name": "ls", "input": {"path": "."}}}]
+
+
+def test_parts_of_bedrock_in_an_event_are_parts(tmp_path):
+    go = ("user", [{"text": "go"}])
+    result = {"toolResult": {"toolUseId": "t1", "status": "error", "content": [{"text": "no such file"}]}}
+    seen = shown(traces(
+        of_strands(1, "tool_use", USED, go),
+        of_strands(2, "end_turn", [{"text": "Done."}], go, ("assistant", USED), ("tool", [result]))), tmp_path)
+    assert (stops(seen), texts(seen)) == (["tool_call", "end_turn"], ["Look.", "Done."])
+    first, second = (facts.exchange for facts in seen.responses)
+    assert thought(first.response) == "hm"
+    assert [(each.id, each.name, each.arguments) for each in first.response.tool_calls] == [
+        ("t1", "ls", '{"path": "."}')]
+    (part,) = second.request.messages[0].parts
+    assert (part.call_id, part.text, part.is_error) == ("t1", "no such file", True)
+
+
+@pytest.mark.parametrize(("word", "stop"), [
+    ("content_filtered", "safety_blocked"), ("guardrail_intervened", "safety_blocked"),
+    ("model_context_window_exceeded", "context_window_exceeded")])
+def test_the_words_of_bedrock_are_known(word, stop, tmp_path):
+    assert stops(shown(traces(of_strands(1, word, [{"text": "Hi."}])), tmp_path)) == [stop]
+
+
+@pytest.mark.parametrize(("answer", "said_text"), [([], None), ([1, 2], "[1, 2]"), (7, "7"), ("Hi.", '"Hi."')])
+def test_a_choice_whose_message_is_no_list_of_parts_is_its_text(answer, said_text, tmp_path):
+    assert texts(shown(traces(of_strands(1, "end_turn", answer)), tmp_path)) == [said_text]
+
+
+# -- AI SDK ------------------------------------------------------------------------------------------------------------
+
+USING = {"gen_ai.system": "openai.chat", "gen_ai.request.model": "m"}
+
+
+def of_ai_sdk(output: Row, arguments: Any = '{"path": "', word: str = "length") -> str:
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "ls", "input": arguments}
+    asked = [{"role": "user", "content": [{"type": "text", "text": "go"}]}, {"role": "assistant", "content": [call]},
+             {"role": "tool", "content": [{"type": "tool-result", "toolCallId": "c1", "toolName": "ls", **output}]}]
+    made = json.dumps([{key: value for key, value in call.items() if key != "type"}])
+    return traces(
+        span(1, {**USING, "ai.response.finishReason": word, "ai.response.toolCalls": made,
+                 "ai.prompt.messages": json.dumps(asked[:1])}),
+        span(2, {**USING, "ai.response.finishReason": "stop", "ai.response.text": "Done.",
+                 "ai.prompt.messages": json.dumps(asked)}))
+
+
+@pytest.mark.parametrize("output", [
+    {"output": {"type": "text", "value": "a.py"}}, {"result": "a.py"}, {"output": "a.py"},
+    {"output": {"type": "content", "value": [{"type": "text", "text": "a.py"}]}}])
+def test_a_result_in_the_prompt_of_the_ai_sdk_belongs_to_its_call(tmp_path, output):
+    seen = shown(of_ai_sdk(output, '{"path": "."}', "tool-calls"), tmp_path)
+    (part,) = seen.responses[1].exchange.request.messages[0].parts
+    assert (part.call_id, part.text, part.is_error) == ("c1", "a.py", False)
+    assert (words(seen), "no result" in notices(seen)) == (["COMPLETE"], False)
+
+
+def test_a_call_that_the_ai_sdk_refused_did_not_run(tmp_path):
+    refused = {"type": "error-text", "value": "Invalid input for tool ls: JSON parsing failed: Text: {"}
+    seen = shown(of_ai_sdk({"output": refused}), tmp_path)
+    (part,) = seen.responses[1].exchange.request.messages[0].parts
+    assert part.is_error
+    assert words(seen) == ["CALL HELD"]
+    assert words(shown(of_ai_sdk({"output": {"type": "text", "value": "a.py"}}), tmp_path)) == ["CUT CALL RUN"]
+
+
+def test_the_last_result_is_in_the_span_of_the_ai_sdks_tool(tmp_path):
+    made = json.dumps([{"toolCallId": "c1", "toolName": "ls", "input": {"path": "."}}])
+    answer = span(1, {**USING, "ai.response.finishReason": "tool-calls", "ai.response.toolCalls": made})
+    tool = span(2, {"ai.toolCall.name": "ls", "ai.toolCall.id": "c1", "ai.toolCall.result": "a.py"})
+    assert [each.result.text for each in shown(traces(answer, tool), tmp_path).inputs[0].answers] == ["a.py"]
+
+
+# -- ADK ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_messages_of_a_stream_of_which_the_last_has_the_word_are_one_answer(tmp_path):
+    pieces = [said(text("Hi"), finish_reason=""), said(text(" you."), finish_reason=""), said(finish_reason="length")]
+    assert texts(shown(traces(span(1, chat(pieces, [GO], "length"))), tmp_path)) == ["Hi you."]
+
+
+@pytest.mark.parametrize("words_of_messages", [("stop", "length"), ("stop", ""), ("", "")])
+def test_other_messages_with_texts_are_not_joined(words_of_messages):
+    held = [said(text("Hi"), finish_reason=word) for word in words_of_messages]
+    assert len(outputs_of({"gen_ai.output.messages": json.dumps(held)})) == 2
+
+
+def adk(kind: str, key: str, name: str = "") -> Row:
+    return {"type": "tool_call", "id": key, "name": name, "arguments": {}} if kind == "call" else {
+        "type": "tool_call_response", "id": key, "response": {"result": "a.py"}}
+
+
+@pytest.mark.parametrize("key", ["ls_1", "adk-857c5f7a-1f4e-4be5"])
+def test_a_result_with_an_id_made_of_its_place_answers_the_call_of_its_name(tmp_path, key):
+    first = chat([said(text("Look."), adk("call", key, "ls"), finish_reason="stop")], [GO], "stop")
+    asked = [GO, said(text("Look."), adk("call", "ls_1", "ls")), said(adk("result", "ls_0"), role="user")]
+    seen = shown(traces(span(1, first), span(2, chat([said(text("Done."))], asked))), tmp_path)
+    assert (words(seen), len(seen.turns)) == (["COMPLETE"], 1)
+    assert "no result" not in notices(seen)
+    (part,) = seen.responses[1].exchange.request.messages[0].parts
+    assert part.call_id == seen.responses[0].verdicts[0].call.id == "ls_0"
+
+
+def test_made_ids_keep_the_order_of_calls_and_other_ids_stay():
+    asked = [said(text("Look."), adk("call", "ls_1", "ls"), adk("call", "cat_2", "cat"), adk("call", "ls_3", "ls")),
+             said(adk("result", "ls_0"), adk("result", "cat_1"), adk("result", "ls_2"), role="user"),
+             said(adk("call", "call_7", "ls"), adk("call", "ls_x", "ls")), said(adk("result", "call_7"), role="user")]
+    found = inputs_of({"gen_ai.input.messages": json.dumps(asked)})
+    assert [[key for key, _, _ in each.calls] or [part.call_id for part in each.results] for each in found] == [
+        ["ls_0", "cat_0", "ls_1"], ["ls_0", "cat_0", "ls_1"], ["call_7", "ls_x"], ["call_7"]]
+    (plain,) = outputs_of({"gen_ai.output.messages": json.dumps([said(CALL)])})
+    assert plain.calls[0][0] == CALL["id"]
