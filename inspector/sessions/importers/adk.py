@@ -180,7 +180,7 @@ def _take_end(answer: TranscriptAnswer, event: dict[str, Any], here: Callable[..
     name, word = _word_of(event) or ("error_code", None)
     at = here(_member(event, name))
     if word is not None and _is_geminis(event):
-        take_api_word(answer, GEMINI, word, at, wire(GEMINI).stop_reasons)
+        take_api_word(answer, word, at, wire(GEMINI).stop_reasons)
     elif code is not None and code in NO_CONTENT:
         answer.stop = table_reason(code, NO_CONTENT, here(_member(event, "error_code")), "adk.error_codes")
     elif word is not None and word != CLEAN:

@@ -98,7 +98,8 @@ class _Sessions(DialogueReader):
         self.responses[self.session] = response
         take_part(answer, kind, value, line)
         if value.get("status") == INCOMPLETE:
-            take_api_word(answer, RESPONSES, INCOMPLETE, answer.word_at, wire(RESPONSES).stop_reasons)
+            answer.named_api = RESPONSES
+            take_api_word(answer, INCOMPLETE, answer.word_at, wire(RESPONSES).stop_reasons)
 
     def summarise(self) -> None:
         """Also reports the number of missing stop words, and of messages that have no answer."""

@@ -137,13 +137,17 @@ class TreePlace(NamedTuple):
 
 _NOWHERE = TreePlace(None)
 
+GUESSED_API = "openai_chat"
+"""The wire format of answers that name none, by its id, since importing its package would slow down all transcripts."""
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class TranscriptAnswer:
     """A model's answer while its file is read."""
 
     id: str
-    api: str
+    named_api: str | None
+    """The wire format, if a row, the agent or the caller names it."""
     model: str | None
     above: TreePlace
     line: int
@@ -172,8 +176,11 @@ class TranscriptAnswer:
     next: list[TranscriptAnswer] = field(default_factory=list)
     session: str = ""
     """The name of the answer's session, in a file of several sessions."""
-    api_assumed: bool = False
-    """Whether no row names the wire format."""
+
+    @property
+    def api(self) -> str:
+        """The wire format as which it is read; a guess, if none is named."""
+        return self.named_api or GUESSED_API
 
     def take(self, line: TranscriptLine) -> At:
         """Adds a row to its body; returns the row's place there."""
