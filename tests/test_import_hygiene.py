@@ -237,7 +237,7 @@ NAMES_A_FORMAT: dict[str, str] = {
     "inspector/live/inputs.py": "messages are given as those of Chat Completions",
     "inspector/check/finders.py": "the caps that libraries set by default in one API",
     **{f"inspector/sessions/{name}.py": LOG for name in (
-        "transcripts/__init__", "transcripts/provider_answers", "importers/codex", "importers/crush", "importers/roo",
+        "reasons", "transcripts/provider_answers", "importers/codex", "importers/crush", "importers/roo",
         "importers/kimi", "importers/amp", "importers/pi", "importers/litellm", "importers/continue_dev",
         "importers/opencode", "transcripts/ending_rules", "importers/qwen",
         "importers/claude_code", "importers/claude_rows", "importers/gemini_cli", "importers/gemini_stream",

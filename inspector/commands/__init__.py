@@ -153,6 +153,7 @@ def followed_paths(paths: Sequence[str], folders: bool = False) -> list[str]:
     for path in located or [""]:
         if not (os.path.isfile(path) or (folders and os.path.isdir(path))):
             what, neither = ("files or folders", "is neither") if folders else ("files", "is not one")
+            neither = "is a folder, whose table is followed without it" if os.path.isdir(path) else neither
             raise click.UsageError(f"--follow: expected existing {what}{f'; {path} {neither}' if path else ''}")
     return located
 

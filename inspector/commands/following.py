@@ -12,7 +12,7 @@ from inspector import commands
 from inspector.config.settings import Settings
 from inspector.report.explain import places_in_sessions
 from inspector.report.followed_view import FollowedView
-from inspector.report.grown_rows import LOOK, SEARCH, SEARCH_REST, RowReading, newest
+from inspector.report.grown_rows import LOOK, SEARCH, SEARCH_REST, RowReading, newest, unread_files, with_turns
 from inspector.report.lines.spans import one_line
 from inspector.report.turn_index import state_of
 from inspector.report.turn_rows import TurnRow, rows_of
@@ -79,12 +79,13 @@ def _verdicts_of(view: View) -> dict[int, str]:
 
 
 def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: View, reading: RowReading) -> None:
-    """Writes a line for each turn that is new or whose verdict changed, whenever a file grows or a new one appears,
-    until Ctrl-C. `states` are those of the files before the view of them was read."""
+    """Writes a line for each turn that is new or whose verdict changed, and for each file that cannot be read, whenever
+    a file grows, is gone or new, until Ctrl-C. `states` are those of the files before the view of them was read."""
     rows: dict[str, list[TurnRow]] = {}
     for row, (_, number, of) in zip(rows_of(view), places_in_sessions(view), strict=False):
         rows.setdefault(row.paths[0], []).append(row._replace(number=number, of=of))
     told = _verdicts(rows.values())
+    errors: dict[str, str] = {}
     searches_at = rests_until = 0.0
     names: list[str] = []
     try:
@@ -94,7 +95,8 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
             if begun < rests_until:
                 continue
             if begun >= searches_at:
-                names = _files_in(paths)
+                known = (path for group in rows.values() for path in group[0].paths)  # also one that is gone
+                names = [*dict.fromkeys((*_files_in(paths), *known))]
                 searches_at = begun + max(SEARCH, SEARCH_REST * (time.monotonic() - begun))
             now = states_of(names)
             grown = {name.removesuffix("-wal") for name, state in now.items() if state != states.get(name)}
@@ -110,7 +112,10 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
             except LoopError as why:
                 commands.say([str(why)])
                 continue
-            rows.update(batch)
+            rows.update(with_turns(batch))
+            unread = unread_files(batch)
+            commands.say(f"{file}: {why}" for file, why in unread.items() if errors.get(file) != why)
+            errors = {file: why for file, why in errors.items() if file not in grown} | unread
             now_told = _verdicts(rows.values())
             commands.write("".join(f"{one_line(file)}, turn {number:,}: {verdict}\n"
                                    for (file, number), verdict in now_told.items()

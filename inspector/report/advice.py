@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
 from inspector.replay.recorded_calls import REFUSED
-from inspector.report.judged_turn import JudgedTurn, all_reasoning, has_reasoning, nothing_read
+from inspector.report.judged_turn import JudgedTurn, all_reasoning, arguments_unread, has_reasoning, nothing_read
 from inspector.sessions.recording import Exchange
 from loop_core.judge.arguments import ArgumentShape, parse_call
 from loop_core.judge.endings import asked_context, hit_stop_string
@@ -201,7 +201,7 @@ def model_declined(look: JudgedTurn) -> bool:
 
 
 def _without_arguments(look: JudgedTurn) -> bool:
-    return look.cut_call is not None and parse_call(look.cut_call.call).shape in (
+    return look.cut_call is not None and not arguments_unread(look) and parse_call(look.cut_call.call).shape in (
         ArgumentShape.EMPTY, ArgumentShape.ABSENT)
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.config.settings import Settings
 from inspector.report.turn_rows import TurnRow
+from inspector.report.verdict import IN_PART, NOT_READ
+from inspector.sessions import NO_ANSWER
 
 if TYPE_CHECKING:
     from inspector.sessions.following import FileState
@@ -33,11 +35,11 @@ class RowReading(NamedTuple):
     named: bool
 
     def rows_of(self, paths: Sequence[str]) -> RowsByPath:
-        """The rows of those files that hold turns."""
+        """The rows of the files."""
         from inspector.report.turn_index import read_rows
 
         found = read_rows(paths, self.api, self.profile, self.settings, not self.named) if paths else ()
-        return [(slot, rows) for each in found for slot, rows in each.rows if holds_turns(rows)]
+        return [files for each in found for files in each.rows]
 
     def rows_of_new(
         self, new: Sequence[str], files: Mapping[str, TurnRow], states: Mapping[str, FileState]
@@ -59,9 +61,15 @@ class RowReading(NamedTuple):
                                             for path in (*together.get(os.path.dirname(each), ()), each))])
 
 
-def holds_turns(rows: Sequence[TurnRow]) -> bool:
-    """Whether these rows are turns; a file that is being rewritten may be empty right now."""
-    return any(row.verdict is not None for row in rows)
+def with_turns(batch: RowsByPath) -> RowsByPath:
+    """Those files that hold turns; a file that is being rewritten may be empty right now."""
+    return [(slot, rows) for slot, rows in batch if any(row.verdict is not None for row in rows)]
+
+
+def unread_files(batch: RowsByPath) -> dict[str, str]:
+    """File that could not be read, or not to its end -> why. One that holds no answer yet is none of them."""
+    return {row.file: row.why for _, rows in batch for row in rows
+            if row.verdict is None and row.unread in (NOT_READ, IN_PART) and not row.why.startswith(NO_ANSWER)}
 
 
 def newest(paths: Sequence[str], states: Mapping[str, FileState]) -> list[str]:

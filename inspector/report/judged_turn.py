@@ -9,7 +9,7 @@ from typing import NamedTuple
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import AMBIGUITY, TURN_PLACES, Case, has_unrecorded_answer, stops_at_edit
 from inspector.report.findings import RAN_CUT, ReportedFinding, ending_that_counts, held_calls
-from inspector.sessions.reasons import STOPPED, inference_of, is_unrecorded
+from inspector.sessions.reasons import STOPPED, UNREAD_CALL, inference_of, is_unrecorded
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
 from loop_core.judge.classify import Judgement
 from loop_core.judge.endings import Ending, maybe_cut_at_cap
@@ -288,6 +288,13 @@ def all_reasoning(look: JudgedTurn) -> bool:
     # Reasoning counts against the output cap, so an answer may be cut before its first visible token
     # (https://platform.openai.com/docs/guides/reasoning).
     return look.cut and has_reasoning(look) and not response.text and not response.tool_calls
+
+
+def arguments_unread(look: JudgedTurn) -> bool:
+    """Whether the recorder could not read the arguments of the cut call, and left them out."""
+    call = None if look.cut_call is None else look.cut_call.call
+    return call is not None and call.arguments is None and any(
+        finding.rule == UNREAD_CALL and finding.at == call.at for finding in look.exchange.response.findings)
 
 
 def nothing_read(look: JudgedTurn) -> bool:

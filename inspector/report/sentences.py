@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from inspector.report.advice import is_cut_below_cap, limit_words
 from inspector.report.error_advice import is_redirect
 from inspector.report.findings import CUT_WORDS, is_suspicion
-from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read
+from inspector.report.judged_turn import JudgedTurn, all_reasoning, arguments_unread, nothing_read
 from inspector.sessions.reasons import named_api, reason_text, recorder_word
 from inspector.sessions.recording import Exchange, TurnPlace
 from inspector.sessions.thread import response_number
@@ -205,6 +205,8 @@ def call_cut(look: JudgedTurn) -> str:
         return f"{_format_or_model(exchange)} {clause}"
     if shape is ArgumentShape.CUT:
         clause = f"cut {name} at character {size:,} of its arguments"
+    elif arguments_unread(look):
+        clause = f"{cut if word in CUT_WORDS else 'sent'} {name}, whose arguments the recorder could not read"
     elif shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
         clause = f"cut {name} before its arguments" if word in CUT_WORDS else f"sent {name} without arguments"
     elif shape is not ArgumentShape.COMPLETE and verdict.call.kind is not CallKind.CUSTOM:

@@ -17,8 +17,8 @@ from inspector.report.grown_rows import (
     WATCHED,
     RowReading,
     RowsByPath,
-    holds_turns,
     newest,
+    with_turns,
 )
 from inspector.report.lines.spans import one_line
 from inspector.report.turn_rows import TurnRow
@@ -63,12 +63,11 @@ def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions)
     try:
         if read is not None:
             read = load_followed(read.paths, reading, read.following)
-            rows = rows_of_session(read)
-            batch = [(read.paths[0], rows)] if holds_turns(rows) else []
+            batch = with_turns([(read.paths[0], rows_of_session(read))])
         else:
             paths = [path for rows in table.listed.slots.values() for row in rows[:1]
                      if not grown.isdisjoint(row.paths) for path in row.paths]
-            batch = _rows(reading, table.named).rows_of(paths)
+            batch = with_turns(_rows(reading, table.named).rows_of(paths))
     except (LoopError, OSError) as why:  # of the system: the working folder was removed
         table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
     table.app.call_from_thread(_take_growth, table, batch, read, time.monotonic() + REST * (time.monotonic() - begun))
@@ -134,7 +133,7 @@ def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, read
     rest = max(SEARCH, SEARCH_REST * (time.monotonic() - begun)) if is_repeated else float("inf")
     batch: RowsByPath = []
     try:
-        batch = _rows(reading, table.named).rows_of_new(new, files, states) if new else batch
+        batch = with_turns(_rows(reading, table.named).rows_of_new(new, files, states)) if new else batch
     except (LoopError, OSError) as why:
         table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
     states = {**first, **{path: states[path] for path in others}}

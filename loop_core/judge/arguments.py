@@ -243,7 +243,7 @@ class Arguments(NamedTuple):
 def parse(raw: str | None) -> Arguments:
     """Parses raw arguments strictly: exactly one JSON object, without a repeated key or NaN."""
     if raw is None:
-        return Arguments(ArgumentShape.ABSENT, problem="no arguments were sent")
+        return Arguments(ArgumentShape.ABSENT, problem="no arguments")
     if not raw.strip():
         return Arguments(ArgumentShape.EMPTY, problem="the arguments are empty")
     try:

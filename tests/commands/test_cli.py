@@ -664,7 +664,7 @@ def test_a_sample_can_be_followed_and_what_does_not_exist_cannot(inspector, tmp_
     said = inspector("explain", "--follow", tmp_path / "none")
     assert said.code == 2
     assert "--follow: expected existing files or folders;" in " ".join(said.err.split())
-    with pytest.raises(UsageError, match="expected existing files; "):
+    with pytest.raises(UsageError, match="expected existing files; .* is a folder, whose table is followed without it"):
         commands.followed_paths([str(tmp_path)])
 
 
@@ -711,3 +711,28 @@ def test_a_folder_is_followed_with_a_line_for_each_turn_that_is_new_or_changes(t
                     "pairs/2.json, turn 2: TRUNCATED", "a.jsonl, turn 1: COMPLETE",
                     "main/subagents/agent-a.jsonl, turn 2: TRUNCATED"]
     assert set(sleeps) == {LOOK}, "it never looks without a rest"
+
+
+def test_a_file_of_a_followed_folder_that_is_gone_or_damaged_is_told_once(tmp_path, monkeypatch, capsys):
+    whole = claude(prompt("go"), block(text("A"), stop="end_turn"))
+    first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    first.write_text(whole)
+    second.write_text(whole.replace("msg_01", "msg_09"))
+    acts = iter([
+        lambda: first.write_bytes(b""), lambda: None, lambda: first.write_text(whole), lambda: first.write_bytes(b""),
+        second.unlink, lambda: (tmp_path / "c.jsonl").write_text(claude(prompt("no answer yet"))), lambda: None])
+    sleeps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        act = next(acts, None)
+        if act is None:
+            raise KeyboardInterrupt
+        act()
+
+    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: 100.0 * len(sleeps)))
+    following.start([str(tmp_path)], None, None, Settings())[1]()
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert [line.split(f"{tmp_path}/")[1].partition(": expected")[0] for line in said.err.splitlines()] == [
+        "a.jsonl: empty", "a.jsonl: empty", "b.jsonl: cannot be read: No such file or directory"]

@@ -179,6 +179,14 @@ def test_a_call_whose_arguments_adk_could_not_read_is_held(tmp_path):
         ("write_file", None, False), ("page_team", None, False)]
     assert words(seen) == ["CALL HELD"]
     assert "transcript.unread_call" in {each.rule for each in response(seen).findings}
+    assert "cut page_team (call 2 of 2), whose arguments the recorder could not read" in seen.turns[0].verdict.sentence
+
+
+def test_a_call_that_adk_could_not_read_did_not_come_without_arguments(tmp_path):
+    (turn,) = read(tmp_path, GO, other(word="MALFORMED_FUNCTION_CALL", errorCode="MALFORMED_FUNCTION_CALL",
+                                       errorMessage=f"{UNREAD}page_team")).turns
+    assert "sent page_team, whose arguments the recorder could not read" in turn.verdict.sentence
+    assert turn.verdict.advice.text == "ask for the call again, with a simpler schema"
 
 
 def test_what_litellm_streamed_may_end_in_an_event_of_its_own(tmp_path):

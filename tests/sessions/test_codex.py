@@ -326,10 +326,10 @@ def test_the_status_of_an_item_is_the_providers_word(tmp_path):
     half = item("message", role="assistant", status="incomplete", content=[{"type": "output_text", "text": "Half"}])
     seen = shown(rollout(user("list"), half, said("Whole."), count(),
                          event("task_complete", turn_id="t1", last_agent_message="Whole.")), tmp_path)
-    assert stops(seen) == ["max_tokens", "end_turn"], "Codex sent the request again"
+    assert stops(seen) == ["interrupted", "end_turn"], "Codex sent the request again"
     stop = seen.responses[0].judgement.stop
     assert (stop.raw, [each.rule for each in stop.evidence]) == ("incomplete", ["transcript.provider",
-                                                                                "codex.stop_reasons"])
+                                                                                "openai_responses.stop_reasons"])
     assert {each.at.pointer for each in stop.evidence} == {"/payload/status"}
     whole = item("message", role="assistant", status="completed", content=[{"type": "output_text", "text": "a"}])
     assert stops(shown(rollout(user("list"), whole), tmp_path)) == ["unknown"]

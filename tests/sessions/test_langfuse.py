@@ -7,6 +7,7 @@ import json
 import pytest
 
 from inspector.sessions.importers import choose
+from inspector.sessions.reasons import named_api
 from tests.scenes.transcripts import places, rules, shown, stops, words
 
 CALL = {"id": "c1", "type": "function",
@@ -61,7 +62,7 @@ def test_generations_are_answers_in_the_order_in_which_they_began(tmp_path):
 def test_a_dump_of_the_providers_own_object_has_its_word(tmp_path, made, api, stop):
     for output in (made, json.dumps(made), json.dumps(json.dumps(made))):
         (facts,) = shown(trace(generation("a", 1, "hi", output)), tmp_path).responses
-        assert (facts.exchange.api, facts.exchange.response.text) == (api, "x")
+        assert (named_api(facts.exchange), facts.exchange.response.text) == (api, "x")
         assert facts.judgement.stop.normalized == stop
         assert facts.exchange.response.raw_stop_reason is not None
 

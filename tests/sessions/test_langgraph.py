@@ -153,18 +153,36 @@ def test_the_last_checkpoint_of_each_thread_is_read_and_graphs_within_are_apart(
     assert [each.exchange.session for each in seen.responses] == ["t2", "t1", "t1 sub:1"]
 
 
+def test_a_member_of_a_message_names_no_other_thread(tmp_path):
+    rows = [(name, "", f"1-{name}", "msgpack", checkpoint(GO, Made({**ai("hi"), "thread": "a"})))
+            for name in "ab"]
+    assert {each.session for each in viewed(base(tmp_path, *rows)).replay.case.recording.exchanges} == {"a", "b"}
+
+
 def test_checkpoints_that_cannot_be_read_hide_nothing_else(tmp_path):
     good = checkpoint(GO, ai("hi", finish_reason="stop"))
     deep, nested = b"\x91" * 5000 + b"\xc0", packed([])
+    chain = b"\xc0"
+    for _ in range(3000):
+        chain = b"\xc9" + struct.pack(">I", len(chain)) + b"\x05" + chain
     for _ in range(60):
         nested = b"\x93\x01\x02\xc9" + struct.pack(">I", len(nested)) + b"\x05" + nested
     seen = viewed(base(tmp_path, ("a", "", "1", "json", "{}"), ("b", "", "1", "msgpack", good[:40]),
                        ("c", "", "1", "msgpack", deep), ("d", "", "1", "msgpack", nested),
-                       ("f", "", "1", "msgpack", packed({"channel_values": 1})),
+                       ("f", "", "1", "msgpack", packed({"channel_values": 1})), ("g", "", "1", "msgpack", chain),
                        ("e", "", "1", "msgpack", good)))
     assert words(seen) == ["COMPLETE"]
     assert "last checkpoints of a thread that are of another type than msgpack, and were not read: 1" in notices(seen)
-    assert "last checkpoints of a thread that are damaged, and were not read: 3" in notices(seen)
+    assert "last checkpoints of a thread that are damaged, and were not read: 4" in notices(seen)
+
+
+@pytest.mark.parametrize("other", [b"\xc7\x04\xffabcd", b"\xd4\x06\xc1", b"\xd4\x09\xc1"])  # msgpack's own time; arrays
+def test_values_of_other_extensions_hide_no_message(tmp_path, other):
+    good = checkpoint(GO, ai("hi", finish_reason="stop"))
+    mark = packed("other") + packed(Made({"a": 1}))
+    assert mark in good
+    seen = viewed(base(tmp_path, ("t", "", "1", "msgpack", good.replace(mark, packed("other") + other))))
+    assert (words(seen), notices(seen)) == (["COMPLETE"], "")
 
 
 def test_a_key_in_a_message_is_masked(tmp_path):

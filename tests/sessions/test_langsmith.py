@@ -9,6 +9,7 @@ import pytest
 
 from inspector.sessions.importers import langsmith
 from inspector.sessions.importers.records import Piece, number_records
+from inspector.sessions.reasons import named_api
 from inspector.sessions.recording import Options
 from loop_core.values import ReasoningPart
 from tests.scenes.costs import IN_PROPORTION, growth
@@ -63,7 +64,7 @@ def test_the_word_is_the_providers(provider, metadata, stop, word, api, tmp_path
     seen = shown(text_of([run(1, [GO], answer("The half", metadata), provider)]), tmp_path)
     (facts,) = seen.responses
     reason = facts.judgement.stop
-    assert (reason.normalized, reason.raw, facts.exchange.api) == (stop, word, api)
+    assert (reason.normalized, reason.raw, named_api(facts.exchange)) == (stop, word, api)
     assert rules(seen)[0] == "transcript.provider"
     assert facts.exchange.request.max_tokens == 30
 
@@ -74,7 +75,7 @@ def test_the_word_is_the_providers(provider, metadata, stop, word, api, tmp_path
     ("bedrock_converse", "bedrock_converse"), ("cohere", "cohere_chat")])
 def test_a_request_that_failed_is_one_of_its_provider(provider, api, tmp_path):
     (facts,) = shown(text_of([run(1, [GO], None, provider, error="TimeoutError()")]), tmp_path).responses
-    assert facts.exchange.api == api
+    assert named_api(facts.exchange) == api
 
 
 @pytest.mark.parametrize(("said", "given"), [("AIMessageChunk", "function"), ("ai", "tool")])

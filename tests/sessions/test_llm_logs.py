@@ -13,6 +13,7 @@ import pytest
 from inspector.report.facts import View
 from inspector.sessions import open_paths
 from inspector.sessions.importers import choose
+from inspector.sessions.reasons import named_api
 from loop_core.values import ReasoningPart
 from tests import fuzz
 from tests.scenes.shapes import EVERY, GONE
@@ -116,7 +117,7 @@ def test_a_call_its_failed_result_and_the_answer_are_one_turn(rows, tmp_path):
      "max_tokens", "incomplete:max_output_tokens", "openai_responses"),
     ({"done": True, "done_reason": "length"}, "max_tokens", "length", "ollama_chat"),
     (streamed(None), "unknown", None, "openai_chat"),
-    (None, "unknown", None, "openai_chat"),
+    (None, "unknown", None, None),
 ])
 @pytest.mark.parametrize("table", ["older", "newer"])
 def test_the_word_is_the_providers(raw, stop, word, api, table, tmp_path):
@@ -125,7 +126,7 @@ def test_the_word_is_the_providers(raw, stop, word, api, table, tmp_path):
         newer("r1", "u1", "a1", raw)]
     seen = viewed(database(tmp_path, *rows))
     (facts,) = seen.responses
-    assert (stops(seen), facts.exchange.api) == ([(stop, word)], api)
+    assert (stops(seen), named_api(facts.exchange)) == ([(stop, word)], api)
     assert rules(seen)[0] == ("transcript.provider" if word else "transcript.absent")
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from inspector.sessions.importers import choose
+from inspector.sessions.reasons import named_api
 from loop_core.values import ArgsForm, CallKind, ToolCall
 from tests.scenes.transcripts import places, shown, stops, words
 
@@ -59,12 +60,15 @@ def test_a_history_is_recognised_by_its_first_message():
     ("cohere", None, "MAX_TOKENS", "cohere_chat", "max_tokens"),
     ("bedrock", None, "max_tokens", "bedrock_converse", "max_tokens"),
     ("openai", "chatcmpl-1", "a_new_word", "openai_chat", "unknown"),
+    ("groq", "chatcmpl-1", "length", "openai_chat", "max_tokens"),
+    ("other", "1", "length", None, "max_tokens"),
 ])
 def test_the_providers_word_counts_as_it_stands_in_the_file(tmp_path, provider, key, raw, api, stop):
     seen = read(tmp_path, prompt("go"), response(said("Half a"), raw=raw, word="stop", provider=provider,
                                                  provider_response_id=key))
     answer = seen.responses[0].exchange.response
-    assert (answer.stop_reason.raw, answer.stop_reason.normalized, seen.responses[0].exchange.api) == (raw, stop, api)
+    assert (answer.stop_reason.raw, answer.stop_reason.normalized) == (raw, stop)
+    assert named_api(seen.responses[0].exchange) == api
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (3, 5)
     (evidence, *_) = answer.stop_reason.evidence
     assert (evidence.rule, evidence.at.pointer) == ("transcript.provider", "/provider_details/finish_reason")

@@ -18,7 +18,7 @@ from inspector.sessions import redact
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import Schema, has, records_of, schema, snapshot
 from inspector.sessions.importers.records import first_look, first_value, list_pieces, number_records
-from inspector.sessions.reasons import table_reason
+from inspector.sessions.reasons import UNREAD_CALL, table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
@@ -180,7 +180,7 @@ def _take_end(answer: TranscriptAnswer, event: dict[str, Any], here: Callable[..
     name, word = _word_of(event) or ("error_code", None)
     at = here(_member(event, name))
     if word is not None and _is_geminis(event):
-        take_api_word(answer, GEMINI, word, at, wire(GEMINI).stop_reasons)
+        take_api_word(answer, word, at, wire(GEMINI).stop_reasons)
     elif code is not None and code in NO_CONTENT:
         answer.stop = table_reason(code, NO_CONTENT, here(_member(event, "error_code")), "adk.error_codes")
     elif word is not None and word != CLEAN:
@@ -193,7 +193,7 @@ def _take_end(answer: TranscriptAnswer, event: dict[str, Any], here: Callable[..
         return
     said_at = here(_member(event, "error_message"))
     answer.parts += [ToolCall(None, name, None, False, at=said_at) for name in (unparsed["names"] or "").split(", ")]
-    answer.findings.append(Finding("transcript.unread_call", Severity.INFO,
+    answer.findings.append(Finding(UNREAD_CALL, Severity.INFO,
                                    f"event {number}: ADK could not read a call: {message[:200]}", said_at))
 
 

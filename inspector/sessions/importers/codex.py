@@ -18,8 +18,10 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
+from inspector.sessions.transcripts.ending_rules import provider_stop
 from inspector.sessions.transcripts.member_values import known_text, object_of, text_or_none
 from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, TextPart, ToolResultPart, Usage
+from loop_core.wire import wire
 
 API = "openai_responses"
 """The wire format that Codex uses for every model."""
@@ -170,7 +172,7 @@ class _Rollout(ChatReader):
         answer = self.open
         done = answer is not None and self.early is not True and answer.calls and all(
             call.id in answer.results for call in answer.calls)
-        if answer is not None and (done or answer.stop is not None):
+        if answer is not None and (done or answer.word is not None):
             self.open = None
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
@@ -351,6 +353,12 @@ class _Rollout(ChatReader):
         return place
 
     # -- the whole file ----------------------------------------------------------------------------------------------
+
+    def infer_end(self, answer: TranscriptAnswer) -> StopReason:
+        """How an answer ended: by the status of its items, else by the other rows."""
+        if answer.word is None:
+            return super().infer_end(answer)
+        return provider_stop(answer, frozenset(), wire(API).stop_reasons)
 
     def settle(self) -> None:
         self._add_awaited(self.last)

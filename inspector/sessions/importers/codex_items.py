@@ -8,14 +8,12 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from inspector.sessions.reasons import provider_reason
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, text_of
 from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.member_values import counts_of, object_of, text_or_none
-from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, Stop, TextPart, ToolCall, Usage
-from loop_core.wire.failures import StopRow
+from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
 
 ENVELOPES = frozenset({
     "session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state",
@@ -44,10 +42,8 @@ ABORTED = re.compile(r"\s*<turn_aborted>", re.IGNORECASE)
 """Matches the beginning of the message in which Codex tells the model that the user interrupted the turn."""
 CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGNORECASE)
 """Matches the error into which Codex turns `response.incomplete`."""
-ITEM_STOPS: Mapping[str, StopRow] = {
-    "incomplete": StopRow(Stop.MAX_TOKENS, "item", "openai response_function_tool_call.py; codex-rs models.rs"),
-}
-"""Status of an item, which newer releases keep as the provider sent it -> how the item's answer ended."""
+INCOMPLETE = "incomplete"
+"""Status of an item that was cut, which newer releases keep as the provider sent it; why is not kept."""
 DELIVERED = "delivered_assistant_message"
 """The member of an item's metadata that marks a text as delivered by a tool: no model wrote it as an answer."""
 ENDED: Mapping[str, str] = {"interrupted": "interrupted", "replaced": "interrupted", "budget_limited": "stopped"}
@@ -132,10 +128,9 @@ def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line
     at = At(here.part, here.start, here.end, f"/{'/'.join(path)}")
     slice_at = partial(slice_of, line.data, *path)
     key, name = text_or_none(payload.get("call_id")), text_or_none(payload.get("name"))
-    whole = payload.get("status") not in ITEM_STOPS
+    whole = payload.get("status") != INCOMPLETE
     if not whole:
-        answer.word_at = pointer_at(at, *path, "status")
-        answer.stop = provider_reason(str(payload["status"]), answer.word_at, ITEM_STOPS, "codex")
+        answer.word, answer.word_at = INCOMPLETE, pointer_at(at, *path, "status")
     if kind == "message":
         answer.parts.append(TextPart(item_text(payload.get("content"))))
     elif kind == "reasoning":

@@ -23,7 +23,7 @@ from inspector.sessions.importers.records import (
     number_records,
     whole_object,
 )
-from inspector.sessions.reasons import inferred_reason
+from inspector.sessions.reasons import UNREAD_CALL, inferred_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -222,7 +222,7 @@ class _Reader(ChatTableReader):
         quoted = _RAW.search(message)
         arguments = quoted[1] if quoted is not None else None
         answer.parts.append(ToolCall(key, "", arguments, UNREAD.search(message) is None, at=at))
-        answer.findings.append(Finding("transcript.unread_call", Severity.INFO,
+        answer.findings.append(Finding(UNREAD_CALL, Severity.INFO,
                                        f"{self.unit} {answer.line}: Goose could not read a call: {message[:200]}", at))
         if UNREAD.search(message):
             empty = EMPTY.search(message) is not None

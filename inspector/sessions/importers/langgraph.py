@@ -31,6 +31,8 @@ from loop_core.values import ToolResultPart
 FIELDS: Fields = {"": {"thread": (str,), "type": (str,), "content": (str, list), "response_metadata": (dict,)}}
 CHANNEL = "messages"
 """The channel of a graph with its messages."""
+CLASSES = range(6)
+"""The codes of extensions that hold an object: its module, its class, its members (`serde/jsonplus.py`)."""
 GAVE_UP = "Sorry, need more steps to process this request."
 """What LangGraph puts in place of an answer that a further step of the graph would need (`chat_agent_executor.py`)."""
 PASSED = frozenset({"system", "remove"})
@@ -70,7 +72,7 @@ class _Threads(DialogueReader):
                     "last.checkpoint_ns) ORDER BY rowid"):
                 thread = f"{row['thread_id']}{' ' if row['checkpoint_ns'] else ''}{row['checkpoint_ns']}"
                 for message in self._messages(row["type"], row["checkpoint"]):
-                    yield json.dumps({"thread": thread, **message}).encode()
+                    yield json.dumps({**message, "thread": thread}).encode()
 
     def _messages(self, kind: Any, checkpoint: Any) -> list[dict[str, Any]]:
         if kind != "msgpack" or not isinstance(checkpoint, bytes):
@@ -126,7 +128,7 @@ def _plain_value(value: Any, level: int = 0) -> Any:
         return [_plain_value(each, level + 1) for each in value]
     if isinstance(value, dict):
         return {name: _plain_value(each, level + 1) for name, each in value.items()}
-    if isinstance(value, Extension):
+    if isinstance(value, Extension) and value.code in CLASSES:
         inner = _plain_value(unpacked(value.data, level + 1), level + 1)
         return inner[2] if isinstance(inner, list) and len(inner) > 2 else None
-    return None if isinstance(value, bytes) else value
+    return None if isinstance(value, bytes | Extension) else value

@@ -185,7 +185,7 @@ class _Runs(TraceReader):
         self.traces[answer] = self.trace
         answer.cap = cap_of(parameters, {"max_tokens": metadata.get("ls_max_tokens")}, object_of(value.get("inputs")))
         provider = known_text(metadata.get("ls_provider")) or ""
-        answer.api = APIS.get(provider, answer.api)
+        answer.named_api = APIS.get(provider, answer.named_api)
         at = answer.take(line)
         _read_output(answer, object_of(value.get("outputs")), provider, pointer_at(at, "outputs"))
         answer.usage = answer.usage or Usage(*counts_of(value, "prompt_tokens", "completion_tokens"))

@@ -228,7 +228,7 @@ def _end(answer: TranscriptAnswer, raw: dict[str, Any], at: At) -> None:
     if take_provider_word(answer, raw, at, "response_json"):
         return
     if str(raw.get("object")).startswith("chat.completion"):
-        answer.api = API
+        answer.named_api = API
     if (word := known_text(raw.get("finish_reason"))) is not None:
-        answer.api, answer.word, answer.word_at = API, word, pointer_at(at, "response_json", "finish_reason")
+        answer.named_api, answer.word, answer.word_at = API, word, pointer_at(at, "response_json", "finish_reason")
         answer.stop = provider_reason(word, answer.word_at, STOP_REASONS, API)

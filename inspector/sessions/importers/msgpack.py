@@ -68,9 +68,9 @@ def _number(data: bytes, at: int, form: str) -> tuple[Any, int]:
 
 def _held(kind: str, length: int, data: bytes, at: int, level: int) -> tuple[Any, int]:
     """A text, bytes, an extension, a list or a map of this length."""
+    if kind in ("list", "map", "ext") and level >= MOST_LEVELS:
+        raise ValueError(f"MessagePack of more than {MOST_LEVELS} levels")
     if kind in ("list", "map"):
-        if level >= MOST_LEVELS:
-            raise ValueError(f"MessagePack of more than {MOST_LEVELS} levels")
         values = []
         for _ in range(length * (2 if kind == "map" else 1)):
             value, at = _value(data, at, level + 1)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.codex_items import item_text, take_part
+from inspector.sessions.importers.codex_items import INCOMPLETE, item_text, take_part
 from inspector.sessions.importers.database import has, schema, snapshot
 from inspector.sessions.importers.records import number_records, with_ids
 from inspector.sessions.recording import FileReading, Options
@@ -30,7 +30,7 @@ FIELDS: Fields = {"": {"type": (str,), "role": (str,), "content": (str, list), "
                        "provider_data": (dict,)}}
 FAILED = "An error occurred while running the tool. Please try again."
 """The beginning of a result where a tool failed, or the arguments were no JSON (`default_tool_error_function`)."""
-RESPONSES, INCOMPLETE = "openai_responses", "incomplete"
+RESPONSES = "openai_responses"
 FAKE = "__fake_id__"
 """The id of every item of another API than Responses."""
 PASSED = frozenset({"system", "developer", "item_reference", "compaction"})
@@ -98,7 +98,8 @@ class _Sessions(DialogueReader):
         self.responses[self.session] = response
         take_part(answer, kind, value, line)
         if value.get("status") == INCOMPLETE:
-            take_api_word(answer, RESPONSES, INCOMPLETE, answer.word_at, wire(RESPONSES).stop_reasons)
+            answer.named_api = RESPONSES
+            take_api_word(answer, INCOMPLETE, answer.word_at, wire(RESPONSES).stop_reasons)
 
     def summarise(self) -> None:
         """Also reports the number of missing stop words, and of messages that have no answer."""

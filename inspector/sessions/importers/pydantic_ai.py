@@ -21,6 +21,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
+from inspector.sessions.transcripts.dialogue import api_of
 from inspector.sessions.transcripts.member_values import (
     counts_of,
     known_text,
@@ -37,7 +38,9 @@ APIS: Mapping[str, str] = {
     "anthropic": "anthropic_messages", "google": "gemini_generate", "google-gla": "gemini_generate",
     "google-vertex": "gemini_generate", "bedrock": "bedrock_converse", "cohere": "cohere_chat",
 }
-"""Name of a provider in Pydantic AI -> its wire format; those of all others are OpenAI's."""
+"""Name of a provider in Pydantic AI -> its wire format; those of most others are OpenAI's."""
+IDS: Mapping[str, str] = {"resp_": "openai_responses", "chatcmpl-": "openai_chat"}
+"""Beginning of the provider's id of a response -> the wire format of OpenAI's that it shows."""
 STOPS: Mapping[str, StopRow] = {
     "length": StopRow(Stop.MAX_TOKENS, None, "FinishReason in messages.py"),
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, "FinishReason in messages.py; a refusal of OpenAI's too"),
@@ -91,7 +94,9 @@ class _History(ChatReader):
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         value = line.value
         answer = self.answer(line, place, model=value.get("model_name"))
-        answer.started, answer.api = known_text(value.get("timestamp")), _api_of(value)
+        answer.started = known_text(value.get("timestamp"))
+        answer.named_api = (APIS.get(str(value.get("provider_name")))
+                            or api_of(IDS, value.get("provider_response_id")) or answer.named_api)
         at = answer.word_at = answer.take(line)
         for number, part in numbered_objects(value.get("parts")):
             _take_part(answer, part, line, at, "parts", number)
@@ -118,12 +123,6 @@ class _History(ChatReader):
             else:
                 lines.count(kind, PASSED)
         return place
-
-
-def _api_of(value: dict[str, Any]) -> str:
-    # Both of OpenAI's formats have the same provider; only ids tell them apart.
-    key = known_text(value.get("provider_response_id")) or ""
-    return "openai_responses" if key.startswith("resp_") else APIS.get(str(value.get("provider_name")), "openai_chat")
 
 
 def _take_part(answer: TranscriptAnswer, part: dict[str, Any], line: TranscriptLine, at: At, *path: str | int) -> None:
@@ -158,7 +157,7 @@ def _take_word(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
         words = wire(answer.api).stop_reasons
         # For Responses the reason stands in place of the status that it explains.
         row = words.get(native) or words.get(f"incomplete:{native}")
-        take_api_word(answer, answer.api, native, pointer_at(at, "provider_details", "finish_reason"),
+        take_api_word(answer, native, pointer_at(at, "provider_details", "finish_reason"),
                       {} if row is None else {native: row})
     elif word in STOPS:
         answer.word, answer.word_at = word, pointer_at(at, "finish_reason")

@@ -215,11 +215,6 @@ class TranscriptReader:
     own_api: ClassVar[str | None] = None
     """The id of the wire format of all answers, without an import of its package; None if the agent speaks several."""
 
-    @property
-    def api(self) -> str:
-        """The wire format of answers whose rows name none. The last one is a guess, and answers with it say so."""
-        return self.options.api or self.own_api or "openai_chat"
-
     def __init__(self, path: str, options: Options) -> None:
         self.path, self.options = path, options
         self.writer = self.name
@@ -233,8 +228,8 @@ class TranscriptReader:
         """Remark about rows that were read in a special way -> the number of such rows."""
         self.compacted = ""
         """The finding about a compaction of the history, for the next answer."""
-        self._speakers: dict[tuple[str, str | None, bool], tuple[Profile, tuple[Evidence, ...]]] = {}
-        """API, model and whether the API is assumed -> the server's profile and its evidence."""
+        self._speakers: dict[tuple[str | None, str | None], tuple[Profile, tuple[Evidence, ...]]] = {}
+        """API, if it is named, and model -> the server's profile and its evidence."""
 
     @classmethod
     def of(cls, path: str, options: Options, head: bytes) -> TranscriptReader:
@@ -365,9 +360,9 @@ class TranscriptReader:
 
     def begin(self, name: str, api: str | None, model: Any, place: TreePlace, line: TranscriptLine) -> TranscriptAnswer:
         """Starts an answer at a row; `add` puts it among those of the file. `api`: the wire format, if rows name it."""
-        assumed = not (api or self.options.api or self.own_api)
-        return TranscriptAnswer(name, api or self.api, intern(model) if isinstance(model, str) else None, place,
-                                line.number, text_or_none(line.value.get("timestamp")), api_assumed=assumed)
+        return TranscriptAnswer(name, api or self.options.api or self.own_api,
+                                intern(model) if isinstance(model, str) else None, place, line.number,
+                                text_or_none(line.value.get("timestamp")))
 
     def add(self, answer: TranscriptAnswer) -> TranscriptAnswer:
         """Adds an answer to the file, below the answer that it follows."""
@@ -378,12 +373,12 @@ class TranscriptReader:
         return answer
 
     def _exchange(self, answer: TranscriptAnswer) -> Exchange:
-        key = (answer.api, answer.model, answer.api_assumed)
+        key = (answer.named_api, answer.model)
         if key not in self._speakers:
             speaker = self._speaker(answer.api, answer.model)
             rule = f"transcript.{self.name.replace('-', '_')}"
             marks = [Evidence(rule, At(pointer="/type"), f"rows of {self.agent}, not the provider's bytes")]
-            if answer.api_assumed:
+            if answer.named_api is None:
                 marks.append(Evidence(API_ASSUMED, At(), f"no row names the wire format; read as {answer.api}"))
             self._speakers[key] = speaker.profile, (*marks, *speaker.evidence)
         exchange = answer.exchange(self.path, self.writer, *self._speakers[key], self.steered)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from inspector.sessions.reasons import (
+    GUESSED_API,
     STOPPED,
     error_in_text,
     error_reason,
@@ -143,7 +144,8 @@ class TranscriptAnswer:
     """A model's answer while its file is read."""
 
     id: str
-    api: str
+    named_api: str | None
+    """The wire format, if a row, the agent or the caller names it."""
     model: str | None
     above: TreePlace
     line: int
@@ -172,8 +174,11 @@ class TranscriptAnswer:
     next: list[TranscriptAnswer] = field(default_factory=list)
     session: str = ""
     """The name of the answer's session, in a file of several sessions."""
-    api_assumed: bool = False
-    """Whether no row names the wire format."""
+
+    @property
+    def api(self) -> str:
+        """The wire format as which it is read; a guess, if none is named."""
+        return self.named_api or GUESSED_API
 
     def take(self, line: TranscriptLine) -> At:
         """Adds a row to its body; returns the row's place there."""
@@ -256,14 +261,12 @@ class TranscriptAnswer:
             findings = (*findings, reason) if findings else shared((reason,))
         response = ChatResponse(
             self.api, self._final_parts(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
-            error=self.error, native=EMPTY, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size,
-        )
+            error=self.error, native=EMPTY, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size)
         return Exchange(
             path, self.line - 1, self.api, "", profile, evidence, self._request(), None, response, self._content(),
             started=self.started, recorder=recorder, lines=tuple(self.lines),
             recorded_place=self.recorded_place or (TurnPlace.REQUEST if self._opens(steered) else None),
-            refusals=self._refusals(), session=self.session,
-        )
+            refusals=self._refusals(), session=self.session)
 
     def _content(self) -> bytes | StoredBody:
         """The body of the answer. The rows of a file are all in memory, or all stay in the file."""
@@ -349,10 +352,8 @@ class TranscriptAnswer:
         messages += [Message(Role.USER, (TextPart(row.text),)) for row in typed]
         # A failure names no model, but its repetition does.
         model = self.model or next((later.model for later in self.next), None)
-        return Request(
-            self.api, tuple(messages), model, max_tokens=self.cap, previous_id=before.id if before else None,
-            extra=EMPTY,
-        )
+        return Request(self.api, tuple(messages), model, max_tokens=self.cap, extra=EMPTY,
+                       previous_id=before.id if before else None)
 
     def answers(self) -> list[ToolAnswer]:
         """Tool results that no later request contains, because the session ended or continued elsewhere after them."""

@@ -186,14 +186,15 @@ def infer(answer: TranscriptAnswer, caps: Caps) -> StopReason:
 
 def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, StopRow]) -> StopReason:
     """The mapped reason of an answer with the provider's own word in its rows, and the place of the word. A word for a
-    cut always counts. A word for a finished answer is overruled if the agent's next row reports a cut."""
+    limit always counts. One for a finished answer, or for a cut of any kind, is overruled if the agent's next row
+    reports a limit."""
     if answer.word is None:
         return infer(answer, caps)
     reason = provider_reason(answer.word, answer.word_at, words, answer.api)
     if reason.normalized is Stop.TOOL_CALL and not answer.calls:
         return missing_call_reason(reason)
     # A router may report `stop` for an answer that the cap has cut; the agent's error row is the stronger evidence.
-    sign = error_row(answer, caps) if reason.normalized in FINISHED else None
+    sign = error_row(answer, caps) if reason.normalized in {*FINISHED, Stop.INTERRUPTED} else None
     if sign is None:
         return reason
     inference = Evidence(f"{INFERRED}error_row", sign.at, sign.note)

@@ -46,7 +46,8 @@ def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str 
         reason = value_at(value, ("incomplete_details", "reason"))
         word = f"{value['status']}:{reason}" if isinstance(reason, str) and reason else value["status"]
         place = pointer_at(at, *path, "status")
-        take_api_word(answer, "openai_responses", word, place, wire("openai_responses").stop_reasons)
+        answer.named_api = "openai_responses"
+        take_api_word(answer, word, place, wire("openai_responses").stop_reasons)
         return True
     for api, word_path in ((each, found) for each in FORMATS for found in wire(each).word_paths):
         word = value_at(value, word_path)
@@ -54,18 +55,19 @@ def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str 
             word = str(word)
         if isinstance(word, str) and word:
             word, place = word.removeprefix("FinishReason."), pointer_at(at, *path, *word_path)
-            take_api_word(answer, api, word, place, wire(api).stop_reasons)
+            answer.named_api = api
+            take_api_word(answer, word, place, wire(api).stop_reasons)
             return True
     return False
 
 
-def take_api_word(answer: TranscriptAnswer, api: str, word: str, at: At, words: Mapping[str, StopRow]) -> None:
-    """Sets the stop reason by the provider's word in a wire format, whose name becomes the answer's."""
-    answer.api, answer.word, answer.word_at = api, word, at
-    answer.stop = provider_reason(word, at, words, api)
+def take_api_word(answer: TranscriptAnswer, word: str, at: At, words: Mapping[str, StopRow]) -> None:
+    """Sets the stop reason by the provider's word in the answer's wire format."""
+    answer.word, answer.word_at = word, at
+    answer.stop = provider_reason(word, at, words, answer.api)
     if answer.stop.normalized is Stop.END_TURN and answer.calls and word in CALLING:
         answer.stop = StopReason(Stop.TOOL_CALL, word, None,
-                                 (Evidence(PROVIDER, at, word), Evidence(f"{api}.calls", at, "it holds calls")))
+                                 (Evidence(PROVIDER, at, word), Evidence(f"{answer.api}.calls", at, "it holds calls")))
 
 
 def sent_arguments(response: dict[str, Any], key: str | None) -> tuple[tuple[str | int, ...], str] | None:
