@@ -166,6 +166,18 @@ def with_allowed(tools: Iterable[Tool], listed: Any) -> tuple[Tool, ...]:
     return tuple([tool._replace(allowed=tool.kind is CallKind.SERVER or tool.name in names) for tool in tools])
 
 
+def with_allowed_names(tools: Iterable[Tool], names: Any) -> tuple[Tool, ...]:
+    """The same for a list of the names of functions, as Gemini has it."""
+    return with_allowed(tools, [{"type": "function", "name": name} for name in list_of(names)])
+
+
+def allowed_names(request: Request) -> list[str]:
+    """The functions that may be called, if the choice leaves out others and may be written as their names."""
+    if request.tool_choice not in ("auto", "any") or all(tool.allowed for tool in request.tools):
+        return []
+    return [tool.name for tool in request.tools if tool.allowed and tool.kind is not CallKind.SERVER]
+
+
 def _listed_name(entry: Any) -> str | None:
     """The name of an allowed tool; empty for a tool of the provider's own, None if it is not known what is meant."""
     kind = string(mapping_of(entry).get("type"))
