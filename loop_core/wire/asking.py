@@ -160,7 +160,7 @@ def forced_tool(choice: str | None) -> str | None:
 def with_allowed(tools: Iterable[Tool], listed: Any) -> tuple[Tool, ...]:
     """The declared tools; those that the list of an `allowed_tools` choice leaves out are marked. A list that names
     something else than functions by their names, such as a group of tools, marks none."""
-    names = [_listed_name(each) for each in list_of(listed)]
+    names = {_listed_name(each) for each in list_of(listed)}
     if not names or None in names:
         return tuple(tools)
     return tuple([tool._replace(allowed=tool.kind is CallKind.SERVER or tool.name in names) for tool in tools])
