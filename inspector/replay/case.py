@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice, takewhile
+from itertools import chain, count, islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
 
 from inspector.config.settings import Settings
@@ -243,10 +243,20 @@ class MadeInOrder(Sequence[T]):
     def __getitem__(self, index: slice) -> Sequence[T]: ...
 
     def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        if type(index) is int and 0 <= index < len(self._made):
+            return self._made[index]
         end = index.stop if isinstance(index, slice) else index + 1
         known = end is not None and end > 0
         self._made += islice(self._rest, max(0, end - len(self._made)) if known else None)
         return self._made[index]
+
+    def __iter__(self) -> Iterator[T]:
+        for position in count():
+            if position == len(self._made):  # another loop may have made more meanwhile
+                self._made += islice(self._rest, 1)
+            if position == len(self._made):
+                return
+            yield self._made[position]
 
     def __len__(self) -> int:
         return len(self[:])

@@ -363,7 +363,7 @@ def about_silence(look: JudgedTurn) -> str:
 
 ABOUT_REJECTED = {
     REFUSED: "nothing to change: the agent answered the call with that",
-    "gate.forbidden": "do not run the call; allow it (tool_choice auto) if the model was to use this tool",
+    "gate.forbidden": "do not run the call; let tool_choice allow it if the model was to use this tool",
 }
 """Rule of a rejected call -> the advice about it, where that is not to send the error back."""
 

@@ -61,7 +61,8 @@ def _own_place(exchange: Exchange, each: Evidence | Finding) -> At | None:
 
 @lru_cache(maxsize=8)  # two rules of a transcript read one word
 def value_place(exchange: Exchange, at: At) -> At:
-    """The place of the value that the pointer names; the same place if its frame has no such value, or is too large."""
+    """The place of the value that the pointer names; the same place if its frame has no such value or is too large, and
+    if it is several frames, such as all those of a call: the pointer names a value in the first one."""
     if not (at.part is ExchangePart.BODY and at.pointer and at.start is not None and at.end is not None
             and at.end - at.start <= _SEARCHED_FRAME and exchange.recorded):
         return at
@@ -69,11 +70,18 @@ def value_place(exchange: Exchange, at: At) -> At:
         frame = exchange.body[at.start : at.end]
     except FileChangedError:
         return at
-    start = frame.find(b"{")
-    span = byte_span(frame[start:], at.start + start, *path_of(at.pointer)) if start >= 0 else None
+    opening = _OBJECT.search(frame)
+    if opening is None:
+        return at
+    first = frame[opening.start() :]
+    whole = byte_span(first, 0)
+    alone = whole is None or _OBJECT.search(first, whole[1]) is None
+    span = byte_span(first, at.start + opening.start(), *path_of(at.pointer)) if alone else None
     return at if span is None else at._replace(start=span[0], end=span[1])
 
 
+_OBJECT = re.compile(rb'\{\s*["}]')
+"""Matches the beginning of a JSON object. A brace alone may be a byte of a binary frame's length or checksum."""
 _SEARCHED_FRAME = 1 << 16
 """The most bytes of a frame in which a value is looked up: all of them are parsed, which would delay a key."""
 

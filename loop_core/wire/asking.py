@@ -160,10 +160,22 @@ def forced_tool(choice: str | None) -> str | None:
 def with_allowed(tools: Iterable[Tool], listed: Any) -> tuple[Tool, ...]:
     """The declared tools; those that the list of an `allowed_tools` choice leaves out are marked. A list that names
     something else than functions by their names, such as a group of tools, marks none."""
-    names = [_listed_name(each) for each in list_of(listed)]
+    names = {_listed_name(each) for each in list_of(listed)}
     if not names or None in names:
         return tuple(tools)
     return tuple([tool._replace(allowed=tool.kind is CallKind.SERVER or tool.name in names) for tool in tools])
+
+
+def with_allowed_names(tools: Iterable[Tool], names: Any) -> tuple[Tool, ...]:
+    """The same for a list of the names of functions, as Gemini has it."""
+    return with_allowed(tools, [{"type": "function", "name": name} for name in list_of(names)])
+
+
+def allowed_names(request: Request) -> list[str]:
+    """The functions that may be called, if the choice leaves out others and may be written as their names."""
+    if request.tool_choice not in ("auto", "any") or all(tool.allowed for tool in request.tools):
+        return []
+    return [tool.name for tool in request.tools if tool.allowed and tool.kind is not CallKind.SERVER]
 
 
 def _listed_name(entry: Any) -> str | None:

@@ -80,3 +80,57 @@ def test_the_list_is_sent_on_as_it_came_unless_another_choice_is_made(api: str) 
         api, "write_file")
     assert encode_request(api, replace(request, tool_choice="none"))["tool_choice"] == "none"
     assert "tool_choice" not in encode_request(api, replace(request, tool_choice=None))
+
+
+GEMINI, INTERACTIONS = "gemini_generate", "gemini_interactions"
+
+
+def named(api: str, mode: str, *names: Any) -> dict[str, Any]:
+    """A request to Gemini that declares two tools and a search of its own, and lists these names."""
+    tools = [{"name": name} for name in NAMES]
+    if api == GEMINI:
+        calling = {"mode": mode.upper(), "allowedFunctionNames": list(names)}
+        return {"contents": [{"role": "user", "parts": [{"text": "go"}]}],
+                "tools": [{"functionDeclarations": tools}, {"googleSearch": {}}],
+                "toolConfig": {"functionCallingConfig": calling}}
+    return {"model": "m", "input": "go",
+            "tools": [*({"type": "function", **tool} for tool in tools), {"type": "google_search"}],
+            "generation_config": {"tool_choice": {"allowed_tools": {"mode": mode, "tools": list(names)}}}}
+
+
+def gemini_admits(api: str, name: str, request: dict[str, Any]) -> tuple[Admission, str]:
+    body: dict[str, Any] = {"status": "requires_action", "steps": [
+        {"type": "function_call", "id": "c", "name": name, "arguments": {}}]}
+    if api == GEMINI:
+        part = {"functionCall": {"name": name, "args": {}}}
+        body = {"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}]}
+    (verdict,) = read(api, json.dumps(body).encode(), request=request).calls
+    return verdict.admission, verdict.rule
+
+
+@pytest.mark.parametrize("mode", ["any", "validated"])
+@pytest.mark.parametrize("api", [GEMINI, INTERACTIONS])
+def test_a_call_of_a_function_that_gemini_was_not_allowed_is_rejected(api: str, mode: str) -> None:
+    declared = named(api, mode, "read_file", "list_files")
+    assert gemini_admits(api, "read_file", declared) == (Admission.READY, "gate.ready")
+    assert gemini_admits(api, "write_file", declared) == (Admission.REJECTED, "gate.forbidden")
+    for names in (NAMES, (), ("read_file", 5)):
+        assert gemini_admits(api, "write_file", named(api, mode, *names)) == (Admission.READY, "gate.ready"), names
+
+
+@pytest.mark.parametrize("mode", ["any", "validated"])
+@pytest.mark.parametrize("api", [GEMINI, INTERACTIONS])
+def test_the_names_that_gemini_may_call_are_sent_on(api: str, mode: str) -> None:
+    """With one name and the mode `any` the choice is that name."""
+    body = named(api, mode, "read_file")
+    request = decode_request(api, body)
+    place = "toolConfig" if api == GEMINI else "generation_config"
+    # Interactions take a list with `auto`, which asks for the same.
+    wanted = body if api == GEMINI or mode == "any" else named(api, "auto", "read_file")
+    assert encode_request(api, request)[place] == wanted[place]
+    other = encode_request(api, replace(request, tool_choice="tool:write_file"))
+    assert other[place] == named(api, "any", "write_file")[place]
+    for choice, spelled in (("none", "NONE" if api == GEMINI else "none"), (None, None)):
+        again = json.dumps(encode_request(api, replace(request, tool_choice=choice)).get(place))
+        assert "read_file" not in again
+        assert spelled is None or spelled in again

@@ -691,6 +691,15 @@ def test_equal_events_without_a_number_of_their_own_are_two(number: Any) -> None
     assert loop_core.read("openai_responses", data).text == "haha"
 
 
+@pytest.mark.parametrize("number", [None, "3", 1.5])
+def test_equal_events_without_a_number_among_those_that_have_one_are_two(number: Any) -> None:
+    delta = {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "ha"}
+    pieces = (json.dumps({**delta, "sequence_number": number}).encode(),) * 2
+    counted = sse(created(), {"type": "response.in_progress"}, added({**TEXT, "content": []}))
+    found = decode(counted + b"".join(b"data: " + each + b"\n\n" for each in pieces))
+    assert (found.text, rules(found)) == ("haha", set())
+
+
 @pytest.mark.parametrize("number", [0, None, 2, 99])
 def test_an_event_that_keeps_the_connection_open_may_have_any_number(number: int | None) -> None:
     frames = sse(*WHOLE_CALL).split(b"\n\n")

@@ -26,7 +26,19 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire import asking
-from loop_core.wire.body import dump, integer, list_of, merge, non_null, opaque_object, rest, string, token_count, word
+from loop_core.wire.body import (
+    dump,
+    integer,
+    list_of,
+    mapping_of,
+    merge,
+    non_null,
+    opaque_object,
+    rest,
+    string,
+    token_count,
+    word,
+)
 from loop_core.wire.gemini_generate.table import API, PATHS, REQUEST_WRAPPER, SNAKE, get, problems
 
 _ROLES: Mapping[str, Role] = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.TOOL, "system": Role.SYSTEM}
@@ -54,6 +66,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     body = {**body, **inner} if isinstance(inner, dict) else body
     settings = get(body, "generationConfig")
     settings = settings if isinstance(settings, dict) else body
+    calling = get(mapping_of(get(body, "toolConfig")), "functionCallingConfig")
     system = tuple(_parts(get(body, "systemInstruction")))
     messages = [Message(Role.SYSTEM, system)] if system else []
     messages += [message for item in list_of(body.get("contents")) if (message := _message(item))]
@@ -62,8 +75,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         api=API,
         messages=tuple(messages),
         model=model.rpartition("/")[2] if model else None,  # `models/…`, `publishers/google/models/…`
-        tools=tuple(tool for item in list_of(body.get("tools")) for tool in _tools(item)),
-        tool_choice=_choice(get(body, "toolConfig")),
+        tools=asking.with_allowed_names((tool for item in list_of(body.get("tools")) for tool in _tools(item)),
+                                        get(mapping_of(calling), "allowedFunctionNames")),
+        tool_choice=_choice(calling),
         max_tokens=token_count(get(settings, "maxOutputTokens")),
         stream="streamGenerateContent" in url or "generate_content_stream" in url,
         n=integer(get(settings, "candidateCount")) or 1,
@@ -147,8 +161,7 @@ def _tool(declared: Mapping[str, Any]) -> Tool:
     return tool if tool.schema is None else tool._replace(dialect=dialect)
 
 
-def _choice(config: Any) -> str | None:
-    calling = get(config, "functionCallingConfig") if isinstance(config, dict) else None
+def _choice(calling: Any) -> str | None:
     if not isinstance(calling, dict):
         return None
     mode = _MODES.get(str(calling.get("mode", "AUTO")).upper())
@@ -190,6 +203,8 @@ def encode_request(request: Request) -> dict[str, Any]:
     body["contents"] = _contents(history)
     choice = asking.tool_choice(request.tool_choice, CHOICES, API,
                                 lambda name: {"mode": "ANY", "allowedFunctionNames": [name]})
+    if names := asking.allowed_names(request):  # refused with AUTO (API reference, FunctionCallingConfig)
+        choice = {"mode": "ANY" if request.tool_choice == "any" else "VALIDATED", "allowedFunctionNames": names}
     settings = non_null(maxOutputTokens=request.max_tokens, candidateCount=request.n if request.n != 1 else None)
     body |= non_null(tools=_write_tools(request.tools) or None, toolConfig=choice and {"functionCallingConfig": choice},
                      generationConfig=settings or None, continuationToken=request.continuation_token)

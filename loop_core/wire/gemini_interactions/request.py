@@ -36,6 +36,7 @@ from loop_core.wire.body import (
     opaque_object,
     rest,
     token_count,
+    value_at,
     word,
 )
 from loop_core.wire.gemini_interactions.decode import read_step
@@ -59,7 +60,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         api=API,
         messages=(*([Message(Role.SYSTEM, system)] if system else []), *_messages(body.get("input"))),
         model=model.rpartition("/")[2] if model else None,  # also `models/NAME`, as Gemini's lists of models have it
-        tools=tuple(tool for declared in list_of(body.get("tools")) if (tool := _tool(declared)) is not None),
+        tools=asking.with_allowed_names(
+            (tool for declared in list_of(body.get("tools")) if (tool := _tool(declared)) is not None),
+            value_at(settings, ("tool_choice", "allowed_tools", "tools"))),
         tool_choice=_choice(settings.get("tool_choice")),
         max_tokens=token_count(settings.get("max_output_tokens")),
         stream=body.get("stream") is True,
@@ -193,6 +196,8 @@ def encode_request(request: Request) -> dict[str, Any]:
         body["system_instruction"] = "".join(system)
     choice = asking.tool_choice(request.tool_choice, CHOICES, API,
                                 lambda name: {"allowed_tools": {"mode": "any", "tools": [name]}})
+    if names := asking.allowed_names(request):
+        choice = {"allowed_tools": {"mode": choice, "tools": names}}
     settings = non_null(max_output_tokens=request.max_tokens, tool_choice=choice)
     body |= non_null(
         tools=asking.declarations(request.tools, _write_tool) or None, generation_config=settings or None,

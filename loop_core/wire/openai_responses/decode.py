@@ -111,7 +111,7 @@ class Decoder(BaseDecoder):
     def _came_twice(self, number: Any) -> bool:
         """Whether an event is the one before once more, as broken routers send it: with the same number and bytes, from
         a server that counts its events. No other format numbers them, and two equal pieces in a row prove nothing."""
-        if self.frame[0] != self._payload or not self._counts or not self._first + 1 < self._next == number + 1:
+        if self.frame[0] != self._payload or not self._counts or not self._first < self._next - 1 == number:
             return False
         self._late = self.frame
         self.find(f"{API}.event_twice", "events came twice, with the same number; the second is left out", self.at())
