@@ -84,7 +84,7 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
     rows: dict[str, list[TurnRow]] = {}
     for row, (_, number, of) in zip(rows_of(view), places_in_sessions(view), strict=False):
         rows.setdefault(row.paths[0], []).append(row._replace(number=number, of=of))
-    told = _verdicts(rows.values())
+    verdicts = _verdicts(rows.values())
     errors: dict[str, str] = {}
     searches_at = rests_until = 0.0
     names: list[str] = []
@@ -116,11 +116,11 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
             unread = unread_files(batch)
             commands.say(f"{file}: {why}" for file, why in unread.items() if errors.get(file) != why)
             errors = {file: why for file, why in errors.items() if file not in grown} | unread
-            now_told = _verdicts(rows.values())
+            after = _verdicts(rows.values())
             commands.write("".join(f"{one_line(file)}, turn {number:,}: {verdict}\n"
-                                   for (file, number), verdict in now_told.items()
-                                   if told.get((file, number)) != verdict))
-            told, rests_until = now_told, time.monotonic() + 2 * (time.monotonic() - begun)
+                                   for (file, number), verdict in after.items()
+                                   if verdicts.get((file, number)) != verdict))
+            verdicts, rests_until = after, time.monotonic() + 2 * (time.monotonic() - begun)
     except KeyboardInterrupt:
         return
 

@@ -160,15 +160,18 @@ def forced_tool(choice: str | None) -> str | None:
 def with_allowed(tools: Iterable[Tool], listed: Any) -> tuple[Tool, ...]:
     """The declared tools; those that the list of an `allowed_tools` choice leaves out are marked. A list that names
     something else than functions by their names, such as a group of tools, marks none."""
-    names = {_listed_name(each) for each in list_of(listed)}
-    if not names or None in names:
-        return tuple(tools)
-    return tuple([tool._replace(allowed=tool.kind is CallKind.SERVER or tool.name in names) for tool in tools])
+    return _with_names(tools, {_listed_name(each) for each in list_of(listed)})
 
 
 def with_allowed_names(tools: Iterable[Tool], names: Any) -> tuple[Tool, ...]:
     """The same for a list of the names of functions, as Gemini has it."""
-    return with_allowed(tools, [{"type": "function", "name": name} for name in list_of(names)])
+    return _with_names(tools, {word(name) for name in list_of(names)})
+
+
+def _with_names(tools: Iterable[Tool], names: set[str | None]) -> tuple[Tool, ...]:
+    if not names or None in names:
+        return tuple(tools)
+    return tuple([tool._replace(allowed=tool.kind is CallKind.SERVER or tool.name in names) for tool in tools])
 
 
 def allowed_names(request: Request) -> list[str]:
@@ -186,11 +189,11 @@ def _listed_name(entry: Any) -> str | None:
     return word(entry.get("name")) or word(mapping_of(entry.get(kind)).get("name"))
 
 
-def kept_choice(request: Request, read: Callable[[Any], str | None], written: Any) -> tuple[Any, Mapping[str, Any]]:
+def choice_to_write(request: Request, read: Callable[[Any], str | None], written: Any) -> tuple[Any, Mapping[str, Any]]:
     """The tool choice to write, and the fields beside it. A recorded choice that the words here do not hold (a list of
     allowed tools) goes back as it came, unless the request makes another choice now."""
-    kept = request.extra.get("tool_choice")
-    if kept is not None and read(kept) == request.tool_choice:
+    recorded = request.extra.get("tool_choice")
+    if recorded is not None and read(recorded) == request.tool_choice:
         return None, request.extra
     return written, rest(request.extra, "tool_choice")
 

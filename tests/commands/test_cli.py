@@ -668,6 +668,22 @@ def test_a_sample_can_be_followed_and_what_does_not_exist_cannot(inspector, tmp_
         commands.followed_paths([str(tmp_path)])
 
 
+def acting_between_looks(monkeypatch, acts) -> list[float]:
+    """Does one of the acts at each sleep of what follows, then Ctrl-C; the list gets the length of each sleep."""
+    sleeps: list[float] = []
+    waiting = iter(acts)
+
+    def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        act = next(waiting, None)
+        if act is None:
+            raise KeyboardInterrupt
+        act()
+
+    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: 100.0 * len(sleeps)))
+    return sleeps
+
+
 def test_a_folder_is_followed_with_a_line_for_each_turn_that_is_new_or_changes(tmp_path, monkeypatch, capsys):
     """Also a new file, one of a logger's folder and one that is not a session; Ctrl-C ends it."""
     cut = asked([user("One?")], chat("Half of it", "length"), max_tokens=7)
@@ -688,21 +704,12 @@ def test_a_folder_is_followed_with_a_line_for_each_turn_that_is_new_or_changes(t
         (tmp_path / "main" / "subagents" / "agent-a.jsonl").write_text(
             claude(prompt("s"), block(text("S"), "msg_02", stop="max_tokens")))
 
-    acts = iter([
+    acts = [
         add, lambda: (tmp_path / "new.jsonl").write_bytes(lines(done, cut)),
         lambda: (tmp_path / "pairs" / "2.json").write_text(json.dumps(asked([user("P2")], chat("P2.", "length")))),
         lambda: (tmp_path / "notes.txt").write_text("no session"), lambda: first.write_bytes(lines(done, done)),
-        begin_subagent, lambda: None])
-    sleeps: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        sleeps.append(seconds)
-        act = next(acts, None)
-        if act is None:
-            raise KeyboardInterrupt
-        act()
-
-    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: 100.0 * len(sleeps)))
+        begin_subagent, lambda: None]
+    sleeps = acting_between_looks(monkeypatch, acts)
     view, watch = following.start([str(tmp_path)], None, None, Settings())
     watch()
     assert len(view.turns) == 3
@@ -718,19 +725,10 @@ def test_a_file_of_a_followed_folder_that_is_gone_or_damaged_is_told_once(tmp_pa
     first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     first.write_text(whole)
     second.write_text(whole.replace("msg_01", "msg_09"))
-    acts = iter([
+    acts = [
         lambda: first.write_bytes(b""), lambda: None, lambda: first.write_text(whole), lambda: first.write_bytes(b""),
-        second.unlink, lambda: (tmp_path / "c.jsonl").write_text(claude(prompt("no answer yet"))), lambda: None])
-    sleeps: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        sleeps.append(seconds)
-        act = next(acts, None)
-        if act is None:
-            raise KeyboardInterrupt
-        act()
-
-    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: 100.0 * len(sleeps)))
+        second.unlink, lambda: (tmp_path / "c.jsonl").write_text(claude(prompt("no answer yet"))), lambda: None]
+    acting_between_looks(monkeypatch, acts)
     following.start([str(tmp_path)], None, None, Settings())[1]()
     said = capsys.readouterr()
     assert said.out == ""

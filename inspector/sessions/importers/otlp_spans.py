@@ -252,8 +252,8 @@ def _each_response_once(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
             by_response.setdefault(key, []).append(span)
     doubles: dict[int, TraceSpan] = {}
     for group in by_response.values():
-        told = [span for span in group if outputs_of(span.attributes)] if len(group) > 1 else []
-        doubles |= {id(span): told[0] for span in group if told and not outputs_of(span.attributes)}
+        whole = [span for span in group if outputs_of(span.attributes)] if len(group) > 1 else []
+        doubles |= {id(span): whole[0] for span in group if whole and not outputs_of(span.attributes)}
     return _without(doubles, spans)
 
 

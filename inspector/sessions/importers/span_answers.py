@@ -45,9 +45,10 @@ def of_mlflow(attributes: dict[str, Any]) -> dict[str, Any]:
 def of_openinference(attributes: dict[str, Any]) -> dict[str, Any]:
     """The attributes of a span of OpenInference, with what the provider's object in it (`output.value`) holds and the
     flattened names leave out: the stop word of Responses, the id, reasoning; others unchanged."""
-    if object_of(load_json(attributes.get("output.value"))).get("messages") == []:  # Agno's, of an answer of nothing
+    output = load_json(attributes.get("output.value"))
+    if object_of(output).get("messages") == []:  # Agno's, of an answer of nothing
         return {**attributes, "output.value": ""}
-    response = _object_in(attributes.get("output.value"))
+    response = _object_in(output)
     if not is_answer(attributes) or not response:
         return attributes
     outputs = _answer_of_object(response)
@@ -58,9 +59,9 @@ def of_openinference(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _object_in(value: Any) -> dict[str, Any]:
-    """The object of a provider in a value; empty if it is none. OpenAI's Agents SDK lists that of a streamed answer."""
-    listed = load_json(value)
-    answer = object_of(listed[0] if isinstance(listed, list) and len(listed) == 1 else listed)
+    """The object of a provider in a parsed value; empty if it is none. OpenAI's Agents SDK lists that of a streamed
+    answer."""
+    answer = object_of(value[0] if isinstance(value, list) and len(value) == 1 else value)
     return answer if any(names <= answer.keys() for names in _OBJECTS) else {}
 
 
@@ -101,10 +102,11 @@ def with_messages(attributes: dict[str, Any]) -> dict[str, Any]:
     if not (events or request or response):
         return attributes
     # Of the Agents SDK, the messages of the request hold the answer too, and stand apart in `input` and `output`.
-    asked, told = (objects_of(load_json(attributes.get(name))) for name in ("input", "output"))
-    told = _answer_of_object(_object_in(attributes.get("output"))) or told
-    inputs = [each for each in events if each["event.name"] != CHOICE] or asked or objects_of(request.get("messages"))
-    outputs = [each for each in events if each["event.name"] == CHOICE] or told or _answer_of(response)
+    apart = {name: load_json(attributes.get(name)) for name in ("input", "output")}
+    inputs = [each for each in events if each["event.name"] != CHOICE] or objects_of(apart["input"]) or objects_of(
+        request.get("messages"))
+    outputs = [each for each in events if each["event.name"] == CHOICE] or _answer_of_object(
+        _object_in(apart["output"])) or objects_of(apart["output"]) or _answer_of(response)
     found = {INPUT: inputs, OUTPUT: outputs, CAP: cap_of(request)}
     return {**{name: value for name, value in found.items() if value}, **attributes}
 

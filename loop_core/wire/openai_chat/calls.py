@@ -261,7 +261,7 @@ def _payload(value: Mapping[str, Any]) -> tuple[CallKind, Mapping[str, Any], str
 
 
 def _word(value: Any) -> str | None:
-    """An id or a name as text; None if it is missing or empty."""
+    """An id as text; None if it is missing or empty."""
     if not value or isinstance(value, (list, dict)):
         return None
     return value if type(value) is str else str(value)

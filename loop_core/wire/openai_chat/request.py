@@ -193,7 +193,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     history = asking.with_ids(request.messages)  # only the id says which call a result answers
     body = non_null(model=request.model)
     body["messages"] = [item for message in history for item in _messages(message)]
-    choice, extra = asking.kept_choice(request, _choice, _write_choice(request))
+    choice, extra = asking.choice_to_write(request, _choice, _write_choice(request))
     body |= non_null(tools=asking.declarations(request.tools, _write_tool) or None,
                      tool_choice=choice, max_tokens=request.max_tokens,
                      n=request.n if request.n != 1 else None, stream=request.stream or None)

@@ -237,7 +237,7 @@ def encode_request(request: Request) -> dict[str, Any]:
         history = history[1:]
     body["input"] = [item for message in history for item in _items(message, calls, request.tools)
                      if not (request.extra.get("store") is False and _is_only_named(item))]
-    choice, extra = asking.kept_choice(request, _choice, _write_choice(request))
+    choice, extra = asking.choice_to_write(request, _choice, _write_choice(request))
     body |= non_null(
         tools=asking.declarations(request.tools, _write_tool) or None, tool_choice=choice,
         max_output_tokens=request.max_tokens, previous_response_id=request.previous_id,
