@@ -71,7 +71,7 @@ def explain(
     settings = commands.configure(policy)[1]
     watch = None
     if follow:
-        from inspector.commands.following import start
+        from inspector.commands.explain_follow import start
 
         paths = commands.followed_paths(paths, folders=True)
         session_view, watch = start(paths, api, profile, settings)

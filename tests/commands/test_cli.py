@@ -17,7 +17,7 @@ import pytest
 from click import UsageError
 
 from inspector import cli, commands
-from inspector.commands import following
+from inspector.commands import explain_follow
 from inspector.config.settings import Settings
 from inspector.report.grown_rows import LOOK
 from tests.scenes.recordings import PARTS, asked, chat, continued, lines, ran_cut_call, unrecorded_har, user
@@ -680,7 +680,7 @@ def acting_between_looks(monkeypatch, acts) -> list[float]:
             raise KeyboardInterrupt
         act()
 
-    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: 100.0 * len(sleeps)))
+    monkeypatch.setattr(explain_follow, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: 100.0 * len(sleeps)))
     return sleeps
 
 
@@ -710,7 +710,7 @@ def test_a_folder_is_followed_with_a_line_for_each_turn_that_is_new_or_changes(t
         lambda: (tmp_path / "notes.txt").write_text("no session"), lambda: first.write_bytes(lines(done, done)),
         begin_subagent, lambda: None]
     sleeps = acting_between_looks(monkeypatch, acts)
-    view, watch = following.start([str(tmp_path)], None, None, Settings())
+    view, watch = explain_follow.start([str(tmp_path)], None, None, Settings())
     watch()
     assert len(view.turns) == 3
     said = [line.removeprefix(f"{tmp_path}/").partition(" · ")[0] for line in capsys.readouterr().out.splitlines()]
@@ -729,7 +729,7 @@ def test_a_file_of_a_followed_folder_that_is_gone_or_damaged_is_told_once(tmp_pa
         lambda: first.write_bytes(b""), lambda: None, lambda: first.write_text(whole), lambda: first.write_bytes(b""),
         second.unlink, lambda: (tmp_path / "c.jsonl").write_text(claude(prompt("no answer yet"))), lambda: None]
     acting_between_looks(monkeypatch, acts)
-    following.start([str(tmp_path)], None, None, Settings())[1]()
+    explain_follow.start([str(tmp_path)], None, None, Settings())[1]()
     said = capsys.readouterr()
     assert said.out == ""
     assert [line.split(f"{tmp_path}/")[1].partition(": expected")[0] for line in said.err.splitlines()] == [
