@@ -82,7 +82,8 @@ class TurnIndex:
         try:
             self._base = _open(self._place)
         except (sqlite3.Error, OSError) as why:
-            self.note = f"the index is not used: {why}"
+            said = f"{folder}: {why.strerror or why}" if isinstance(why, OSError) else why
+            self.note = f"the index is not used: {said}"
 
     def close(self) -> None:
         """Closes the database."""

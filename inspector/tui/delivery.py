@@ -94,8 +94,10 @@ def write_files(folder: str, make: FileMaker) -> str:
         if folder == export_folder():
             private_folder(place)  # it lies in the data folder, which nobody else may read
         paths, new = write(_rename_existing(make(), place), str(place))
-    except (LoopError, OSError) as why:
+    except LoopError as why:
         return f"not written: {why}"
+    except OSError as why:
+        return f"not written: {shown_path(folder)}: {why.strerror or why}"
     head = "written, in a new folder" if new else "written"
     if len(paths) == 1:
         return f"{head}: {shown_path(paths[0])}"

@@ -269,7 +269,7 @@ def test_search_gives_hits_as_text_and_json_and_writes_nothing_beside_them(place
 
 @pytest.mark.parametrize(("cache", "why"), [
     ("", "LOOP_INSPECTOR_CACHE is empty, so there is no index in which words could be looked up"),
-    ("/dev/null", "the index is not used: "),
+    ("/dev/null", "the index is not used: /dev/null: File exists"),
 ])
 def test_a_search_without_an_index_does_not_say_that_nothing_was_found(place, inspector, monkeypatch, cache, why):
     monkeypatch.setenv("LOOP_INSPECTOR_CACHE", cache)
