@@ -138,6 +138,14 @@ _EVERY: tuple[CheckRule, ...] = (
         "Check the answer before you use it; do not run any call from it.",
         from_verdict("NO STOP REASON")),
     CheckRule(
+        "text-unfinished", WARNING, "The text stops in the middle under a clean stop reason",
+        "The stop reason says that the answer ended, and its text ends in a comma, an open bracket, an open fence of "
+        "code, or a word after which a text goes on. It is a guess that the answer was cut: routers and servers write "
+        "`stop` over ends whose reason they do not know.",
+        "`finish_reason` is `stop`, and the last words are `because the migration took a lock that`.",
+        "Read the end of the text; if it was cut, ask for the rest, and look at the log of the server.",
+        from_verdict("TEXT UNFINISHED")),
+    CheckRule(
         "unknown-stop-reason", WARNING, "A stop reason that no table knows",
         "The provider sent a stop reason that its documentation does not have. Programs that take unknown words for "
         "the end take cuts for answers.",

@@ -11,7 +11,7 @@ from inspector.replay.case import AMBIGUITY, TURN_PLACES, Case, has_unrecorded_a
 from inspector.report.findings import RAN_CUT, ReportedFinding, ending_that_counts, held_calls
 from inspector.sessions.reasons import STOPPED, UNREAD_CALL, inference_of, is_unrecorded
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
-from loop_core.judge.classify import Judgement
+from loop_core.judge.classify import UNFINISHED_TEXT, Judgement
 from loop_core.judge.endings import Ending, maybe_cut_at_cap
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import GUARDS, TOTAL
@@ -19,7 +19,7 @@ from loop_core.turn.loop import NO_RECORDED_ANSWER
 from loop_core.turn.moves import GUARD_PLACES, stopping_guard
 from loop_core.turn.state import NotRecorded, ProviderResponse, Recut, RequestPlace, Send, State, Turn
 from loop_core.turn.trace import Fidelity, Step
-from loop_core.values import FINISHED, Evidence, Message, Request, Stop
+from loop_core.values import FINISHED, Evidence, Finding, Message, Request, Stop
 
 BLOCKING = frozenset({"gate.incomplete", "gate.contradiction"})
 """The rules under which a call is held by itself, and not by the end of its answer or with its batch."""
@@ -156,6 +156,12 @@ class JudgedTurn(NamedTuple):
         last = self.answers[-1]
         return not last.recut and last.word in FINISHED and maybe_cut_at_cap(
             last.exchange.response, last.exchange.request)
+
+    @property
+    def unfinished(self) -> Finding | None:
+        """The finding that the text of the turn's last answer stops in the middle under a clean word."""
+        last = self.answers[-1]
+        return next((found for found in last.judgement.findings if found.rule == UNFINISHED_TEXT and not last.recut), None)
 
     @property
     def ends_at_call(self) -> bool:

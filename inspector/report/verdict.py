@@ -285,6 +285,12 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.who(look)} was cut and continued ({say.budget(look)}); {say.seam(look)}",
         lambda look: "read the text around the seam; with a max_tokens that holds the whole answer there is no seam",
         sure=lambda look: False),
+    # A guess from the text alone, but few whole texts end so. Routers write `stop` over ends that they do not know.
+    VerdictRow("TEXT UNFINISHED", "≈", "~", Severity.WARNING,
+        lambda look: look.unfinished is not None,
+        lambda look: f"{say.ending_words(_of_last(look))}, but {look.unfinished.message if look.unfinished else ''}",
+        lambda look: "read the end of the text; if it was cut, ask for the rest and look at the log of the server",
+        sure=lambda look: False, of_last=True),
     # No attention needed, but not counted as complete either, since the recorder left out the stop word.
     VerdictRow("END INFERRED", "≈", "~", Severity.INFO,
         lambda look: look.inference is not None,

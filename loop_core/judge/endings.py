@@ -1,5 +1,5 @@
 """Detects answers that look finished and are not: nothing visible, only reasoning, a call left in the text, no call at
-all, or a text that stops in the middle where the answer used all its tokens.
+all, or a text that stops in the middle.
 
 It is a table of rows that are tried in order over a response whose effective reason says that it ended normally. It
 depends on no wire format: a decoder reports what it could not read as findings, and keeps unknown blocks as opaque
@@ -326,6 +326,25 @@ def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
     if hit_stop_string(response) or stop_string_unknown(response, request):
         return None
     return stops_in_the_middle(response.text or "")
+
+
+# -- Answers below the cap whose text stops in the middle ------------------------------------------------------------
+
+
+def unfinished_text(response: ChatResponse, request: Request | None, stop: StopReason) -> Sign | None:
+    """The sign that an answer whose word says that it ended stops in the middle of its text; None if there is none, or
+    if the word is not the provider's, or anything else may have ended the text there: a stop string, a call, a part
+    behind the text, or a text that the request holds for what comes next (`suffix`)."""
+    if stop.normalized is not Stop.END_TURN or not response.stop_reason.raw or has_calls(response):
+        return None
+    # Without the request, a word that also stands for a stop string does not say what ended the text.
+    unseen = request is None and not format_entry(response.api).names_stop_strings
+    if unseen or hit_stop_string(response) or stop_string_unknown(response, request):
+        return None
+    if request is not None and request.extra.get("suffix"):  # the middle of a text, made to end where the suffix begins
+        return None
+    parts = (part for part in reversed(response.parts) if type(part) is not OpaquePart or _shows(part))
+    return stops_in_the_middle(response.text or "") if type(next(parts, None)) is TextPart else None
 
 
 def has_reasoning(response: ChatResponse) -> bool:

@@ -220,6 +220,8 @@ FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
 """Language -> words with which a complete text does not end: articles, conjunctions, prepositions and the like. The
 other words of a text show its language."""
 
+_EVERY_FUNCTION_WORD = frozenset().union(*FUNCTION_WORDS.values())
+
 PARTICLES: Mapping[str, tuple[str, ...]] = {
     "zh": ("的", "和", "与", "在", "是", "把", "被", "对", "从", "向", "或", "及", "而", "但", "因为", "如果", "由于",
            "为了"),
@@ -236,7 +238,8 @@ def _comma(text: str, end: int) -> Sign | None:
 
 def _fence(text: str, end: int) -> Sign | None:
     opened = next((fence for fence in fences(text) if not fence.closed), None)
-    return None if opened is None else Sign("it ends inside a fence of code", opened.start, min(opened.start + 3, end))
+    # A bare fence as the last line may close one that another text on its line opened.
+    return None if opened is None or not text[opened.start:end].strip("`~> \t\n") else Sign("it ends inside a fence of code", opened.start, min(opened.start + 3, end))
 
 
 def _bracket(text: str, end: int) -> Sign | None:
@@ -266,7 +269,7 @@ def _bracket(text: str, end: int) -> Sign | None:
 
 def _function_word(text: str, end: int) -> Sign | None:
     words = list(_WORD.finditer(text, max(0, end - _TAIL_CHARS), end))
-    if len(words) < _FEWEST_WORDS or words[-1].end() != end:
+    if len(words) < _FEWEST_WORDS or words[-1].end() != end or words[-1][0].lower() not in _EVERY_FUNCTION_WORD:
         return None
     last, start = words[-1][0], words[-1].start()
     if text[start - 1].isalnum() or text[start - 1] in "/._-@\\":

@@ -269,6 +269,13 @@ def test_a_problem_says_nothing_of_our_own_limits():
         "more than the cap of 1")
 
 
+def test_a_text_that_stops_in_the_middle_under_a_clean_reason():
+    said = found(asked(ASKS, chat("The report is about the"), max_tokens=50))["text-unfinished"]
+    assert said.startswith("warning ")
+    assert "(its last word is 'the')" in said
+    assert "text-unfinished" not in found(asked(ASKS, chat("The report is about them"), max_tokens=50))
+
+
 def test_no_reason_and_an_unknown_one():
     assert "no-stop-reason" in found(asked(ASKS, chat("All of it.", None), max_tokens=50))
     assert found(asked(ASKS, chat("All of it.", "model_length2"), max_tokens=50))["unknown-stop-reason"].startswith(

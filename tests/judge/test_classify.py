@@ -20,6 +20,7 @@ from loop_core.values import (
     Evidence,
     FactQuote,
     Finding,
+    OpaquePart,
     ReasoningPart,
     Request,
     Severity,
@@ -278,7 +279,52 @@ def test_one_sign_alone_is_a_finding_only(speaker: Server | None) -> None:
         assert finding(found, "judge.usage_at_cap") is Severity.INFO
     below = effective(reply(Stop.END_TURN, MIDDLE, tokens=99), speaker=speaker)
     assert below.stop == reply(Stop.END_TURN, MIDDLE).stop_reason
-    assert below.findings == ()
+    assert [(each.rule, each.severity) for each in below.findings] == [("ending.unfinished_text", Severity.WARNING)]
+
+
+# -- unfinished_text: a guess from the text alone ----------------------------------------------------------------------
+
+
+def guess(response: ChatResponse, request: Request | None = REQUEST) -> Finding | None:
+    found = judge(response, request)
+    assert found.stop.normalized is response.stop_reason.normalized, "a guess leaves the reason"
+    return next((each for each in found.findings if each.rule == "ending.unfinished_text"), None)
+
+
+def test_a_text_that_stops_in_the_middle_below_its_cap_is_a_guess_that_names_the_characters() -> None:
+    """LiteLLM 1.109.1 writes `stop` where the provider behind it gave no reason, or one that it does not know."""
+    found = guess(reply(Stop.END_TURN, MIDDLE))
+    assert found is not None
+    assert found.severity is Severity.WARNING
+    assert "its last word is 'the'" in found.message
+    assert found.message.endswith("which is a guess")
+    assert found.quote == FactQuote("text", len(MIDDLE) - len("the"), len(MIDDLE))
+    assert guess(reply(Stop.END_TURN, "It happens when the Moon passes it")) is None, "no full stop is no sign"
+    assert guess(reply(Stop.END_TURN, OpaquePart("message.annotations", "[]"), MIDDLE)) is not None
+    assert guess(reply(Stop.END_TURN, MIDDLE, OpaquePart("message.annotations", "[]"))) is not None, "nothing visible"
+
+
+@pytest.mark.parametrize("response", [
+    reply(Stop.END_TURN, MIDDLE, raw=None),
+    reply(Stop.UNKNOWN, MIDDLE),
+    reply(Stop.CANCELLED, MIDDLE),
+    reply(Stop.END_TURN, MIDDLE, native={"stop_reason": "!"}),
+    reply(Stop.END_TURN, MIDDLE, OpaquePart("image", "{}")),
+    reply(Stop.END_TURN, MIDDLE, ReasoningPart("hm")),
+    reply(Stop.END_TURN, MIDDLE, call()),
+])
+def test_what_else_may_have_ended_a_text_leaves_nothing_to_guess(response: ChatResponse) -> None:
+    found = judge(response, REQUEST)
+    assert "ending.unfinished_text" not in {each.rule for each in found.findings}
+
+
+def test_a_text_whose_request_is_unknown_or_sets_what_ends_it_leaves_nothing_to_guess() -> None:
+    response = reply(Stop.END_TURN, MIDDLE)
+    assert guess(response, replace(REQUEST, extra={"stop": ["!"]})) is None
+    assert guess(response, replace(REQUEST, extra={"suffix": " Earth."})) is None
+    assert guess(response, replace(REQUEST, extra={"suffix": ""})) is not None
+    assert guess(response, None) is None, "`stop` also stands for a stop string"
+    assert guess(replace(response, api="anthropic_messages"), None) is not None, "which names a stop string that it hit"
 
 
 @pytest.mark.parametrize("stop", [Stop.END_TURN, Stop.TOOL_CALL])
@@ -400,7 +446,7 @@ def test_usage_is_no_sign_where_reasoning_was_seen_or_reported_or_several_choice
 ) -> None:
     found = effective(response)
     assert found.stop.normalized is Stop.END_TURN
-    assert all(f.severity is Severity.INFO for f in found.findings)
+    assert [each.rule for each in found.findings if each.severity is not Severity.INFO] == ["ending.unfinished_text"]
 
 
 def test_a_stop_string_may_stop_a_text_anywhere() -> None:

@@ -55,6 +55,13 @@ def test_an_open_bracket_is_closed_later(text: str, at: str) -> None:
 def test_an_open_fence_is_closed_later() -> None:
     assert stops_in_the_middle("As follows:\n```py\nprint(1)") is not None
     assert stops_in_the_middle("As follows:\n```py\nprint(1)\n```") is None
+    assert stops_in_the_middle("As follows:\n```py") is not None
+
+
+def test_a_fence_that_only_closes_shows_nothing() -> None:
+    """Agents after ReAct write `Action Input: ```json`; that fence opens nothing by itself (a public cassette)."""
+    assert stops_in_the_middle('Action Input: ```json\n{"input": "all"}\n```') is None
+    assert stops_in_the_middle("> quoted ```\n> ```\n") is None
 
 
 @pytest.mark.parametrize("text", [

@@ -168,7 +168,7 @@ def test_limits_that_end_a_turn_one_after_the_other_are_raised_together() -> Non
 
 def test_characters_are_a_limit_too() -> None:
     said = sum(map(len, PARTS[:2]))
-    found = shown(*continued(*PARTS[:3]), settings=Settings(Limits(continuation_max_output_chars=20)))
+    found = shown(*continued(*PARTS[:2], PARTS[-1]), settings=Settings(Limits(continuation_max_output_chars=20)))
     assert "continuation_max_output_chars (31 of 20) ended the turn" in found.turns[0].verdict.sentence
     assert advised(found).set == {"continuation_max_output_chars": str(said + 1)}
 

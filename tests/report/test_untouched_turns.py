@@ -25,7 +25,7 @@ def turns(tmp_path: Path, *, whole: bool = True) -> str:
     opening = [user("tell me everything"), *before, user("and now about metal")]
     second = [asked(opening, chat("Metal is ", "length", tokens=10))]
     third, history = [], [*opening, assistant("Metal is "), user("once more, everything")]
-    for part, reason in zip(SAID, ("length", "length", "stop"), strict=False):
+    for part, reason in zip((*SAID[:2], SAID[-1]), ("length", "length", "stop"), strict=True):
         third.append(asked(list(history), chat(part, reason, tokens=10)))
         history += [assistant(part), user(HINT)]
     path = tmp_path / "turns.jsonl"

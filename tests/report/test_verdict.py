@@ -361,7 +361,7 @@ def test_one_reads_whether_the_provider_or_this_loop_ended_the_answer():
 
 def test_a_token_budget_that_the_recorded_agent_did_not_have():
     # The cap is 20, so the budget is 4 x 20; two answers of 40 use it up, and the third was recorded.
-    word, severity, sentence, advice = verdict(*continued(*PARTS[:3], tokens=40, max_tokens=20))
+    word, severity, sentence, advice = verdict(*continued(*PARTS[:2], PARTS[-1], tokens=40, max_tokens=20))
     assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
     assert "continuation_max_total_completion_tokens (80 of 80) ended the turn" in sentence
     # The third answer is whole, and has 5 tokens: it is the answer where the 80 of the first two leave room for them.
@@ -387,7 +387,7 @@ def test_attempts_that_end_in_a_cut_are_truncated_and_no_limit_would_have_helped
 
 
 def test_a_text_that_was_cut_and_completed():
-    word, severity, sentence, advice = verdict(*continued(*PARTS[:2]))
+    word, severity, sentence, advice = verdict(*continued(PARTS[0], PARTS[-1]))
     assert (word, severity, advice) == ("CUT, COMPLETED", Severity.INFO, "")
     assert '"length", 10 tokens' in sentence
 
@@ -958,6 +958,19 @@ def thought(tokens: int) -> dict[str, object]:
     body = chat("The plan is written.", tokens=tokens)
     body["usage"]["completion_tokens_details"] = {"reasoning_tokens": tokens - 3}
     return body
+
+
+def test_a_text_that_stops_in_the_middle_under_a_clean_word_needs_attention_and_says_that_it_is_a_guess():
+    said = "The deploy failed because the migration took a lock that"
+    turn = only(shown(asked(ASKS, chat(said, tokens=14), max_tokens=64)))
+    assert (turn.verdict.word, turn.verdict.severity) == ("TEXT UNFINISHED", Severity.WARNING)
+    assert turn.verdict.sentence == (
+        'openai_chat (openai) ended with "stop", 14 of 64 tokens, but the text stops in the middle (its last word is '
+        "'that'): perhaps it was cut, which is a guess")
+    assert not turn.verdict.complete
+    assert only(shown(*continued(PARTS[0], PARTS[1]))).verdict.word == "TEXT UNFINISHED", "the last answer counts"
+    whole = only(shown(asked(ASKS, chat(f"{said} blocked it", tokens=14), max_tokens=64)))
+    assert whole.verdict.word == "COMPLETE"
 
 
 @pytest.mark.parametrize(("exchanges", "word"), [

@@ -109,7 +109,7 @@ def story(kinds: list[str], cap: int | None, tokens: list[int | None], messages:
     more = {} if cap is None else {"max_tokens": cap}
     for number, kind in enumerate(kinds):
         key = "call_a1b2c3d4e5" if kind == "same call" else f"call_{number}a1b2c3d4e"
-        text = "" if kind == "little" else f"Sentence {number} is here, and "
+        text = "" if kind == "little" else f"Sentence {number} is here{' now.' if kind == 'answer' else ', and'} "
         used = tokens[number % len(tokens)]
         if messages:
             blocks = [] if kind in ("cut with nothing", "nothing") else [{"type": "text", "text": text or "."}]
