@@ -133,6 +133,11 @@ READS: tuple[FactRow, ...] = (
 _KINDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"text": TextPart, "thinking": ReasoningPart}
 
 
+NO_ARGUMENTS = "null"
+"""The text in which Cohere says that a call has no arguments, sometimes, for tools without parameters (Vercel's AI SDK,
+cohere-chat-language-model.ts)."""
+
+
 class GrowingPart:
     """A text, reasoning or a call of a stream while it arrives."""
 
@@ -150,7 +155,8 @@ class GrowingPart:
         text = "".join(self.pieces)
         if self.kind is not None:
             return self.kind(text)
-        return ToolCall(self.id, self.name, text, self.closed, form=ArgsForm.STRING, at=self.at)
+        return ToolCall(self.id, self.name, None if text == NO_ARGUMENTS else text, self.closed, form=ArgsForm.STRING,
+                        at=self.at)
 
 
 class Decoder(base.Decoder):
@@ -233,6 +239,7 @@ class Decoder(base.Decoder):
             place = "message", "tool_calls", number
             is_text = isinstance(arguments, str | None)
             whole = arguments if is_text else slice_of(self.text(), *place, "function", "arguments")
+            whole = None if whole == NO_ARGUMENTS else whole
             self._parts.append(ToolCall(word(mapping_of(call).get("id")), string(function.get("name")) or "", whole,
                                         closed=bool(self.raw), form=ArgsForm.STRING if is_text else ArgsForm.OBJECT,
                                         at=self.at(*place)))
