@@ -1,4 +1,4 @@
-"""`explain --follow`: a line for each turn that is new or has another verdict, in growing files and folders."""
+"""`explain --follow`: a line for each turn that is new, has another verdict or is lost, in files and folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from inspector import commands
 from inspector.config.settings import Settings
 from inspector.report.explain import places_in_sessions
 from inspector.report.followed_view import FollowedView
-from inspector.report.grown_rows import LOOK, SEARCH, SEARCH_REST, RowReading, newest, unread_files, with_turns
+from inspector.report.grown_rows import (
+    LOOK,
+    SEARCH,
+    SEARCH_REST,
+    RowReading,
+    lost_in_words,
+    lost_turns,
+    newest,
+    unread_files,
+    with_turns,
+)
 from inspector.report.lines.spans import one_line
 from inspector.report.turn_index import state_of
 from inspector.report.turn_rows import TurnRow, rows_of
@@ -67,6 +77,8 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
             for number, verdict in after.items():
                 if verdicts.get(number) != verdict:
                     commands.write(f"turn {number:,}: {verdict}\n")
+            if after and (lost := sorted(verdicts.keys() - after.keys())):
+                commands.write(f"{lost_in_words(lost)}\n")
             if commands.reader_left():
                 return
             states, verdicts, rests_until = now, after or verdicts, time.monotonic() + 2 * (time.monotonic() - begun)
@@ -112,7 +124,9 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
             except LoopError as why:
                 commands.say([str(why)])
                 continue
-            rows.update(with_turns(batch))
+            read = with_turns(batch)
+            lost = [(path, lost_turns(rows.get(path, ()), group)) for path, group in read]
+            rows.update(read)
             unread = unread_files(batch)
             commands.say(f"{file}: {why}" for file, why in unread.items() if errors.get(file) != why)
             errors = {file: why for file, why in errors.items() if file not in grown} | unread
@@ -120,6 +134,7 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
             commands.write("".join(f"{one_line(file)}, turn {number:,}: {verdict}\n"
                                    for (file, number), verdict in after.items()
                                    if verdicts.get((file, number)) != verdict))
+            commands.write("".join(f"{one_line(path)}, {lost_in_words(turns)}\n" for path, turns in lost if turns))
             verdicts, rests_until = after, time.monotonic() + 2 * (time.monotonic() - begun)
     except KeyboardInterrupt:
         return

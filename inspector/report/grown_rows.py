@@ -66,6 +66,23 @@ def with_turns(batch: RowsByPath) -> RowsByPath:
     return [(slot, rows) for slot, rows in batch if any(row.verdict is not None for row in rows)]
 
 
+def lost_turns(before: Sequence[TurnRow], after: Sequence[TurnRow]) -> list[int]:
+    """The numbers of the turns that a file held and holds no more. A turn is known by the keys of its answers, else by
+    its start, else by its number."""
+    turns = [row for row in after if row.verdict is not None]
+    keys, starts, numbers = {key for row in turns for key in row.keys}, {row.started for row in turns}, {
+        row.number for row in turns}
+    return [row.number for row in before if row.verdict is not None and not (
+        not keys.isdisjoint(row.keys) if row.keys else
+        row.started in starts if row.started is not None else row.number in numbers)]
+
+
+def lost_in_words(numbers: Sequence[int]) -> str:
+    """Which turns are lost, and why."""
+    last = f" to {numbers[-1]:,}" if len(numbers) > 1 else ""
+    return f"turn{'s' if last else ''} {numbers[0]:,}{last}: no longer in the file, which shrank or was replaced"
+
+
 def unread_files(batch: RowsByPath) -> dict[str, str]:
     """File that could not be read, or not to its end -> why. One that holds no answer yet is none of them."""
     return {row.file: row.why for _, rows in batch for row in rows

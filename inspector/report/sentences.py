@@ -349,7 +349,7 @@ def failure(look: JudgedTurn) -> str:
     """The error reported in place of an answer."""
     response = look.exchange.response
     error = response.error
-    message = error.message or error.type or error.code or "without a message" if error else _failure_word(look)
+    message = error.message.strip() or error.type or error.code or "without a message" if error else _failure_word(look)
     most = 300 if is_redirect(look) else 100  # a redirect's address is useless if it is cut
     return with_status(response, message if len(message) <= most else f"{message[:most - 3]}…")
 

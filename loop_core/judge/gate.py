@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -238,12 +238,18 @@ def missing_calls(
     calls = held_calls(verdicts)
     # The most precisely named first: a call without marks fits any call of its tool, and would take another's.
     marked = sorted(zip(calls, _marks(calls, held_calls(siblings)), strict=True), key=lambda each: -len(each[1]))
-    left = list(received)
+    answers = [(other.name, arguments.parse(other.arguments).value or {}) for other in received]
+    alike: dict[tuple[str, ...], dict[tuple[str, ...], Iterator[int]]] = {}
+    taken: set[int] = set()
     lost: set[int] = set()
     for call, marks in marked:
-        fits = next((other for other in left if other.name == call.name and _matches(other, marks)), None)
+        named = call.name, *sorted(marks)
+        if named not in alike:
+            alike[named] = _places_by_values(answers, named)
+        places = alike[named].get(tuple([_text(marks[name]) for name in named[1:]]), iter(()))
+        fits = next((place for place in places if place not in taken), None)
         if fits is not None:
-            left.remove(fits)
+            taken.add(fits)
         elif call.name:
             lost.add(id(call))
     return tuple(verdict for verdict in verdicts if id(verdict.call) in lost)
@@ -258,9 +264,16 @@ def _marks(calls: Sequence[ToolCall], siblings: Sequence[ToolCall]) -> list[Dist
             for call, own in every[: len(calls)]]
 
 
-def _matches(call: ToolCall, marks: DistinctArguments) -> bool:
-    value = arguments.parse(call.arguments).value or {}
-    return all(name in value and _text(value[name]) == _text(mark) for name, mark in marks.items())
+def _places_by_values(
+    answers: Sequence[tuple[str, Mapping[str, Any]]], named: tuple[str, ...]
+) -> dict[tuple[str, ...], Iterator[int]]:
+    """The places of the calls of a tool that have these arguments, in order, by the values of them."""
+    tool, *names = named
+    found: dict[tuple[str, ...], list[int]] = {}
+    for place, (name, value) in enumerate(answers):
+        if name == tool and value.keys() >= set(names):
+            found.setdefault(tuple([_text(value[each]) for each in names]), []).append(place)
+    return {values: iter(places) for values, places in found.items()}
 
 
 def _whole_arguments(call: ToolCall) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from loop_core.errors import DecodeError
 from loop_core.json_parser import LENIENT_RULES, from_json, from_json_checked
 from loop_core.values import (
     EMPTY,
@@ -42,12 +41,12 @@ from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_js
 from loop_core.wire.json_values import NDJSON, JSONArray, byte_span, pointer, recorded_events, text_by_byte
 from loop_core.wire.reads import See
 from loop_core.wire.response_calls import each_call_once
+from loop_core.wire.unread import unread_values
 
 STRETCH = 32_768
 """The number of bytes of a stream that are split into frames at a time; it limits the frames held in memory."""
 _FIRST_KEY_BYTES = 64  # in so many bytes the first key of a line is known, blanks included
-_MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
-"""The exceptions that a frame of the wrong shape raises. They become findings and never end the program."""
+_MISSHAPEN = TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError  # they become findings
 
 
 class Decoder:
@@ -104,8 +103,8 @@ class Decoder:
     # -- what a format implements --------------------------------------------------------------------------------
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
-        """Reads one JSON value of a stream: an SSE payload, a line, an array element; True if the value is only a
-        further piece of a text, as nearly all are. Of a call every piece is checked: no member may come twice."""
+        """Reads one JSON value of a stream: an SSE payload, a line, an array element. True: only a further piece of a
+        text, as nearly all are; False: of a call, of which no member may come twice; None: anything else."""
         raise NotImplementedError
 
     def on_body(self, body: Any) -> None:
@@ -148,7 +147,7 @@ class Decoder:
         if self._framing is None and self._head.strip():
             self._framing = self._choose(final=True)
             if self._framing is None:
-                raise self._no_body()
+                raise failures.no_body(self.api)
             self._take(self._framing, self._head)
         if self._framing is not None:
             self._take(self._framing, b"")
@@ -195,6 +194,11 @@ class Decoder:
         """Reports a quirk of the bytes, once per rule and message (`Findings`)."""
         self.findings.note(Finding(rule, severity, message, at))
 
+    def check_types(self, event: Mapping[str, Any], name: str | None = None) -> None:
+        """Reports the values of an event or a body that are of a type in which the format does not read them."""
+        for message, path in unread_values(self.api, event, name) if self.error is None else ():
+            self.find(f"{self.api}.unread_value", message, Decoder.at(self, *path))
+
     def after_end(self) -> None:
         """Reports an event behind the end. If it were read, calls of a stream that is sent twice would run twice."""
         self._late = self.frame
@@ -237,11 +241,9 @@ class Decoder:
     def at(self, *path: str | int) -> At:
         """The place of the event that is being read, or of a value in it; in a whole body, of the value's own bytes."""
         span: tuple[int | None, int | None] = self.frame[2:]
-        if not path:
-            return At(ExchangePart.BODY, *span)
-        if not self.streaming:
+        if path and not self.streaming:
             span = byte_span(self.frame[0], 0, *path) or (None, None)
-        return At(ExchangePart.BODY, *span, pointer(*path))
+        return At(ExchangePart.BODY, *span, pointer(*path) if path else None)
 
     def fail(self, error: ProviderError, at: At | None) -> None:
         """Records an error that the provider reported; the first one is kept."""
@@ -260,13 +262,9 @@ class Decoder:
             framing = framing_of(self._head, self.object_framing, self.array_framing, self.binary_framing,
                                  final=final, failed=(self.http_status or 0) >= 300)
         except ValueError:
-            raise self._no_body() from None
+            raise failures.no_body(self.api) from None
         self.streaming = framing is not None and type(framing) is not Whole
         return framing
-
-    def _no_body(self) -> DecodeError:
-        return DecodeError("the body begins with neither JSON nor an event stream", api=self.api,
-                           expected="`{`, `[` or `data:`")
 
     def _take(self, framing: Framing, data: bytes) -> None:
         if not isinstance(framing, JSONArray):
@@ -320,9 +318,10 @@ class Decoder:
                 self.after_end()
 
     def _read_event(self, event: dict[str, Any], name: str | None, unique: bool = False) -> None:
-        try:
-            # The check below takes as long as parsing. Mere pieces need none; what follows others is parsed with it.
-            self._checks = not self.on_event(event, name)
+        try:  # the check below takes as long as parsing: mere pieces need none, what follows others is parsed with it
+            self._checks = not (piece := self.on_event(event, name))
+            if piece is None and self._late is not self.frame:
+                self.check_types(event, name)
         except _MISSHAPEN as why:
             self._checks = True
             self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", self.at())
@@ -376,6 +375,7 @@ class Decoder:
         if isinstance(body, dict):
             try:
                 self.on_body(body)
+                self.check_types(body)
             except _MISSHAPEN as why:
                 self.find("body.shape", f"the body has an unexpected shape ({type(why).__name__})", whole)
         elif error is None:

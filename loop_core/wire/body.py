@@ -55,10 +55,6 @@ def integer(value: Any) -> int | None:
     return value if type(value) is int else None
 
 
-UNREAD = "{} has a value of another type than it should have; it is not read"
-"""The finding about a value that may have held a part of the answer."""
-
-
 def misfits_type(value: Any, kind: type) -> bool:
     """Whether a value is neither of this type nor an empty one, which holds nothing."""
     return bool(value) and not isinstance(value, kind)
@@ -223,15 +219,16 @@ class RawJSON(str):
 
 
 def conflicting_arguments(first_arguments: Any, text: str) -> str | None:
-    """The arguments in the event that began a call, as JSON, if the call's own text is another object; None if not."""
-    if not isinstance(first_arguments, dict) or not first_arguments:
+    """The arguments in the event that began a call, as JSON, if the call's own text is another value; None if not."""
+    if not first_arguments or (isinstance(first_arguments, str) and text.startswith(first_arguments)):
         return None
     try:
         value = from_json(text.encode("utf-8", "replace"))
     except ValueError:
         return None  # it is cut, or no JSON: that says enough
+    first = (isinstance(first_arguments, str) and read_object(first_arguments)) or first_arguments
     # The texts are compared, since for Python 1 is True.
-    return None if compact(value, sort=True) == compact(first_arguments, sort=True) else compact(first_arguments)
+    return None if compact(value, sort=True) == compact(first, sort=True) else compact(first)
 
 
 def compact(value: Any, *, sort: bool = False) -> str:

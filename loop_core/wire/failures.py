@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from loop_core.errors import DecodeError
 from loop_core.json_parser import repeated_members
 from loop_core.values import (
     FINISHED,
@@ -54,6 +55,11 @@ def repetitions(where: str, payload: bytes) -> Iterator[str]:
     for name, before, value in repeated_members(payload):
         if before is not None and compact(before, sort=True) != compact(value, sort=True):
             yield f"a {where} gives {name[:40]!r} twice, with two values"
+
+
+def no_body(api: str) -> DecodeError:
+    """The error about bytes that are no body of any format."""
+    return DecodeError("the body begins with neither JSON nor an event stream", api=api, expected="`{`, `[` or `data:`")
 
 
 _JSON_MARKS = (b"{", b"}", b'"', b"[[")

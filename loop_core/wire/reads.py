@@ -64,20 +64,21 @@ class FactValue(NamedTuple):
     key: tuple[Any, ...]
 
 
-class _Node:
+class Node:
     """A node of the tree of patterns."""
 
     __slots__ = ("items", "members", "rows")
 
     def __init__(self) -> None:
         self.rows: list[FactRow] = []
-        self.members: dict[str, _Node] = {}
-        self.items: _Node | None = None
+        self.members: dict[str, Node] = {}
+        self.items: Node | None = None
 
-    def child(self, step: str) -> _Node:
+    def child(self, step: str) -> Node:
+        """The node of a step below, which is made if it is not there yet."""
         if step != "*":
-            return self.members.setdefault(step, _Node())
-        self.items = self.items or _Node()
+            return self.members.setdefault(step, Node())
+        self.items = self.items or Node()
         return self.items
 
 
@@ -87,12 +88,12 @@ def find(
     """Every value of `payload` that a row matches, with places counted from `base`, in the order of the bytes. `event`
     is the parsed payload, and `name` is the name of its frame. If the only member of an event is named after an event
     type, its value is read as an event of that type."""
-    node, inner = _plan(rows, name or _type(event)), event
+    node, inner = plan_of(rows, name or _type(event)), event
     if name is None and len(event) == 1:
         (only,) = event
-        if only in _event_types(rows) and isinstance(event[only], Mapping):
-            node, inner = _Node(), event[only]
-            node.members[only] = _plan(rows, only)
+        if only in event_types(rows) and isinstance(event[only], Mapping):
+            node, inner = Node(), event[only]
+            node.members[only] = plan_of(rows, only)
     text = payload.decode("latin-1")  # a character a byte: places in it are places in the payload
     hits: list[tuple[FactRow, tuple[str | int, ...], int, int]] = []
     try:
@@ -104,8 +105,9 @@ def find(
 
 
 @lru_cache(maxsize=256)
-def _plan(rows: tuple[FactRow, ...], when: str) -> _Node:
-    root = _Node()
+def plan_of(rows: tuple[FactRow, ...], when: str) -> Node:
+    """The tree of the patterns that apply in an event of this type."""
+    root = Node()
     for row in rows:
         if row.when in ("", when):
             node = root
@@ -116,7 +118,8 @@ def _plan(rows: tuple[FactRow, ...], when: str) -> _Node:
 
 
 @lru_cache(maxsize=16)
-def _event_types(rows: tuple[FactRow, ...]) -> frozenset[str]:
+def event_types(rows: tuple[FactRow, ...]) -> frozenset[str]:
+    """The event types that rows name."""
     return frozenset(row.when for row in rows if row.when)
 
 
@@ -133,7 +136,7 @@ _BLANK = " \t\r\n"
 _Hits = list[tuple[FactRow, tuple[str | int, ...], int, int]]
 
 
-def _visit(text: str, start: int, node: _Node, path: tuple[str | int, ...], hits: _Hits) -> int:
+def _visit(text: str, start: int, node: Node, path: tuple[str | int, ...], hits: _Hits) -> int:
     """Collects the values that the rows below `node` name in the value at `start`; returns the end of that value."""
     opening = text[start]
     if opening == "{" and node.members:
@@ -147,7 +150,7 @@ def _visit(text: str, start: int, node: _Node, path: tuple[str | int, ...], hits
     return end
 
 
-def _members(text: str, at: int, nodes: Mapping[str, _Node], path: tuple[str | int, ...], hits: _Hits) -> int:
+def _members(text: str, at: int, nodes: Mapping[str, Node], path: tuple[str | int, ...], hits: _Hits) -> int:
     begun: dict[str, int] = {}
     at = _skip_space(text, at)
     while text[at] != "}":
@@ -167,7 +170,7 @@ def _members(text: str, at: int, nodes: Mapping[str, _Node], path: tuple[str | i
     return at + 1
 
 
-def _items(text: str, at: int, node: _Node, path: tuple[str | int, ...], hits: _Hits) -> int:
+def _items(text: str, at: int, node: Node, path: tuple[str | int, ...], hits: _Hits) -> int:
     index = 0
     at = _skip_space(text, at)
     while text[at] != "]":
@@ -212,8 +215,8 @@ def text_of(raw: bytes) -> str:
 
 
 def _is_left_out(row: FactRow, event: Any, indices: Sequence[int]) -> bool:
-    """Whether the other value that the row's `only` names differs from the one that the row requires."""
-    return row.only is not None and (_value_at(event, row.only[0], indices) is True) is not row.only[1]
+    """Whether the other value that the row's `only` names is not as the row requires."""
+    return row.only is not None and bool(_value_at(event, row.only[0], indices)) is not row.only[1]
 
 
 def _value_at(event: Any, pattern: str, indices: Sequence[int]) -> Any:
@@ -244,7 +247,7 @@ def piece_observer(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
     takes the first, and of an event one group of values, because another group repeats the same text. Empty texts are
     left out."""
     rows = tuple(row for row in rows if row.fact in _PIECES)
-    plain, plans = _plan(rows, ""), {when: _plan(rows, when) for when in _event_types(rows)}
+    plain, plans = plan_of(rows, ""), {when: plan_of(rows, when) for when in event_types(rows)}
     lists: Mapping[str, list[str]] = {fact: getattr(pieces, name) for fact, name in _PIECES.items()}
 
     def see(event: Any, name: str | None, start: int, end: int) -> None:
@@ -263,7 +266,7 @@ def piece_observer(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
     return see
 
 
-def _texts(node: _Node, value: Any, indices: tuple[int, ...]) -> Iterator[tuple[FactRow, str, tuple[int, ...]]]:
+def _texts(node: Node, value: Any, indices: tuple[int, ...]) -> Iterator[tuple[FactRow, str, tuple[int, ...]]]:
     """The texts that the rows below `node` name, each with the array indices of its path."""
     if isinstance(value, dict):
         for key, inner in node.members.items():

@@ -720,6 +720,27 @@ def test_a_folder_is_followed_with_a_line_for_each_turn_that_is_new_or_changes(t
     assert set(sleeps) == {LOOK}, "it never looks without a rest"
 
 
+def test_turns_that_a_followed_file_no_longer_holds_are_told_in_one_line(tmp_path, monkeypatch, capsys):
+    """A file that shrinks, in a folder and alone, and one that is replaced by turns of other answers."""
+    def turns(*ids):
+        return claude(*(each for key in ids for each in (prompt(f"go {key}"), block(text("A"), key, stop="end_turn"))))
+
+    shrinks, replaced = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    shrinks.write_text(turns("m1", "m2", "m3"))
+    replaced.write_text(turns("m4", "m5"))
+    acts = [lambda: shrinks.write_text(turns("m1")), lambda: replaced.write_text(turns("m6", "m5")),
+            lambda: shrinks.write_text(turns("m1", "m7")), lambda: None]
+    acting_between_looks(monkeypatch, acts)
+    explain_follow.start([str(tmp_path)], None, None, Settings())[1]()
+    why = "no longer in the file, which shrank or was replaced"
+    assert [line.removeprefix(f"{tmp_path}/").partition(" · ")[0] for line in capsys.readouterr().out.splitlines()] == [
+        f"a.jsonl, turns 2 to 3: {why}", f"b.jsonl, turn 1: {why}", "a.jsonl, turn 2: COMPLETE"]
+    shrinks.write_text(turns("m1", "m2", "m3"))
+    acting_between_looks(monkeypatch, [lambda: shrinks.write_text(turns("m1", "m2")), lambda: None])
+    explain_follow.start([str(shrinks)], None, None, Settings())[1]()
+    assert capsys.readouterr().out == f"turn 3: {why}\n"
+
+
 def test_a_file_of_a_followed_folder_that_is_gone_or_damaged_is_told_once(tmp_path, monkeypatch, capsys):
     whole = claude(prompt("go"), block(text("A"), stop="end_turn"))
     first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"

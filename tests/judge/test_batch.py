@@ -71,3 +71,12 @@ def test_calls_are_told_apart_in_linear_time() -> None:
 
     assert gate.held_names(many(3))[0] == 'write (path "0")', "an argument that all calls share tells none apart"
     assert growth(gate.held_names, many, 400) < IN_PROPORTION
+
+
+def test_calls_that_came_again_are_matched_in_linear_time() -> None:
+    def many(count: int) -> tuple[tuple[Verdict, ...], list[ToolCall]]:
+        broken = held(*(call(f'{{"path": "{number}", "text": "x') for number in range(count)))
+        return broken, [call(f'{{"path": "{number}", "text": "xy"}}') for number in reversed(range(count))]
+
+    assert gate.missing_calls(*many(30)) == ()
+    assert growth(lambda each: gate.missing_calls(*each), many, 150) < IN_PROPORTION

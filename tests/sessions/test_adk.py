@@ -8,6 +8,8 @@ from contextlib import closing
 
 import pytest
 
+from inspector.report.lines.response import response as response_lines
+from inspector.report.lines.spans import text_of
 from inspector.sessions.importers import choose
 from loop_core.values import ArgsForm, OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
 from tests.scenes.transcripts import shown, stops, viewed, words
@@ -147,6 +149,15 @@ def test_an_event_with_an_error_alone_is_a_failed_request(tmp_path):
         seen = read(tmp_path, *before, event(**failure))
         assert words(seen) == ["ERROR"]
         assert "overloaded" in response(seen, -1).error.message
+
+
+def test_an_error_whose_message_begins_with_an_empty_line_is_shown_from_its_first_word(tmp_path):
+    """ADK writes an advice before Google's own message, behind a line feed."""
+    message = "\nOn how to mitigate this issue, please refer to:\n\nhttps://example.com\n\n429 RESOURCE_EXHAUSTED."
+    seen = read(tmp_path, GO, event(errorCode="429", errorMessage=message))
+    assert "failed: On how to mitigate" in seen.turns[0].verdict.sentence
+    lines = [text_of(line) for line in response_lines(seen, seen.responses[0]).lines]
+    assert [line.split()[:3] for line in lines if line.split()[:1] == ["error"]] == [["error", "On", "how"]]
 
 
 def test_an_error_after_an_answer_is_no_failure_of_the_provider(tmp_path):

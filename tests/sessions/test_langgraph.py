@@ -176,6 +176,27 @@ def test_checkpoints_that_cannot_be_read_hide_nothing_else(tmp_path):
     assert "last checkpoints of a thread that are damaged, and were not read: 4" in notices(seen)
 
 
+def test_a_snapshot_of_a_channel_that_stores_its_changes_is_read(tmp_path):
+    """langgraph's `DeltaChannel` (`serde/types.py`): a snapshot is extension 7 around the whole value."""
+    value = packed([GO, ai("hi", finish_reason="stop")])
+    snapshot = b"\xc9" + struct.pack(">I", len(value)) + b"\x07" + value
+    held = b"\x82" + packed("v") + packed(4) + packed("channel_values") + b"\x81" + packed("messages") + snapshot
+    seen = viewed(base(tmp_path, ("t1", "", "1", "msgpack", held)))
+    assert (words(seen), response(seen).text) == (["COMPLETE"], "hi")
+
+
+def test_a_checkpoint_that_holds_only_changes_of_the_messages_is_told(tmp_path):
+    """Between two snapshots the channel has a version and no value: its messages are in the writes."""
+    held = packed({"v": 4, "channel_values": {"other": 1}, "channel_versions": {"messages": "3", "other": "2"}})
+    nothing = packed({"v": 4, "channel_values": {"other": 1}, "channel_versions": {"other": "2"}})
+    good = checkpoint(GO, ai("hi", finish_reason="stop"))
+    seen = viewed(base(tmp_path, ("a", "", "1", "msgpack", held), ("b", "", "1", "msgpack", good),
+                       ("c", "", "1", "msgpack", nothing)))
+    assert words(seen) == ["COMPLETE"]
+    assert ("last checkpoints of a thread that hold no messages beside their version, as a channel that stores "
+            "changes alone does, and were not read: 1") in notices(seen)
+
+
 @pytest.mark.parametrize("other", [b"\xc7\x04\xffabcd", b"\xd4\x06\xc1", b"\xd4\x09\xc1"])  # msgpack's own time; arrays
 def test_values_of_other_extensions_hide_no_message(tmp_path, other):
     good = checkpoint(GO, ai("hi", finish_reason="stop"))

@@ -247,3 +247,20 @@ def test_its_address_and_its_body() -> None:
     assert by_path("https://api.cohere.ai/v1/chat") == API
     assert by_content(whole()) == API
     assert by_content(b'{"text": "a", "generation_id": "i", "finish_reason": "COMPLETE"}') == API
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(("properties", "admission"), [({}, "ready"), ({"x": {"type": "string"}}, "held")])
+def test_the_text_null_says_that_a_call_has_no_arguments(
+    streamed: bool, properties: dict[str, Any], admission: str
+) -> None:
+    """Cohere sends it for tools without parameters; from any other tool an argument may have been lost."""
+    function = {"name": "now", "arguments": "null"}
+    body = (stream(event("tool-call-start", tool_calls={"id": "k", "function": {"name": "now", "arguments": ""}}),
+                   event("tool-call-delta", tool_calls={"function": {"arguments": "null"}}),
+                   {"type": "tool-call-end", "index": 0}, end("TOOL_CALL")) if streamed else
+            whole("TOOL_CALL", message={"role": "assistant", "tool_calls": [
+                {"id": "k", "type": "function", "function": function}]}))
+    declared = {"name": "now", "parameters": {"type": "object", "properties": properties}}
+    found = read("cohere_chat", body, request={"messages": [], "tools": [{"type": "function", "function": declared}]})
+    assert [(each.call.arguments, each.admission) for each in found.calls] == [(None, admission)]

@@ -545,3 +545,12 @@ def test_an_event_that_came_twice_is_read_once_if_its_id_proves_it(ids: tuple[An
     found = read("gemini_interactions", data)
     assert found.text == text
     assert ("gemini_interactions.event_twice" in [each.rule for each in found.findings]) is (text == "ha")
+
+
+def test_one_id_on_events_that_differ_proves_nothing_about_equal_ones() -> None:
+    """A gateway that writes the same id on every event: two equal pieces of a text are two."""
+    piece = {"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "ha"}}
+    events = ({"event_type": "step.start", "index": 0, "step": {"type": "model_output"}}, piece, piece)
+    data = b"".join(f"data: {json.dumps({**each, 'event_id': 'e'})}\n\n".encode() for each in events)
+    found = read("gemini_interactions", data)
+    assert (found.text, [each.rule for each in found.findings if "twice" in each.rule]) == ("haha", [])

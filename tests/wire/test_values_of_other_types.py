@@ -4,7 +4,7 @@ and no call is released for which no bytes stand."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +14,10 @@ from inspector.sessions.traffic import by_content
 from loop_core.judge.gate import Admission
 from loop_core.reader import read
 from loop_core.values import ArgsForm, OpaquePart, Stop, ToolCall
+from loop_core.wire import FORMATS, wire
+from loop_core.wire.json_values import byte_span, path_of, pointer
+from loop_core.wire.reads import find
+from tests.wire.test_provenance import BY_HAND
 
 Body = Callable[[Any, Any], dict[str, Any]]
 """Makes the body of an answer with one call of this name and these arguments."""
@@ -101,11 +105,15 @@ def cohere(content: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("api", "body", "name"), [
     ("ollama_chat", ollama(content=5), "content"), ("ollama_chat", ollama(content="hi", tool_calls="f"), "tool_calls"),
     ("ollama_chat", ollama(content="hi", tool_calls=["f"]), "tool_calls"),
-    ("ollama_chat", ollama(content="hi", tool_calls=[{"function": "f"}]), "tool_calls"),
+    ("ollama_chat", ollama(content="hi", tool_calls=[{"function": "f"}]), "function"),
     ("ollama_chat", {**ollama(), "message": "hi"}, "message"),
-    ("ollama_generate", {"model": "m", "done": True, "done_reason": "stop", "response": ["hi"]}, "content"),
+    ("ollama_generate", {"model": "m", "done": True, "done_reason": "stop", "response": ["hi"]}, "response"),
     ("gemini_generate", gemini(5), "parts"), ("gemini_generate", gemini({"text": ["hi"]}), "text"),
     ("gemini_generate", gemini({"functionCall": "f"}), "functionCall"),
+    ("gemini_generate", {"candidates": [{"content": "hi"}]}, "content"),
+    ("gemini_generate", {"candidates": [{"content": {"parts": "hi"}}]}, "parts"),
+    ("gemini_generate", {"candidates": "hi"}, "candidates"),
+    ("openai_completions", {"choices": [{"text": ["hi"], "index": 0, "finish_reason": "stop"}]}, "text"),
     ("cohere_chat", cohere(5), "content"), ("cohere_chat", cohere([["hi"]]), "content"),
     ("cohere_chat", cohere([{"type": "text", "text": 5}]), "text"),
 ])
@@ -151,12 +159,96 @@ def test_a_message_that_is_no_object_is_told() -> None:
 
 
 @pytest.mark.parametrize("member", ["reasoning", "reasoning_content", "reasoning_details"])
-@pytest.mark.parametrize("value", [{"content": "so"}, ["so"], 5, [], {}, None])
+@pytest.mark.parametrize("value", [{"content": "so"}, [5], 5, [], {}, None])
 def test_thinking_in_a_form_that_is_not_read_is_told(member: str, value: Any) -> None:
     found = read("openai_chat", json.dumps(chat({"content": "hi", member: value})).encode())
-    is_told = value not in (5, [], {}, None)  # a number is no text
-    assert (found.text, [each.message for each in found.findings]) == (
-        "hi", [f"thinking in a form that is not read: {member}"] if is_told else [])
+    told = [f"{member} has a value of another type than it should have; it is not read"] if value else []
+    assert (found.text, [each.message for each in found.findings]) == ("hi", told)
+
+
+# -- every place that a format reads ---------------------------------------------------------------------------------
+
+ANSWER = frozenset({"text", "reasoning", "refusal", "call", "call.name", "call.arguments", "call.value"})
+OTHERS = {'"zz"': "zz", "777": "77", "true": "tru", '["zz"]': "zz", '{"zz":"zz"}': "zz"}
+"""JSON in place of another value -> what shows that it was read; a cut call lacks the end of a number or a word."""
+
+
+def objects_of(body: bytes) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """The objects of a body that no other value holds, with their bytes: its events, or the whole of it."""
+    text, at, scan = body.decode("latin-1"), 0, json.JSONDecoder(strict=False).raw_decode
+    while (at := text.find("{", at)) >= 0:
+        value, end = scan(text, at)
+        yield value, at, end
+        at = end
+
+
+def places_of(api: str, body: bytes) -> Iterator[tuple[str, str, int, int]]:
+    """The places of a body that hold a part of the answer, and those around them: fact, pointer, bytes."""
+    for event, start, end in objects_of(body):
+        payload = body[start:end]
+        found = [each for each in find(wire(api).reads, payload, event) if each.row.fact in ANSWER and each.text]
+        steps = {tuple(path_of(each.pointer)[:size]): each.row.fact for each in found
+                 for size in range(1, len(path_of(each.pointer)) + 1)}
+        for path, fact in steps.items():
+            span = byte_span(payload, start, *path)
+            if span is not None and path[-1] not in ("nullValue", "null_value"):  # any value of it means null
+                yield fact, pointer(*path), *span
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_no_value_of_another_type_is_lost_without_a_word(api: str) -> None:
+    """Wherever a format reads a part of an answer: the other value is read, or a finding says where it stands, or the
+    call that it belongs to is held; and no call is released without it."""
+    lost, tried = [], 0
+    for body, _ in (each for each in BY_HAND[api] if each[0][:1] != b"\0"):
+        before = read(api, body)
+        known = {(each.rule, each.message) for each in before.findings}
+        ran = {(each.call.name, each.call.arguments) for each in before.calls if each.admission is Admission.READY}
+        for fact, place, start, end in places_of(api, body):
+            for other, mark in OTHERS.items():
+                if type(json.loads(other)) is type(json.loads(body[start:end])):
+                    continue
+                tried += 1
+                after = read(api, body[:start] + other.encode() + body[end:])
+                told = any(each.at is not None and each.at.start is not None and each.at.end is not None
+                           and each.at.start < start + len(other) and each.at.end > start
+                           for each in after.findings if (each.rule, each.message) not in known
+                           and not each.rule.startswith("ending."))
+                shown = mark in repr((after.response.parts, after.response.refusal)) or after.response.error is not None
+                held = fact.startswith("call.") and any(each.admission is Admission.HELD for each in after.calls)
+                runs = [each.call for each in after.calls if each.admission is Admission.READY]
+                released = [each for each in runs
+                            if (each.name, each.arguments) not in ran and mark not in (each.arguments or "")]
+                if released or not (told or shown or held):
+                    lost.append((place, other, released))
+    assert tried, "no body of the format holds a part of an answer"
+    assert not lost
+
+
+@pytest.mark.parametrize(("thought", "shown"), [
+    (True, ("", "so")), (1, ("", "so")), ("true", ("", "so")), ("false", ("", "so")), (["x"], ("", "so")),
+    (False, ("so", "")), (None, ("so", "")), (0, ("so", "")), ("", ("so", "")),
+])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_thought_of_gemini_is_never_shown_as_text(thought: Any, shown: tuple[str, str], streamed: bool) -> None:
+    event = json.dumps({"candidates": [{"content": {"parts": [{"text": "so", "thought": thought}]}, "index": 0}]})
+    found = read("gemini_generate", (f"data: {event}\n\n" if streamed else event).encode())
+    assert (found.response.text or "", found.response.reasoning_content or "") == shown
+    rules = [each.rule for each in found.findings if each.rule == "gemini_generate.odd_thought"]
+    assert rules == ["gemini_generate.odd_thought"] * (bool(thought) and thought is not True)
+
+
+def test_a_piece_of_an_argument_of_gemini_that_is_no_text_keeps_the_call_from_being_complete() -> None:
+    """The piece was left out, and the call ran with the rest of the argument."""
+    parts = [{"functionCall": {"name": "rm", "willContinue": True}},
+             {"functionCall": {"partialArgs": [{"jsonPath": "$.path", "stringValue": "/tmp", "willContinue": True}],
+                               "willContinue": True}},
+             {"functionCall": {"partialArgs": [{"jsonPath": "$.path", "stringValue": ["/x"]}]}}, {"functionCall": {}}]
+    events = [{"candidates": [{"content": {"parts": [part]}, "index": 0}]} for part in parts]
+    events[-1]["candidates"][0]["finishReason"] = "STOP"
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    found = read("gemini_generate", body.encode())
+    assert [verdict.admission for verdict in found.calls] == [Admission.HELD]
 
 
 TEXT = {"role": "assistant", "content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn"}

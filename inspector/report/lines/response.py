@@ -252,7 +252,7 @@ def _who(facts: ResponseFacts) -> list[Line]:
         left = [f"{name} {value}" for name, value in quota.headers.items()]
         lines.append(field("quota", safe(" · ".join(left), Tone.DIM)))
     if answer.error is not None:
-        lines.append(field("error", safe(answer.error.message, Tone.ERROR)))
+        lines.append(field("error", safe(answer.error.message.strip(), Tone.ERROR)))
     end = [answer.transport_end.value, "stop reason seen" if answer.saw_stop_reason else "no stop reason seen",
            "terminal seen" if answer.saw_done else "no terminal seen"]
     size = Span(f"{answer.size:,}")

@@ -33,6 +33,8 @@ CHANNEL = "messages"
 """The channel of a graph with its messages."""
 CLASSES = range(6)
 """The codes of extensions that hold an object: its module, its class, its members (`serde/jsonplus.py`)."""
+SNAPSHOT = 7
+"""The code of the extension that holds the whole value of a channel which otherwise stores its changes alone."""
 GAVE_UP = "Sorry, need more steps to process this request."
 """What LangGraph puts in place of an answer that a further step of the graph would need (`chat_agent_executor.py`)."""
 PASSED = frozenset({"system", "remove"})
@@ -79,11 +81,14 @@ class _Threads(DialogueReader):
             self.unread["are of another type than msgpack"] += 1
             return []
         try:
-            values = object_of(_plain_value(unpacked(checkpoint))).get("channel_values")
+            held = object_of(_plain_value(unpacked(checkpoint)))
         except ValueError:
             self.unread["are damaged"] += 1
             return []
+        values = held.get("channel_values")
         listed = object_of(values).get(CHANNEL)
+        if listed is None and CHANNEL in object_of(held.get("channel_versions")):
+            self.unread["hold no messages beside their version, as a channel that stores changes alone does"] += 1
         return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
     def session_of(self, value: dict[str, Any]) -> str:
@@ -123,11 +128,14 @@ class _Threads(DialogueReader):
 
 
 def _plain_value(value: Any, level: int = 0) -> Any:
-    """A value without extensions: an object of a class is its members, and any other extension is left out."""
+    """A value without extensions: an object of a class is its members, a snapshot is its value, and any other extension
+    is left out."""
     if isinstance(value, list):
         return [_plain_value(each, level + 1) for each in value]
     if isinstance(value, dict):
         return {name: _plain_value(each, level + 1) for name, each in value.items()}
+    if isinstance(value, Extension) and value.code == SNAPSHOT:
+        return _plain_value(unpacked(value.data, level + 1), level + 1)
     if isinstance(value, Extension) and value.code in CLASSES:
         inner = _plain_value(unpacked(value.data, level + 1), level + 1)
         return inner[2] if isinstance(inner, list) and len(inner) > 2 else None

@@ -209,7 +209,7 @@ class Decoder(base.Decoder):
             self._begin_message()
         else:
             self._no_event(event, name or "")
-        return False
+        return None
 
     def on_body(self, body: Any) -> None:
         """Reads a whole response or an error (already read by the base class; its type is in a header)."""
@@ -337,7 +337,6 @@ class Decoder(base.Decoder):
         calls = [i for i, block in enumerate(content) if isinstance(block, dict) and "toolUse" in block]
         for i, block in enumerate(content):
             if not isinstance(block, dict):
-                self.find(f"{API}.odd_block", "a content block is not an object", None)
                 continue
             # Nothing in a whole body says that a block ended: under a cut only the last call can be unfinished.
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)

@@ -187,6 +187,7 @@ class Decoder(ConverseDecoder):
             super().on_event(event, name)
             return
         inner, text = _open_chunk(event)
+        self.check_types(inner)
         metrics = inner.pop(makers.METRICS, None)
         self._measured = self._measured or metrics is not None
         if inner.pop(GUARDRAIL, None) == INTERVENED:

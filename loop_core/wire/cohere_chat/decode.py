@@ -24,7 +24,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.asking import ITEM_FIELDS, usual_losses
-from loop_core.wire.body import UNREAD, list_of, mapping_of, misfits_type, string, token_count, value_at, word
+from loop_core.wire.body import list_of, mapping_of, string, token_count, value_at, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
@@ -92,8 +92,9 @@ _INDEX = ("/index",)
 _CALL = "/delta/message/tool_calls"
 
 STREAM_READS: tuple[FactRow, ...] = (
-    FactRow("text", "/delta/message/content/text", _INDEX, "content-delta"),
-    FactRow("reasoning", "/delta/message/content/thinking", _INDEX, "content-delta"),
+    *(FactRow(fact, f"/delta/message/content{place}", _INDEX, event)
+      for event in ("content-start", "content-delta")
+      for fact, place in (("text", "/text"), ("text", ""), ("reasoning", "/thinking"))),
     FactRow("reasoning", "/delta/message/tool_plan", (), "tool-plan-delta"),
     FactRow("call.id", f"{_CALL}/id", _INDEX, "tool-call-start"),
     FactRow("call.name", f"{_CALL}/function/name", _INDEX, "tool-call-start"),
@@ -112,6 +113,8 @@ READS: tuple[FactRow, ...] = (
     FactRow("usage.cached_tokens", "/delta/usage/cached_tokens"),
     *STREAM_READS,
     FactRow("text", "/message/content/*/text"),
+    FactRow("text", "/message/content/*"),
+    FactRow("text", "/message/content/text"),
     FactRow("text", "/message/content"),
     FactRow("reasoning", "/message/content/*/thinking"),
     FactRow("reasoning", "/message/tool_plan"),
@@ -128,6 +131,11 @@ READS: tuple[FactRow, ...] = (
 # model writes about the calls that it is about to make, is thinking.
 
 _KINDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"text": TextPart, "thinking": ReasoningPart}
+
+
+NO_ARGUMENTS = "null"
+"""The text in which Cohere says that a call has no arguments, sometimes, for tools without parameters (Vercel's AI SDK,
+cohere-chat-language-model.ts)."""
 
 
 class GrowingPart:
@@ -147,12 +155,8 @@ class GrowingPart:
         text = "".join(self.pieces)
         if self.kind is not None:
             return self.kind(text)
-        return ToolCall(self.id, self.name, text, self.closed, form=ArgsForm.STRING, at=self.at)
-
-
-def _block_of(value: Any) -> Mapping[str, Any]:
-    """A block of the content, which servers that imitate Cohere write as its text alone."""
-    return {"text": value} if isinstance(value, str) else mapping_of(value)
+        return ToolCall(self.id, self.name, None if text == NO_ARGUMENTS else text, self.closed, form=ArgsForm.STRING,
+                        at=self.at)
 
 
 class Decoder(base.Decoder):
@@ -223,9 +227,8 @@ class Decoder(base.Decoder):
         message = mapping_of(body.get("message"))
         content = message.get("content")
         for value in content if isinstance(content, list) else [content]:
-            block = _block_of(value)
+            block = self._block_of(value)
             self._parts += [kind(block[field]) for field, kind in _KINDS.items() if word(block.get(field))]
-            self._check_types(value, block)
         if plan := word(message.get("tool_plan")):
             self._parts.append(ReasoningPart(plan))
         if text := word(body.get("text")):
@@ -236,6 +239,7 @@ class Decoder(base.Decoder):
             place = "message", "tool_calls", number
             is_text = isinstance(arguments, str | None)
             whole = arguments if is_text else slice_of(self.text(), *place, "function", "arguments")
+            whole = None if whole == NO_ARGUMENTS else whole
             self._parts.append(ToolCall(word(mapping_of(call).get("id")), string(function.get("name")) or "", whole,
                                         closed=bool(self.raw), form=ArgsForm.STRING if is_text else ArgsForm.OBJECT,
                                         at=self.at(*place)))
@@ -249,16 +253,18 @@ class Decoder(base.Decoder):
             self.find(f"{API}.{found.rule}", found.message, found.at, found.severity)
         return self.response(parts)
 
+    def _block_of(self, value: Any) -> Mapping[str, Any]:
+        """A block of the content, which servers that imitate Cohere write as its text alone."""
+        block = {"text": value} if isinstance(value, str) else mapping_of(value)
+        if _KINDS.keys().isdisjoint(block) and block.keys() - {"type"}:
+            message = f"a block of type {str(block.get('type'))[:80]!r} is not read"
+            self.find(f"{API}.unknown_block", message, self.at())
+        return block
+
     def _content(self, content: Any, at: At) -> None:
-        block = _block_of(content)
+        block = self._block_of(content)
         for field, kind in _KINDS.items():
             self._add(kind, block.get(field), at)
-        self._check_types(content, block)
-
-    def _check_types(self, content: Any, block: Mapping[str, Any]) -> None:
-        odd = [name for name in _KINDS if misfits_type(block.get(name), str)]
-        for name in odd if block or not content else ["content"]:
-            self.find(f"{API}.unread_value", UNREAD.format(name), self.at())
 
     def _add(self, kind: type[TextPart] | type[ReasoningPart], text: Any, at: At) -> None:
         if not isinstance(text, str) or not text:

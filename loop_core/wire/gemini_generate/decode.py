@@ -26,7 +26,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import UNREAD, misfits_type, token_count, word
+from loop_core.wire.body import misfits_type, token_count, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.gemini_generate import table
 from loop_core.wire.gemini_generate.parts import Parts, holds_content, string_piece
@@ -132,7 +132,7 @@ class Decoder(base.Decoder):
         counted = isinstance(usage, dict) and token_count(table.get(usage, "candidatesTokenCount"))
         if counted and parts.last_whole not in (before, None):
             self._call_chunk = self.frame[0]
-        return False
+        return None
 
     def on_body(self, body: Any) -> None:
         """Reads one whole response."""
@@ -215,19 +215,15 @@ class Decoder(base.Decoder):
         content = candidate.get("content")
         parts = content.get("parts") if isinstance(content, dict) else None
         for number, part in enumerate(parts if isinstance(parts, list) else ()):
-            place = (*path, "content", "parts", number)
-            self._check_type("parts", part, dict, place)
             if isinstance(part, dict):
-                self._check_type("functionCall", table.get(part, "functionCall"), dict, place)
-                self._check_type("text", part.get("text"), str, place)
+                place = (*path, "content", "parts", number)
+                if misfits_type(part.get("thought"), bool):
+                    self.find(f"{API}.odd_thought", "thought is neither true nor false; the part is read as thinking",
+                              self.at(*place, "thought"))
                 self._parts.read(part, place)
                 self._goes_on = self._goes_on or bool(self.raw and holds_content(part))
         if not candidate.keys() <= _PLAIN_CANDIDATE:
             self._end(candidate, path)
-
-    def _check_type(self, name: str, value: Any, kind: type, path: tuple[str | int, ...]) -> None:
-        if misfits_type(value, kind):
-            self.find(f"{API}.unread_value", UNREAD.format(name), self.at(*path))
 
     def _end(self, candidate: dict[str, Any], path: tuple[str | int, ...]) -> None:
         self._note("finishMessage", table.get(candidate, "finishMessage"))

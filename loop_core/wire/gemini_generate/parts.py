@@ -61,10 +61,10 @@ class PartialArgs:
     def add(self, value: Mapping[str, Any]) -> None:
         """Reads one element of `partialArgs`."""
         path = get(value, "jsonPath")
-        if path == self._where and self._text.open:
-            self._grow(self._text, value)
-            return
         try:
+            if path == self._where and self._text.open:
+                self._grow(self._text, value)
+                return
             holder, key = self._place(_steps(path))
             found = _read(holder, key)
             if found is _MISSING:
@@ -119,8 +119,9 @@ class PartialArgs:
 
     def _grow(self, text: _Text, value: Mapping[str, Any]) -> None:
         piece = get(value, "stringValue")
-        if isinstance(piece, str):
-            text.chunks.append(piece)
+        if not isinstance(piece, str | None):
+            raise _UnplacedError("brings no text")
+        text.chunks.append(piece or "")
         # absent means the last piece (google-genai 3.4.0 types.py PartialArg)
         if get(value, "willContinue") is not True:
             text.open = False
@@ -299,9 +300,9 @@ class Parts:
             self._call(call, signature, (*path, key_of(part, "functionCall")))
         elif part.keys() <= _TEXT_FIELDS:  # a part is a union, and these fields name no kind
             text = part.get("text")
-            self._run(text if isinstance(text, str) else "", part.get("thought") is True, signature)
+            self._run(text if isinstance(text, str) else "", bool(part.get("thought")), signature)
         elif isinstance(part.get("text"), str):
-            self._run(part["text"], part.get("thought") is True, signature)  # with metadata of its text
+            self._run(part["text"], bool(part.get("thought")), signature)  # with metadata of its text
         else:
             self.append = None
             kind = next(key for key in part if key not in _TEXT_FIELDS)

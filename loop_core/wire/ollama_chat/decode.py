@@ -26,7 +26,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.asking import CALL_FIELDS, ITEM_FIELDS, usual_losses
-from loop_core.wire.body import UNREAD, list_of, mapping_of, misfits_type, string, token_count, word
+from loop_core.wire.body import list_of, mapping_of, string, token_count, word
 from loop_core.wire.failures import PASSING, StopRow, read_error
 from loop_core.wire.framing import Frame
 from loop_core.wire.json_values import NDJSON, byte_span, path_of, slice_of
@@ -134,7 +134,7 @@ class Decoder(base.Decoder):
             pass
         self._first = self._first or self.frame
         self._read(event)
-        return False
+        return None
 
     def on_body(self, body: Any) -> None:
         """Reads a body that is not lines of JSON: an error page, for example."""
@@ -164,7 +164,6 @@ class Decoder(base.Decoder):
         message = line.get("message")
         if isinstance(message, dict) and not ended:
             self._message(message)
-        self._check_type("message", message, dict)
         if line.get("done") is True:
             self._take_end(line, brings_word)
         elif line.get("done_reason") is not None:
@@ -188,19 +187,11 @@ class Decoder(base.Decoder):
                 if self._kind != field:
                     self._begin(field)
                 self._append(text)
-            self._check_type(field, text, str)
-        self._check_type("tool_calls", message.get("tool_calls"), list)
         for number, call in enumerate(list_of(message.get("tool_calls"))):
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict):
                 self._kind = None
                 self._items.append(self._call(call, function, number))
-            else:
-                self._check_type("tool_calls", function or call, type(None))
-
-    def _check_type(self, name: str, value: Any, kind: type) -> None:
-        if misfits_type(value, kind):
-            self.find("ollama_chat.unread_value", UNREAD.format(name), self.at())
 
     def _is_thinking(self, message: dict[str, Any]) -> bool:
         """Whether a line continues the thinking and holds nothing else but an empty text."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart
-from loop_core.wire.body import UNREAD, mend
+from loop_core.wire.body import mend
 from loop_core.wire.openai_chat.calls import CallAssembly, GrowingCall, QuirkNote
 from loop_core.wire.openai_chat.table import API, MESSAGE_BLOCKS, REASONING_FIELDS, SIDE_FIELDS
 
@@ -180,14 +180,10 @@ class GrowingChoice:
                 if type(value) is str:
                     self.refusal.append(value)
                     self.refusal_at = self.refusal_at or place(*base, key)
-                else:
-                    self.unread(key, place(*base, key))
             elif key in MESSAGE_BLOCKS:
                 self._verbatim(key, value, (*base, key), verbatim)
             elif key in _THINKING:
                 thinking = True
-                if not _is_thinking(key, value) and _may_be_answer(value):
-                    self.note(f"{API}.unknown_field", f"thinking in a form that is not read: {key}", place(*base, key))
             elif key not in SIDE_FIELDS and _may_be_answer(value):
                 self.note(f"{API}.unknown_field", f"a message has a field that is not read: {key[:40]}",
                           place(*base, key))
@@ -216,12 +212,6 @@ class GrowingChoice:
             elif isinstance(block, Mapping):
                 block_json = verbatim(*path, i) if isinstance(value, list) else verbatim(*path)
                 self.opaque.append(OpaquePart(f"content.{kind}", block_json or ""))
-            elif block is not None:
-                self.unread("content", place(*path, i) if blocks is value else place(*path))
-
-    def unread(self, key: str, at: At) -> None:
-        """Reports a value of the wrong type; it may have held a part of the answer."""
-        self.note(f"{API}.unread_value", UNREAD.format(key), at)
 
     def _tool_calls(self, value: Any, path: Path, place: Place, verbatim: Verbatim, whole: bool) -> None:
         many = isinstance(value, list)
@@ -230,8 +220,6 @@ class GrowingChoice:
         for j, call in enumerate(value if many else [value]):
             here = (*path, j) if many else path
             if type(call) is not dict:
-                if call is not None:
-                    self.unread("tool_calls", place(*here))
                 continue
             if not whole and self.calls.append(call):
                 continue
@@ -241,7 +229,6 @@ class GrowingChoice:
     def _function_call(self, value: Any, path: Path, place: Place, verbatim: Verbatim, whole: bool) -> None:
         """Reads the deprecated single call. Some servers send every field, and so an empty call that is ignored."""
         if type(value) is not dict:
-            self.unread("function_call", place(*path))
             return
         if not any(value.values()):
             if whole:
@@ -291,13 +278,6 @@ class GrowingChoice:
                 self.opaque.append(OpaquePart(f"message.{key}", verbatim(*path, i) or ""))
         elif isinstance(value, Mapping) and any(value.values()):
             self.opaque.append(OpaquePart(f"message.{key}", verbatim(*path) or ""))
-
-
-def _is_thinking(key: str, value: Any) -> bool:
-    """Whether a value has the type in which servers send thinking in this field."""
-    if key == "reasoning_details":
-        return type(value) is list and all(type(detail) is dict for detail in value)
-    return type(value) is str
 
 
 def _may_be_answer(value: Any) -> bool:

@@ -182,7 +182,7 @@ class Decoder(Base):
         except (KeyError, TypeError, ValueError, AttributeError):
             pass  # some other chunk
         self._chunk(event, name)
-        return False
+        return None
 
     def _chunk(self, event: Any, name: str | None) -> None:
         choices = event.get("choices")
@@ -252,8 +252,6 @@ class Decoder(Base):
             key = "message" if choice.get("message") else "delta"
             if type(message := choice.get(key)) is dict:
                 state.take(message, ("choices", i, key), self.at, self._verbatim, whole=True)
-            elif message:
-                state.unread(key, self.at("choices", i, key))
             reason, member = table.reason_of(choice)
             self._ending(state, body, choice, reason, ("choices", i), member)
 

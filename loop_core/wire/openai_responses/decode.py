@@ -90,7 +90,7 @@ class Decoder(BaseDecoder):
             text = event["delta"]
             if type(text) is str:
                 pieces.append(text)
-            return index != ""  # the pieces of a call have none
+            return index != "" if type(text) is str else None  # the pieces of a call have no index
         if kind in ("response.output_item.added", "response.output_item.done"):
             self._item(event, kind)
         elif kind in table.DONES:
@@ -106,7 +106,7 @@ class Decoder(BaseDecoder):
             self._response(event["response"], kind)
         elif kind == "error" or event.get("error") or event.get("object") == "error":
             self._failure(event)
-        return False
+        return None
 
     def _came_twice(self, number: Any) -> bool:
         """Whether an event is the one before once more, as broken routers send it: with the same number and bytes, from
@@ -272,8 +272,6 @@ class Decoder(BaseDecoder):
         """The items of the final response; each keeps what was streamed for it."""
         frame = self.frame[0]
         values = {index: value for index, value in enumerate(output) if isinstance(value, dict)}
-        if len(values) < len(output):
-            self.find("openai_responses.item_shape", "an output item is not an object", self.at())
         streamed = streamed_items(self._order, list(values.values()))
         merged: list[GrowingItem] = []
         for (index, value), before in zip(values.items(), streamed, strict=True):

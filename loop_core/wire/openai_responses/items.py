@@ -25,6 +25,7 @@ from loop_core.wire.body import compact, misfits_type, read_object, string
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_responses.table import CLIENT_ITEMS, KNOWN_RESULTS, SERVER_ITEMS, runs_itself
 from loop_core.wire.response_calls import Copy, difference, is_same_json
+from loop_core.wire.unread import UNREAD
 
 # -- One output item while it arrives, and whether all that the provider sent of it agrees ---------------------------
 # A stream says most things more than once: in pieces, in an event that repeats the whole field, in the item that ended,
@@ -255,7 +256,9 @@ def read(item: GrowingItem, ended: bool, result_ids: frozenset[str]) -> ItemRead
     if kind == "function_call":
         return _function(item, ended)
     if kind == "custom_tool_call":
-        return _call(item, ended, CallKind.CUSTOM, payload(item, "input"))
+        told = isinstance(item.value.get("input"), str | None)
+        quirk = None if told else ("openai_responses.unread_value", UNREAD.format("input"), Severity.WARNING)
+        return _call(item, ended, CallKind.CUSTOM, payload(item, "input"), quirk)
     if kind == "reasoning":
         return ItemReading((_reasoning(item),))
     if kind in SERVER_ITEMS or (kind in CLIENT_ITEMS and runs_itself(item.value, result_ids)):
