@@ -25,7 +25,7 @@ from inspector.sessions.reasons import (
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
 from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes, stored_body
 from inspector.sessions.transcripts.member_values import known_text
-from inspector.sessions.wordings import begins_as_refusal, interruption, placeholder, stops, why_refused
+from inspector.sessions.wordings import begins_as_refusal, interruption, is_error, placeholder, stops, why_refused
 from loop_core.values import (
     EMPTY,
     At,
@@ -222,7 +222,10 @@ class TranscriptAnswer:
         found: dict[str, ToolResultPart] = {}
         for row in self.after:
             for part in row.results:
-                if part.call_id is not None and found.setdefault(part.call_id, part).is_error > part.is_error:
+                if part.call_id is None:
+                    continue
+                before = found.setdefault(part.call_id, part)
+                if before is not part and is_error(before) > is_error(part):
                     found[part.call_id] = part
         return found
 
@@ -383,7 +386,7 @@ def store_result(
     if place is None or len(text) <= SHORT or begins_as_refusal(part) or interruption(text) or placeholder(part):
         return part
     stays = StoredText(*place, number, pick, len(text), hash(text))
-    return StoredResult(part.call_id, part.name, stays, part.is_error, part.json)  # type: ignore[arg-type]
+    return StoredResult(part.call_id, part.name, stays, is_error(part), part.json)  # type: ignore[arg-type]
 
 
 def text_of(content: Any) -> str:
