@@ -578,3 +578,60 @@ def test_the_calls_of_litellm_stand_beside_the_message(tmp_path, asked):
     assert facts.exchange.response.text == "Look."
     assert [(each.call.name, each.call.arguments) for each in facts.verdicts] == [
         ("ls", '{"path": "."}'), ("ls", '{"path": "')]
+
+
+# -- MLflow: the chunks of a stream ------------------------------------------------------------------------------------
+
+
+def of_mlflow_stream(chunks: list[Any], **more: Any) -> Row:
+    """A span with MLflow's own account of a streamed answer, and with the chunks that the client received."""
+    made = {"id": "x", "model": "m", "choices": [{"finish_reason": "stop", "message": {"content": "Look."}}]}
+    events = [{"name": f"mlflow.chunk.item.{number}", "attributes": {
+        "mlflow.chunk.value": each if isinstance(each, str) else json.dumps(each)}}
+        for number, each in enumerate(chunks)]
+    return span(1, {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanOutputs": json.dumps(made)}, events=events, **more)
+
+
+def piece_of(word: str | None = None, **delta: Any) -> Row:
+    return {"id": "x", "object": "chat.completion.chunk", "model": "m",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": word}]}
+
+
+CUT_CALL = {"index": 0, "id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "'}}
+TOTALS = {"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}}
+
+
+def test_the_chunks_of_a_stream_say_how_it_ended_and_mlflow_does_not(tmp_path):
+    chunks = [piece_of(role="assistant", content="Look."), piece_of(tool_calls=[CUT_CALL]), piece_of("length"), TOTALS]
+    (facts,) = shown(traces(of_mlflow_stream(chunks)), tmp_path).responses
+    response = facts.exchange.response
+    assert (facts.judgement.stop.normalized.value, response.text) == ("max_tokens", "Look.")
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (9, 3)
+    assert [(each.call.id, each.call.arguments) for each in facts.verdicts] == [("c1", '{"path": "')]
+
+
+def test_a_stream_that_broke_off_has_no_word(tmp_path):
+    chunks = [piece_of(role="assistant", content="Look."), piece_of(content=" He")]
+    failed = of_mlflow_stream(chunks, status={"code": "STATUS_CODE_ERROR", "message": "connection reset"})
+    seen = shown(traces(failed), tmp_path)
+    assert (stops(seen), texts(seen)) == (["error"], ["Look. He"])
+    assert words(shown(traces(of_mlflow_stream(chunks)), tmp_path)) == ["END NOT RECORDED"]
+
+
+@pytest.mark.parametrize("chunks", [["Look"], ['{"choices": ['], [{"content": "Look"}], ["", "{}"]])
+def test_chunks_of_no_known_api_leave_the_answer_as_it_is(tmp_path, chunks):
+    assert texts(shown(traces(of_mlflow_stream(chunks)), tmp_path)) == ["Look."]
+
+
+def test_the_input_of_a_request_of_responses_that_mlflow_kept_joins_the_answers(tmp_path):
+    asked = [{"role": "user", "content": "go"}]
+    told = {"type": "function_call_output", "call_id": "c1", "output": "a.py"}
+
+    def of_responses(number: int, items: list[Row], *output: Row) -> Row:
+        return span(number, {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": json.dumps({"input": items}),
+                             "mlflow.spanOutputs": json.dumps({"id": f"r{number}", "status": "completed",
+                                                               "output": list(output)})}, trace=f"t{number}")
+
+    seen = shown(traces(of_responses(1, asked, ITEM), of_responses(2, [*asked, ITEM, told], message())), tmp_path)
+    assert (words(seen), len(seen.turns)) == (["CUT CALL RUN"], 1)

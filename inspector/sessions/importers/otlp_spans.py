@@ -20,6 +20,7 @@ from inspector.sessions.importers.span_answers import (
     of_openinference,
     with_messages,
 )
+from inspector.sessions.importers.span_chunks import CHUNK, answer_of_chunks
 from inspector.sessions.importers.span_messages import load_json
 from inspector.sessions.importers.span_names import (
     FLAT_INPUTS,
@@ -78,6 +79,7 @@ def span_of(piece: bytes) -> TraceSpan | None:
     events = value.get("events")
     inputs: list[Any] = []
     answered: list[Any] = []
+    chunks: list[str] = []
     for event in events if isinstance(events, list) else ():
         name, members = object_of(event).get("name"), attributes_of(object_of(event).get("attributes"))
         members = {**members, **content_of(members)}
@@ -88,6 +90,9 @@ def span_of(piece: bytes) -> TraceSpan | None:
             inputs.append({"role": name.split(".")[1], **members})
         elif name in ("gen_ai.content.prompt", "gen_ai.content.completion", DETAILS):
             attributes = {**members, **attributes}
+        elif chunk := known_text(members.get(CHUNK)):
+            chunks.append(chunk)
+    attributes |= answer_of_chunks(chunks)
     if inputs:
         attributes.setdefault(INPUT, inputs)
     if answered:

@@ -41,7 +41,8 @@ def of_mlflow(attributes: dict[str, Any]) -> dict[str, Any]:
                                 for name in ("spanInputs", "spanOutputs", "chat.tokenUsage"))
     found = {
         "openinference.span.kind": "LLM" if kind in ("CHAT_MODEL", "LLM") else kind,
-        INPUT: request.get("messages"), OUTPUT: _answer_of_object(response), CAP: cap_of(request),
+        INPUT: request.get("messages") or request.get("input"), OUTPUT: _answer_of_object(response),
+        CAP: cap_of(request),
         "gen_ai.response.model": response.get("model"), "gen_ai.response.id": response.get("id"),
         **{f"gen_ai.usage.{name}": tokens for name, tokens in usage.items()},
     }
