@@ -152,6 +152,27 @@ def test_a_run_of_a_tool_that_names_no_call_is_that_of_the_call_before_it(tmp_pa
     assert [(each.result.call_id, each.result.text) for each in seen.inputs[0].answers] == [("c2", "b.py")]
 
 
+def test_a_span_of_llamaindex_that_makes_a_request_is_no_answer(tmp_path):
+    made = {"messages": ["ChatMessage(…)"], "tools": []}
+    seen = shown(traces(span(1, of_object(made)), span(2, of_object("Hi."))), tmp_path)
+    assert texts(seen) == ["Hi."]
+    assert "spans that are not an answer of a model: 1" in notices(seen)
+    # A model may write such an object itself.
+    told = of_object(made, **{"llm.output_messages.0.message.role": "assistant",
+                              "llm.output_messages.0.message.content": json.dumps(made)})
+    assert texts(shown(traces(span(1, told)), tmp_path)) == [json.dumps(made)]
+
+
+def test_the_answer_of_llamaindex_in_two_spans_is_one_as_the_provider_sent_it(tmp_path):
+    sent = {"id": "r1", "model": "m", "choices": [{"finish_reason": "length", "message": {"content": "Hi."}}]}
+    outer = of_object({"message": {"role": "assistant", "blocks": [{"text": "Hi."}]}, "raw": sent})
+    assert texts(shown(traces(span(1, outer)), tmp_path)) == ["Hi."]
+    inner = {"openinference.span.kind": "LLM", "llm.model_name": "m", "llm.finish_reason": "length",
+             "llm.output_messages.0.message.content": "Hi."}
+    seen = shown(traces(span(1, outer), span(2, inner, "s1")), tmp_path)
+    assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
+
+
 def test_an_answer_of_agno_without_messages_is_no_text(tmp_path):
     counts = {"llm.token_count.prompt": 9, "llm.token_count.completion": 0, "llm.finish_reason": "stop"}
     seen = shown(traces(span(1, of_object({"messages": []}, **counts))), tmp_path)
