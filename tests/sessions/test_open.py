@@ -899,11 +899,14 @@ def test_choices_alone_are_an_answer(opened):
 
 @pytest.mark.parametrize("in_list", [True, False])
 @pytest.mark.parametrize(("alone", "word"), [
-    ({"content": {"parts": [{"text": "hello"}], "role": "model"}, "finishReason": "MAX_TOKENS"}, "MAX_TOKENS"),
+    ({"content": {"parts": [{"text": "hello"}], "role": "model"}, "finishReason": "MAX_TOKENS",
+      "usageMetadata": {"candidatesTokenCount": 8}}, "MAX_TOKENS"),
     ({**ANSWER["choices"][0], "finish_reason": "length"}, "length")])
 def test_one_candidate_or_choice_alone_is_an_answer(opened, in_list, alone, word):
     (exchange,) = opened(json.dumps({"input": "go", "output": [alone] if in_list else alone})).exchanges
     assert (exchange.response.text, exchange.response.stop_reason.raw) == ("hello", word)
+    usage = exchange.response.usage
+    assert (usage.output_tokens if usage else None) == (8 if word == "MAX_TOKENS" else None)
     at = exchange.response.stop_reason.evidence[-1].at
     assert exchange.body[at.start : at.end] == json.dumps(word).encode()
 

@@ -338,13 +338,16 @@ def _response(
     span = char_span(piece, *path)
     text = piece[span[0] : span[1]] if span else ""
     if text and (name := list_around(value)) is not None:
-        return _in_list(raw, name, f"[{text}]", reading)
+        return _in_list(raw, name, f"[{text}]", value, reading)
     raw.body = text.encode("utf-8", "replace")
     return raw
 
 
-def _in_list(raw: RawExchange, name: str, text: str, reading: FileReading) -> RawExchange:
-    raw.body = f'{{"{name}": {text}}}'.encode("utf-8", "replace")
+def _in_list(
+    raw: RawExchange, name: str, text: str, first: dict[str, Any], reading: FileReading
+) -> RawExchange:
+    counts = f', "usageMetadata": {json.dumps(first["usageMetadata"])}' if "usageMetadata" in first else ""  # ADK's
+    raw.body = f'{{"{name}": {text}{counts}}}'.encode("utf-8", "replace")
     reading.note(f"answers were recorded as their {name} alone (Braintrust): the object around them was added")
     return raw
 
@@ -381,7 +384,7 @@ def _list_body(
     api = (options.api or raw.api or (traffic.by_path(raw.url) if raw.url else None)
            or traffic.by_content(text.encode("utf-8", "replace")))
     if (name := list_around(value[0] if value else None)) is not None:
-        return _in_list(raw, name, text, reading)
+        return _in_list(raw, name, text, value[0], reading)
     reader = wire(api).decoder if api is not None else None
     if reader is not None and reader.array_framing is not Whole and event_data(value[0] if value else None) is None:
         raw.body = text.encode("utf-8", "replace")
