@@ -220,13 +220,10 @@ class TranscriptAnswer:
     def results(self) -> dict[str, ToolResultPart]:
         """The results that follow it, by the ids of their calls: the first that is no error, else the first."""
         found: dict[str, ToolResultPart] = {}
-        for row in self.after:
-            for part in row.results:
-                if part.call_id is None:
-                    continue
-                before = found.setdefault(part.call_id, part)
-                if before is not part and is_error(before) > is_error(part):
-                    found[part.call_id] = part
+        for key, part in ((part.call_id, part) for row in self.after for part in row.results if part.call_id is not None):
+            before = found.setdefault(key, part)
+            if before is not part and is_error(before) > is_error(part):
+                found[key] = part
         return found
 
     @property
