@@ -220,7 +220,7 @@ class TranscriptAnswer:
     def results(self) -> dict[str, ToolResultPart]:
         """The results that follow it, by the ids of their calls: the first that is no error, else the first."""
         found: dict[str, ToolResultPart] = {}
-        for key, part in ((part.call_id, part) for row in self.after for part in row.results if part.call_id is not None):
+        for key, part in ((one.call_id, one) for row in self.after for one in row.results if one.call_id is not None):
             before = found.setdefault(key, part)
             if before is not part and is_error(before) > is_error(part):
                 found[key] = part
