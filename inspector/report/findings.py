@@ -14,7 +14,7 @@ from inspector.sessions import evidence_places
 from inspector.sessions.reasons import is_unrecorded, why_missing
 from inspector.sessions.recording import Exchange, Input, Link, ToolAnswer, TurnPlace, TurnRecord, common_beginning
 from inspector.sessions.thread import response_number
-from inspector.sessions.wordings import cut_result, known_hint, refusal
+from inspector.sessions.wordings import cut_result, is_error, known_hint, refusal
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
 from loop_core.judge.classify import Judgement
 from loop_core.judge.endings import SILENT, Ending
@@ -182,7 +182,7 @@ def _findings_on_held_calls(
         if _refuses(answer, verdict.call.name):
             message = f"the recorded agent refused the held call {name} ({where}); it did not run it"
             finding = Finding("agent.refused_held_call", Severity.INFO, message, At(ExchangePart.REQUEST))
-        elif answer.is_error:
+        elif is_error(answer):
             message = f"the recorded agent answered the held call {name} with an error ({where}); it may have run"
             finding = Finding(FAILED, Severity.INFO, message, At(ExchangePart.REQUEST))
         elif is_unrecorded(stop):
@@ -265,7 +265,7 @@ def _result_for(held: Sequence[Verdict], position: int, results: Sequence[ToolRe
     call = held[position].call
     own = [part for part in results if call.id and part.call_id == call.id]
     if own:  # of several results, one that is no error shows that the call ran
-        return next((part for part in own if not part.is_error and not _refuses(part, call.name)), own[0])
+        return next((part for part in own if not is_error(part) and not _refuses(part, call.name)), own[0])
     # Gemini and Ollama may send results without an id; then the n-th result of a name answers its n-th call, and
     # without a name the n-th result answers the n-th call.
     named = [part for part in results if part.call_id is None and part.name == call.name]

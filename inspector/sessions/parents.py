@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from inspector.sessions.histories import History, HistoryItem, HistoryTree, ItemKind, SeatedExchange, squeeze
 from inspector.sessions.recording import TurnPlace
-from inspector.sessions.wordings import cut_result, known_hint, quotes_end, refused_arguments
+from inspector.sessions.wordings import cut_result, is_error, known_hint, quotes_end, refused_arguments
 from loop_core.turn.continuation import repeats_request
 from loop_core.values import ReasoningPart, ToolCall
 
@@ -371,7 +371,7 @@ def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> Plac
     tools = {call.id: call.name for call in cut_calls}
     for result in results if cut_calls else ():
         wording = cut_result(result.text) or refused_arguments(result, tools.get(result.call_id))
-        if result.is_error or wording is not None:
+        if is_error(result) or wording is not None:
             why = f"the result of a cut call reports it ({wording or 'an error'})"
             return PlaceEvidence(TurnPlace.REPAIR, why)
     beside = ", with a user message" if any(item.kind is ItemKind.USER for item in tail) else ""

@@ -126,6 +126,11 @@ def missing_content_reason(stop: StopReason) -> StopReason:
     return _without(stop, "nothing that the model said is in the file")
 
 
+def unclear_word_reason(stop: StopReason) -> StopReason:
+    """The stop reason of an answer whose recorder has one word for a missing reason and for several others."""
+    return _without(stop, "recorders write this word also where the provider gave no reason, or another one")
+
+
 def shortened_call_reason(stop: StopReason) -> StopReason:
     """The stop reason of an answer whose calls the recorder shortened: what they asked for is not recorded."""
     return _without(stop, "only parts of the arguments are in the file: the recorder left out the rest")

@@ -1,9 +1,9 @@
 """Tables of known texts that agents write in place of an answer or a result, with their sources.
 
-There are three tables: hints after a cut, calls that did not run, lost connections. A user message after a cut is a
-continuation only if a row matches it or if it quotes the cut text; any other message begins a new turn. A result that
-says that its call did not run is not an answer of the tool. Agents have these wordings as constants, so each is
-searched only at the beginning of a text: a file that a tool has read may contain any sentence.
+There are four tables: hints after a cut, calls that did not run, errors of a library, lost connections. A user message
+after a cut is a continuation only if a row matches it or if it quotes the cut text; any other message begins a new
+turn. A result that says that its call did not run is not an answer of the tool. Agents have these wordings as
+constants, so each is searched only at the beginning of a text: a file that a tool has read may contain any sentence.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -145,9 +145,11 @@ REFUSALS: tuple[NotRun, ...] = (
            "the agent could not read its arguments", "Goose"),
     NotRun("no_such_tool", r"(?:tool not found: |tool not found$|no such tool available\b|tool \S+ not found\b|"
            r"unknown tool: |unknown tool name: |model tried to call unavailable tool '|"
-           r"the requested tool does not exist or is not available\b|could not find function to call\b)",
+           r"the requested tool does not exist or is not available\b|could not find function to call\b|"
+           r"requested function \"\S+\" not found\.|the tool call with name `\S+` is not part of the provided tools\b)",
            "the agent knows no such tool", "Claude Code; pi; Crush; opencode 2; MCP; CrewAI; Pydantic AI "
-           "_tool_manager.py; AI SDK NoSuchToolError; Agno models/base.py; Phidata"),
+           "_tool_manager.py; AI SDK NoSuchToolError; Agno models/base.py; Phidata; Microsoft Agent Framework 1.23 "
+           "_tools.py; Semantic Kernel 1.45 kernel.py"),
     NotRun("not_a_tool", r"\S+ is not a valid tool, try one of \[", "the agent knows no such tool",
            "LangGraph prebuilt/tool_node.py"),
     NotRun("not_invoked", r"error invoking tool '\S+' with kwargs ", "the agent refused its arguments",
@@ -166,6 +168,10 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("not_parsed_as_json", r"(?:an error occurred while running the tool\. please try again\. )?(?:error: )*+"
            r"(?:invalid json input for tool\b|an error occurred while parsing tool arguments\b)",
            "the agent could not parse its arguments", "OpenAI Agents SDK tool.py; its JavaScript twin tool.ts"),
+    NotRun("argument_parsing", r"argument parsing failed\.(?: exception: |$)",
+           "the agent could not parse its arguments", "Microsoft Agent Framework 1.23 _tools.py"),
+    NotRun("invocation_rejected", r"tool call invocation was rejected by user\.", "the user refused it",
+           "Microsoft Agent Framework 1.23 _tools.py"),
     NotRun("parameters_not_present",
            r"invoking `\S+` failed as the following mandatory input parameters are not present\b",
            "the agent refused its arguments", "Google ADK tools/function_tool.py"),
@@ -220,6 +226,17 @@ REFUSALS: tuple[NotRun, ...] = (
 """The wordings of results whose call did not run; the first row that matches names the refusal."""
 
 
+ERRORS: tuple[str, ...] = (
+    r"an error occurred while running the tool\b",
+    r"function failed\.(?: exception: |$)",
+    r"tool execution was aborted (?:by middleware )?before a result was produced\b",
+)
+"""Patterns of the beginning of a result that libraries write for a tool that failed and for arguments that they could
+not read alike: they do not show that the call ran, nor that it did not. Sources: OpenAI's Agents SDK 0.24
+`default_tool_error_function`, its JavaScript twin 0.20 `tool.ts`; Microsoft Agent Framework 1.23 `_tools.py`. OpenAI's
+APIs have no mark for an error."""
+
+
 def _beginning(wording: str) -> str:
     """The regular expression for a result that begins with a wording, and has one space for any white space: with
     `\\s+` for each space the pattern of all wordings takes twice as long to compile."""
@@ -229,6 +246,7 @@ def _beginning(wording: str) -> str:
 
 
 _ANY = _beginning("|".join(row.pattern for row in REFUSALS))
+_ERROR = _beginning("|".join(ERRORS))
 
 STOPS = "stop what you are doing and wait for the user"
 """The part of a refusal after which the agent does not continue by itself."""
@@ -276,6 +294,11 @@ def _one_line(part: ToolResultPart) -> str:
 def begins_as_refusal(part: ToolResultPart) -> bool:
     """Whether a result begins with a wording of `REFUSALS`, whatever the name of its tool is."""
     return not _is_stored(part) and re.match(_ANY, _one_line(part)) is not None
+
+
+def is_error(part: ToolResultPart) -> bool:
+    """Whether a result is an error, by its mark or by its wording: its call may have run, and may not."""
+    return part.is_error or (not _is_stored(part) and re.match(_ERROR, _one_line(part)) is not None)
 
 
 def refusal(part: ToolResultPart, tool: str | None = None) -> NotRun | None:

@@ -109,6 +109,11 @@ def test_an_error_is_a_refusal_only_where_it_says_that_the_call_did_not_run(text
     (ran_unknown_word(), "ran_unsure_call", [0]),
     (answered_cut_call("Exit code 1", is_error=True), "failed_held_call", []),
     (refused_cut_call("Error: the call was cut off and was not executed."), "refused_held_call", []),
+    # OpenAI's Agents SDK, of a tool that failed and of arguments that are no JSON alike; Chat has no mark for an error.
+    (refused_cut_call("An error occurred while running the tool. Please try again."), "failed_held_call", []),
+    (refused_cut_call("Error: Function failed."), "failed_held_call", []),  # Microsoft Agent Framework
+    (refused_cut_call("Error: Tool execution was aborted by middleware before a result was produced."),
+     "failed_held_call", []),
 ])
 def test_what_the_agent_did_with_a_held_call_stands_below_the_call(scene, rule, filtered):
     """The filter word `ran`, and the column of calls that were run, mean the calls that were run and no others."""

@@ -897,6 +897,20 @@ def test_choices_alone_are_an_answer(opened):
     assert exchange.body[at.start : at.end] == b'"length"'
 
 
+@pytest.mark.parametrize("in_list", [True, False])
+@pytest.mark.parametrize(("alone", "word"), [
+    ({"content": {"parts": [{"text": "hello"}], "role": "model"}, "finishReason": "MAX_TOKENS",
+      "usageMetadata": {"candidatesTokenCount": 8}}, "MAX_TOKENS"),
+    ({**ANSWER["choices"][0], "finish_reason": "length"}, "length")])
+def test_one_candidate_or_choice_alone_is_an_answer(opened, in_list, alone, word):
+    (exchange,) = opened(json.dumps({"input": "go", "output": [alone] if in_list else alone})).exchanges
+    assert (exchange.response.text, exchange.response.stop_reason.raw) == ("hello", word)
+    usage = exchange.response.usage
+    assert (usage.output_tokens if usage else None) == (8 if word == "MAX_TOKENS" else None)
+    at = exchange.response.stop_reason.evidence[-1].at
+    assert exchange.body[at.start : at.end] == json.dumps(word).encode()
+
+
 @pytest.mark.parametrize("name", [".aider.llm.history", "gen_ai.txt"])
 def test_a_file_is_not_named_after_the_beginning_of_an_attribute(opened, name):
     assert "by its name" not in opened("TO LLM\nUSER hi\n", name).inputs[0].error

@@ -91,7 +91,7 @@ def test_a_span_is_an_answer_and_the_input_of_the_next_holds_the_results(tmp_pat
 
 @pytest.mark.parametrize(("word", "stop"), [
     ("length", "max_tokens"), ("max_tokens", "max_tokens"), ("MAX_TOKENS", "max_tokens"), ("STOP", "end_turn"),
-    ("end_turn", "end_turn"), ("tool_call", "tool_call"), ("tool_use", "tool_call"), ("error", "error"),
+    ("end_turn", "end_turn"), ("tool_call", "tool_call"), ("tool_use", "tool_call"), ("error", "unknown"),
     ("content_filter", "safety_blocked"), ("tool-calls", "tool_call"), ("content-filter", "safety_blocked"),
     ("hologram", "unknown"),
 ])
@@ -723,7 +723,7 @@ def of_mlflow(number: int, kind: str, request: Any, response: Any, parent: str |
             "attributes": {name: json.dumps(value) for name, value in held.items()}}
 
 
-GO = [{"role": "user", "content": "go"}]
+ASKED = [{"role": "user", "content": "go"}]
 LS = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "'}}
 CHOSEN = {"id": "chatcmpl-1", "model": "gpt-5", "object": "chat.completion", "choices": [
     {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": "Hi.", "tool_calls": [LS]}}]}
@@ -742,7 +742,7 @@ def file_of(*spans: Row) -> list[str]:
 def test_a_span_of_mlflow_holds_the_answer_as_the_client_had_it(tmp_path, form, kind):
     usage = {"mlflow.chat.tokenUsage": {"input_tokens": 3, "output_tokens": 64, "total_tokens": 67}}
     spans = (of_mlflow(1, "AGENT", {"q": "go"}, CHOSEN),
-             of_mlflow(2, kind, {"model": "gpt-5", "max_tokens": 64, "messages": GO}, CHOSEN, "s1", **usage))
+             of_mlflow(2, kind, {"model": "gpt-5", "max_tokens": 64, "messages": ASKED}, CHOSEN, "s1", **usage))
     seen = shown(file_of(*spans)[form], tmp_path)
     (facts,) = seen.responses
     response = facts.exchange.response
@@ -767,14 +767,14 @@ OF_LANGCHAIN = {"content": "Hi.", "type": "ai", "response_metadata": {"finish_re
     {"generations": [[{"message": {"content": "Hi.", "response_metadata": {"stop_reason": "max_tokens"}}}]]},
 ])
 def test_a_cut_answer_of_any_client_in_a_span_of_mlflow(tmp_path, response):
-    seen = shown(file_of(of_mlflow(1, "CHAT_MODEL", {"messages": GO}, response))[0], tmp_path)
+    seen = shown(file_of(of_mlflow(1, "CHAT_MODEL", {"messages": ASKED}, response))[0], tmp_path)
     assert (stops(seen), seen.responses[0].exchange.response.text) == (["max_tokens"], "Hi.")
 
 
 @pytest.mark.parametrize("response", [
     None, "Hi.", {}, {"generations": []}, {"generations": [[]]}, {"generations": [1]}, {"output": []}, [[1]]])
 def test_a_span_of_mlflow_without_a_known_answer_has_no_end(tmp_path, response):
-    seen = shown(file_of(of_mlflow(1, "CHAT_MODEL", {"messages": GO}, response))[0], tmp_path)
+    seen = shown(file_of(of_mlflow(1, "CHAT_MODEL", {"messages": ASKED}, response))[0], tmp_path)
     assert stops(seen) == ["unknown"]
 
 

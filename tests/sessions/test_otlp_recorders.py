@@ -108,6 +108,8 @@ ITEM = {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": '{"
      "Hi."),
     ({"candidates": [{"finish_reason": "SAFETY", "content": {"parts": [{"text": "Hi."}]}}]}, "safety_blocked", "Hi."),
     ({"candidates": [{"finishReason": "MAX_TOKENS", "content": {"parts": [{"text": "Hi."}]}}]}, "max_tokens", "Hi."),
+    ({"finishReason": "MAX_TOKENS", "content": {"parts": [{"text": "Hi."}]}}, "max_tokens", "Hi."),
+    ({"finish_reason": "SAFETY", "content": {"parts": [{"text": "Hi."}]}}, "safety_blocked", "Hi."),
 ])
 def test_the_object_of_the_provider_gives_the_stop_word(tmp_path, answer, stop, said_text):
     seen = shown(traces(span(1, of_object(answer))), tmp_path)
@@ -150,6 +152,27 @@ def test_a_run_of_a_tool_that_names_no_call_is_that_of_the_call_before_it(tmp_pa
     assert [(each.result.call_id, each.result.text) for each in seen.inputs[0].answers] == [("c2", "b.py")]
 
 
+def test_a_span_of_llamaindex_that_makes_a_request_is_no_answer(tmp_path):
+    made = {"messages": ["ChatMessage(…)"], "tools": []}
+    seen = shown(traces(span(1, of_object(made)), span(2, of_object("Hi."))), tmp_path)
+    assert texts(seen) == ["Hi."]
+    assert "spans that are not an answer of a model: 1" in notices(seen)
+    # A model may write such an object itself.
+    told = of_object(made, **{"llm.output_messages.0.message.role": "assistant",
+                              "llm.output_messages.0.message.content": json.dumps(made)})
+    assert texts(shown(traces(span(1, told)), tmp_path)) == [json.dumps(made)]
+
+
+def test_the_answer_of_llamaindex_in_two_spans_is_one_as_the_provider_sent_it(tmp_path):
+    sent = {"id": "r1", "model": "m", "choices": [{"finish_reason": "length", "message": {"content": "Hi."}}]}
+    outer = of_object({"message": {"role": "assistant", "blocks": [{"text": "Hi."}]}, "raw": sent})
+    assert texts(shown(traces(span(1, outer)), tmp_path)) == ["Hi."]
+    inner = {"openinference.span.kind": "LLM", "llm.model_name": "m", "llm.finish_reason": "length",
+             "llm.output_messages.0.message.content": "Hi."}
+    seen = shown(traces(span(1, outer), span(2, inner, "s1")), tmp_path)
+    assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
+
+
 def test_an_answer_of_agno_without_messages_is_no_text(tmp_path):
     counts = {"llm.token_count.prompt": 9, "llm.token_count.completion": 0, "llm.finish_reason": "stop"}
     seen = shown(traces(span(1, of_object({"messages": []}, **counts))), tmp_path)
@@ -180,6 +203,68 @@ def test_a_call_that_langchain_could_not_parse_is_held(tmp_path):
     seen = shown(traces(span(1, held)), tmp_path)
     (verdict,) = seen.responses[0].verdicts
     assert (words(seen), verdict.call.arguments, verdict.admission.value) == (["CALL HELD"], '{"path": "', "held")
+
+
+def test_the_arguments_of_a_streamed_call_of_claude_are_those_received_and_not_those_that_langchain_repaired(tmp_path):
+    block = {"type": "tool_use", "id": "c1", "name": "ls", "input": {}, "index": 1, "partial_json": '{"path": "a'}
+    calls = [{"id": "c1", "name": "ls", "args": {"path": "a"}, "type": "tool_call"}]
+    held = of_langchain({"stop_reason": "tool_use"}, content=[block], tool_calls=calls)
+    seen = shown(traces(span(1, held)), tmp_path)
+    assert (words(seen), seen.responses[0].verdicts[0].call.arguments) == (["CALL HELD"], '{"path": "a')
+
+
+@pytest.mark.parametrize(("more", "arguments"), [({}, '{"path": "."}'), ({"partial_json": '{"path": "'}, '{"path": "')])
+def test_blocks_of_claude_that_openllmetry_writes_as_texts_of_json_are_no_texts(tmp_path, more, arguments):
+    use = {"type": "tool_use", "id": "c1", "name": "ls", "input": {"path": "."}, **more}
+    call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": {"path": "."}}
+    hm = {"type": "thinking", "thinking": "hm", "index": 0}
+    held = said(text(json.dumps(hm)), text("Look."), text(json.dumps(use)), call)
+    (facts,) = shown(traces(span(1, chat([held], [GO], "tool_use"))), tmp_path).responses
+    assert (thought(facts.exchange.response), facts.exchange.response.text) == ("hm", "Look.")
+    assert [(each.call.id, each.call.arguments) for each in facts.verdicts] == [("c1", arguments)]
+
+
+@pytest.mark.parametrize("held", ['{"type": "tool_use", "id": "c1", "name": "ls", "input": {}}', '{"type": "thinking"}',
+                                  '{"type": "function", "id": "c2", "name": "ls"}'])
+def test_a_text_that_looks_like_a_block_and_is_none_stays_a_text(tmp_path, held):
+    call = {"type": "tool_call", "id": "c2", "name": "ls", "arguments": {}}
+    assert texts(shown(traces(span(1, chat([said(text(held), call)], [GO], "tool_use"))), tmp_path)) == [held]
+
+
+AT = 1770000000000000000
+"""The start of the span 0."""
+
+
+def timed(number: int, ends: int, attributes: Row, **more: Any) -> Row:
+    return span(number, attributes, endTimeUnixNano=str(AT + ends), **more)
+
+
+BARE: Row = {**NATIVE, "gen_ai.request.model": "gpt-5", "gen_ai.usage.output_tokens": 3,
+             "anthropic.message.stop_reason": "max_tokens"}
+
+
+def test_a_span_of_the_client_alone_is_the_answer_of_the_one_span_around_its_time(tmp_path):
+    """LangChain's message of a streamed answer names no response, and a client's span has no parent."""
+    outer = timed(1, 9, chat([said(text("Hi."))], [GO], None, **{"gen_ai.usage.output_tokens": 3}))
+    seen = shown(traces(outer, timed(2, 8, BARE, trace="t2")), tmp_path)
+    assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
+    assert "hold what another span holds, or a part of it: 1" in notices(seen)
+
+
+@pytest.mark.parametrize(("ends", "more", "others"), [
+    (10, {}, []), (8, {"gen_ai.usage.output_tokens": 4}, []), (8, {"gen_ai.request.model": "o9"}, []),
+    (8, {}, [timed(0, 20, chat([said(text("Ho."))], [GO], None), trace="t3")]),
+    (8, {}, [timed(3, 7, BARE, trace="t3")]), (8, {"gen_ai.output.messages": "[]"}, []),
+])
+def test_a_span_that_may_be_of_another_answer_stays(tmp_path, ends, more, others):
+    outer = timed(1, 9, chat([said(text("Hi."))], [GO], None, **{"gen_ai.usage.output_tokens": 3}))
+    seen = shown(traces(outer, timed(2, ends, {**BARE, **more}, trace="t2"), *others), tmp_path)
+    assert len(seen.responses) == 2 + len(others)
+
+
+def test_a_span_of_a_client_is_not_joined_to_an_answer_that_names_another_response(tmp_path):
+    held = chat([said(text("Hi."))], [GO], None, **{"gen_ai.response.id": "msg_other_0123456789"})
+    assert len(shown(traces(timed(1, 9, held), timed(2, 8, BARE, trace="t2")), tmp_path).responses) == 2
 
 
 def test_a_call_in_the_content_and_beside_it_is_one_call(tmp_path):
@@ -218,6 +303,38 @@ def test_the_object_of_a_streamed_answer_of_the_agents_sdk_stands_in_a_list(tmp_
     for held in (of_object(answer), of_logfire):
         (facts,) = shown(traces(span(1, held)), tmp_path).responses
         assert (facts.exchange.response.text, facts.verdicts[0].call.arguments) == ("Hi.", '{"path": "')
+
+
+@pytest.mark.parametrize("more", [{"status": {"code": 2}}, {"status": {"code": 1}}])
+def test_a_tool_whose_span_failed_may_not_have_run(tmp_path, more):
+    """The Agents SDK and MCP's servers word an error as they like; the status of the tool's span is no wording."""
+    call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": '{"path": "'}
+    ran = span(2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": "c1",
+                   "gen_ai.tool.call.result": "That did not work."}, **more)
+    seen = shown(traces(span(1, chat([said(call)], [GO], "length")), ran), tmp_path)
+    assert words(seen) == (["CALL HELD"] if more["status"]["code"] == 2 else ["CUT CALL RUN"])
+
+
+def test_the_words_of_the_agents_sdk_for_arguments_that_it_could_not_read_do_not_say_that_the_call_ran(tmp_path):
+    call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": '{"path": "'}
+    told = said({"type": "tool_call_response", "id": "c1",
+                 "response": "An error occurred while running the tool. Please try again."}, role="tool")
+    seen = shown(traces(span(1, chat([said(call)], [GO], "length")),
+                        span(2, chat([said(text("So."))], [GO, said(call), told]))), tmp_path)
+    assert [each.finding.rule for each in seen.findings if each.finding.rule.startswith("agent.")] == [
+        "agent.failed_held_call"]
+
+
+def test_logfires_span_of_responses_of_the_agents_sdk_holds_the_answer_as_an_object(tmp_path):
+    asked = {"role": "user", "content": "go"}
+    events = [{"event.name": "gen_ai.user.message", **asked}, {"event.name": "gen_ai.assistant.message", **asked}]
+    held = {"logfire.span_type": "span", "gen_ai.system": "openai", "gen_ai.request.model": "m",
+            "raw_input": json.dumps([asked]), "events": json.dumps(events),
+            "response": json.dumps({"id": "r1", "status": "incomplete", "output": [message(), ITEM],
+                                    "incomplete_details": {"reason": "max_output_tokens"}})}
+    (facts,) = shown(traces(span(1, held)), tmp_path).responses
+    assert (facts.exchange.response.text, facts.verdicts[0].call.arguments) == ("Hi.", '{"path": "')
+    assert [each.text for each in inputs_of(with_messages(held))] == ["go"]
 
 
 # -- An answer of nothing ----------------------------------------------------------------------------------------------
@@ -378,3 +495,164 @@ def test_made_ids_keep_the_order_of_calls_and_other_ids_stay():
         ["ls_0", "cat_0", "ls_1"], ["ls_0", "cat_0", "ls_1"], ["call_7", "ls_x"], ["call_7"]]
     (plain,) = outputs_of({"gen_ai.output.messages": json.dumps([said(CALL)])})
     assert plain.calls[0][0] == CALL["id"]
+
+
+def test_the_answer_and_the_result_in_adks_own_attributes_are_read(tmp_path):
+    """Its spans `call_llm` and `execute_tool`."""
+    def asked(number: int, contents: list[Row], content: Row, word: str) -> Row:
+        names = {"llm_request": {"contents": contents}, "llm_response": {"content": content, "finish_reason": word},
+                 "session_id": "h"}
+        return span(number, {"gen_ai.system": "gcp.vertex.agent", "gen_ai.request.model": "gemini-2.5-pro", **{
+            f"gcp.vertex.agent.{name}": held if name == "session_id" else json.dumps(held)
+            for name, held in names.items()}}, trace=f"t{number}")
+
+    go, call = {"role": "user", "parts": [{"text": "go"}]}, {"role": "model", "parts": [
+        {"functionCall": {"id": "c1", "name": "ls", "args": {}}}]}
+    ran = span(2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": "c1",
+                   "gcp.vertex.agent.tool_response": json.dumps({"result": "a.py"})}, trace="t1")
+    seen = shown(traces(asked(1, [go], call, "STOP"), ran, asked(
+        3, [go, call], {"role": "model", "parts": [{"text": "Half"}]}, "MAX_TOKENS")), tmp_path)
+    assert (stops(seen), texts(seen)) == (["tool_call", "max_tokens"], [None, "Half"])
+    (part,) = seen.responses[1].exchange.request.messages[0].parts
+    assert (part.call_id, json.loads(part.text)) == ("c1", {"result": "a.py"})
+
+
+# -- Clients without a span around their requests ----------------------------------------------------------------------
+
+
+def of_two_traces(first: Row, second: Row, parent: str = "") -> str:
+    return traces(span(1, first, parent), span(2, second, parent, trace="t2"))
+
+
+def test_a_request_in_a_trace_of_its_own_continues_the_answer_that_it_repeats_whole(tmp_path):
+    call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": '{"path": "'}
+    told = said({"type": "tool_call_response", "id": "c1", "response": "a.py"}, role="tool")
+    first, second = chat([said(call)], [GO], "length"), chat([said(text("Done."))], [GO, said(call), told])
+    seen = shown(of_two_traces(first, second), tmp_path)
+    assert (words(seen), len(seen.turns)) == (["CUT CALL RUN"], 1)
+    # Where a span stands around the requests, the traces keep them apart.
+    assert len(shown(of_two_traces(first, second, "s9"), tmp_path).turns) == 2
+
+
+@pytest.mark.parametrize("asked", [
+    [], [said(text("other"), role="user"), said(text("Hi."))], [GO, said(text("Ho."))], [GO]])
+def test_a_request_that_repeats_less_stays_alone(tmp_path, asked):
+    more = said(text("and now?"), role="user")
+    first, second = chat([said(text("Hi."))], [GO]), chat([said(text("So."))], [*asked, more])
+    assert len({turn.conversation for turn in shown(of_two_traces(first, second), tmp_path).turns}) == 2
+
+
+# -- A word that names no reason ---------------------------------------------------------------------------------------
+
+
+def test_the_word_error_does_not_show_that_the_provider_failed(tmp_path):
+    """openai-v2 writes it where no reason came, OpenLLMetry for Gemini's `OTHER`, Pydantic AI for a malformed call."""
+    held = chat([said(text("Half"))], [GO], "error")
+    seen = shown(traces(span(1, held)), tmp_path)
+    assert (words(seen), texts(seen)) == (["END NOT RECORDED"], ["Half"])
+    stop = seen.responses[0].judgement.stop
+    assert (stop.raw, "gave no reason" in (stop.evidence[-1].note or "")) == (None, True)
+
+
+def test_a_span_that_failed_says_more_than_the_word_error(tmp_path):
+    failed = span(1, {**chat([said(text("Half"))], [GO], "error"), "error.type": "RemoteProtocolError"},
+                  status={"code": 2, "message": "peer closed connection"})
+    seen = shown(traces(failed), tmp_path)
+    assert (stops(seen), texts(seen)) == (["error"], ["Half"])
+    assert seen.responses[0].exchange.response.error.message == "peer closed connection"
+
+
+def test_the_word_error_of_the_ai_sdk_is_an_error(tmp_path):
+    held = {**USING, "ai.response.finishReason": "error", "ai.response.text": "Half"}
+    assert stops(shown(traces(span(1, held)), tmp_path)) == ["error"]
+
+
+def test_each_call_has_the_next_run_of_its_tool_also_where_runs_began_at_one_time(tmp_path):
+    call = {"type": "tool_call", "name": "ls", "arguments": {}}
+    made = said({**call, "id": "c1"}, {**call, "id": "c2"})
+    ran = [span(number, {"openinference.span.kind": "TOOL", "tool.name": "ls", "output.value": output}, "s9",
+                startTimeUnixNano=str(AT + at)) for number, at, output in ((4, 7, "late"), (2, 5, "a"), (3, 5, "b"))]
+    seen = shown(traces(span(1, chat([made], [GO], "tool_calls"), "s9"), *ran), tmp_path)
+    assert [(each.result.call_id, each.result.text) for each in seen.inputs[0].answers] == [("c1", "a"), ("c2", "b")]
+
+
+# -- Microsoft's Agent Framework, LiteLLM ------------------------------------------------------------------------------
+
+
+def test_a_conversation_called_after_a_response_continues_that_response(tmp_path):
+    """With Responses, the Agent Framework sends the results alone."""
+    call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": '{"path": "'}
+    told = said({"type": "tool_call_response", "id": "c1", "response": "a.py"}, role="tool")
+    first = span(1, chat([said(call)], [GO], "length", **{"gen_ai.response.id": "resp_1"}), "s9")
+    second = span(2, chat([said(text("Done."))], [told], **{"gen_ai.conversation.id": "resp_1"}), "s9")
+    seen = shown(traces(first, second), tmp_path)
+    assert (words(seen), len(seen.turns)) == (["CUT CALL RUN"], 1)
+
+
+@pytest.mark.parametrize("asked", [{}, {"gen_ai.request.choice.count": 2}])
+def test_the_calls_of_litellm_stand_beside_the_message(tmp_path, asked):
+    """Under the number of the call, also for a second call."""
+    calls = {f"gen_ai.completion.{number}.function_call.{name}": held for number, arguments in enumerate(
+        ('{"path": "."}', '{"path": "')) for name, held in (("name", "ls"), ("arguments", arguments))}
+    held = chat([said(text("Look."), finish_reason="tool_calls")], [GO], "tool_calls", **calls, **asked)
+    (facts,) = shown(traces(span(1, held)), tmp_path).responses
+    assert facts.exchange.response.text == "Look."
+    assert [(each.call.name, each.call.arguments) for each in facts.verdicts] == [
+        ("ls", '{"path": "."}'), ("ls", '{"path": "')]
+
+
+# -- MLflow: the chunks of a stream ------------------------------------------------------------------------------------
+
+
+def of_mlflow_stream(chunks: list[Any], **more: Any) -> Row:
+    """A span with MLflow's own account of a streamed answer, and with the chunks that the client received."""
+    made = {"id": "x", "model": "m", "choices": [{"finish_reason": "stop", "message": {"content": "Look."}}]}
+    events = [{"name": f"mlflow.chunk.item.{number}", "attributes": {
+        "mlflow.chunk.value": each if isinstance(each, str) else json.dumps(each)}}
+        for number, each in enumerate(chunks)]
+    return span(1, {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanOutputs": json.dumps(made)}, events=events, **more)
+
+
+def piece_of(word: str | None = None, **delta: Any) -> Row:
+    return {"id": "x", "object": "chat.completion.chunk", "model": "m",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": word}]}
+
+
+CUT_CALL = {"index": 0, "id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "'}}
+TOTALS = {"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}}
+
+
+def test_the_chunks_of_a_stream_say_how_it_ended_and_mlflow_does_not(tmp_path):
+    chunks = [piece_of(role="assistant", content="Look."), piece_of(tool_calls=[CUT_CALL]), piece_of("length"), TOTALS]
+    (facts,) = shown(traces(of_mlflow_stream(chunks)), tmp_path).responses
+    response = facts.exchange.response
+    assert (facts.judgement.stop.normalized.value, response.text) == ("max_tokens", "Look.")
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (9, 3)
+    assert [(each.call.id, each.call.arguments) for each in facts.verdicts] == [("c1", '{"path": "')]
+
+
+def test_a_stream_that_broke_off_has_no_word(tmp_path):
+    chunks = [piece_of(role="assistant", content="Look."), piece_of(content=" He")]
+    failed = of_mlflow_stream(chunks, status={"code": "STATUS_CODE_ERROR", "message": "connection reset"})
+    seen = shown(traces(failed), tmp_path)
+    assert (stops(seen), texts(seen)) == (["error"], ["Look. He"])
+    assert words(shown(traces(of_mlflow_stream(chunks)), tmp_path)) == ["END NOT RECORDED"]
+
+
+@pytest.mark.parametrize("chunks", [["Look"], ['{"choices": ['], [{"content": "Look"}], ["", "{}"]])
+def test_chunks_of_no_known_api_leave_the_answer_as_it_is(tmp_path, chunks):
+    assert texts(shown(traces(of_mlflow_stream(chunks)), tmp_path)) == ["Look."]
+
+
+def test_the_input_of_a_request_of_responses_that_mlflow_kept_joins_the_answers(tmp_path):
+    asked = [{"role": "user", "content": "go"}]
+    told = {"type": "function_call_output", "call_id": "c1", "output": "a.py"}
+
+    def of_responses(number: int, items: list[Row], *output: Row) -> Row:
+        return span(number, {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": json.dumps({"input": items}),
+                             "mlflow.spanOutputs": json.dumps({"id": f"r{number}", "status": "completed",
+                                                               "output": list(output)})}, trace=f"t{number}")
+
+    seen = shown(traces(of_responses(1, asked, ITEM), of_responses(2, [*asked, ITEM, told], message())), tmp_path)
+    assert (words(seen), len(seen.turns)) == (["CUT CALL RUN"], 1)

@@ -234,6 +234,12 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Error: The requested tool does not exist or is not available.", "the agent knows no such tool"),
     ("Could not find function to call.", "the agent knows no such tool"),
     ("Tool not found", "the agent knows no such tool"),
+    ('Error: Requested function "Write" not found.', "the agent knows no such tool"),
+    ("The tool call with name `Write` is not part of the provided tools, please try again",
+     "the agent knows no such tool"),
+    ("Error: Argument parsing failed.", "the agent could not parse its arguments"),
+    ("Error: Argument parsing failed. Exception: 1 problem", "the agent could not parse its arguments"),
+    ("Error: Tool call invocation was rejected by user.", "the user refused it"),
 ])
 def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     seen = shown(claude(prompt("go"), block(use(**WHOLE)), result(said, error=True),
@@ -252,7 +258,7 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     "1 validation error for Config\nname\n  Field required", "1 validation error for Rewrite\nname",
     "1 validation error in a.toml", "2 validation errors: [a.toml, b.toml]", "Tool not found in the list",
     "Error executing tool Write: no space left", "An error occurred while running the tool. Please try again.",
-    "Params must be set with care.",
+    "Params must be set with care.", "Error: Function failed.", "error: argument parsing failed: see --help",
     # A server's tool may look for something itself, and a program that ran may check an input of its own.
     "MCP error -32602: issue 5 was closed in the meantime", "Input validation error: age must be above 17",
     '{"error": "Input validation error: no such branch"}',

@@ -20,13 +20,8 @@ from inspector.sessions import redact
 from inspector.sessions.importers.otlp import deciding_word, row_of, take_output, take_word
 from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
 from inspector.sessions.importers.span_answers import messages_with_words
-from inspector.sessions.importers.span_names import (
-    MessageKey,
-    SpanMessage,
-    fact,
-    key_of,
-    message_of,
-)
+from inspector.sessions.importers.span_messages import MessageKey, SpanMessage, key_of, message_of
+from inspector.sessions.importers.span_names import fact
 from inspector.sessions.importers.span_names import words_of as words_of_span
 from inspector.sessions.importers.trace_order import BY_TIME, REPEATED, TraceOrder, TraceRecord, order_of_start
 from inspector.sessions.recording import FileReading, Options, SessionAbout

@@ -19,7 +19,7 @@ from inspector.sessions.importers.langsmith import APIS, plain_message, take_mes
 from inspector.sessions.importers.msgpack import Extension, unpacked
 from inspector.sessions.importers.otlp import take_output
 from inspector.sessions.importers.records import number_records
-from inspector.sessions.importers.span_names import message_of
+from inspector.sessions.importers.span_messages import message_of
 from inspector.sessions.notices import Notice
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows

@@ -24,7 +24,7 @@ from inspector.sessions.importers.records import (
     object_in,
     object_lines,
 )
-from inspector.sessions.importers.span_names import SpanMessage, message_of
+from inspector.sessions.importers.span_messages import SpanMessage, message_of
 from inspector.sessions.importers.trace_order import TraceRecord, order_of_start
 from inspector.sessions.reasons import provider_reason
 from inspector.sessions.recording import FileReading, Options

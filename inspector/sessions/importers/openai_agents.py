@@ -23,13 +23,12 @@ from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.ending_rules import wordless_notice
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from inspector.sessions.transcripts.provider_answers import take_api_word
+from inspector.sessions.wordings import is_error
 from loop_core.values import ToolResultPart
 from loop_core.wire import wire
 
 FIELDS: Fields = {"": {"type": (str,), "role": (str,), "content": (str, list), "arguments": (str,), "call_id": (str,),
                        "provider_data": (dict,)}}
-FAILED = "An error occurred while running the tool. Please try again."
-"""The beginning of a result where a tool failed, or the arguments were no JSON (`default_tool_error_function`)."""
 RESPONSES = "openai_responses"
 FAKE = "__fake_id__"
 """The id of every item of another API than Responses."""
@@ -76,9 +75,8 @@ class _Sessions(DialogueReader):
         kind = known_text(value.get("type")) or ("message" if "role" in value else "")
         role = known_text(value.get("role")) if kind == "message" else "assistant"
         if kind.endswith("_output"):
-            text = any_text(value.get("output"))
-            call = known_text(value.get("call_id"))
-            self.results(line.number, ToolResultPart(call, None, text, text.startswith(FAILED)))
+            part = ToolResultPart(known_text(value.get("call_id")), None, any_text(value.get("output")))
+            self.results(line.number, part._replace(is_error=is_error(part)))
         elif role == "user":
             self.say(line.number, item_text(value.get("content")))
         elif role != "assistant" or kind in PASSED or not kind:

@@ -9,6 +9,7 @@ of the tool. Protobuf needs the extra `traces`; its spans are shown as their OTL
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -19,9 +20,9 @@ from inspector.sessions.importers import otlp_files
 from inspector.sessions.importers.otlp_files import LOGS, SPANS, RecordPiece, records_in
 from inspector.sessions.importers.otlp_logs import answers_of, record_of, with_logs
 from inspector.sessions.importers.otlp_spans import attributes_of, each_answer_once, span_of, whole_spans
-from inspector.sessions.importers.records import Piece
+from inspector.sessions.importers.records import Piece, object_in
+from inspector.sessions.importers.span_messages import SpanMessage
 from inspector.sessions.importers.span_names import (
-    SpanMessage,
     TraceSpan,
     cap_of,
     count,
@@ -32,9 +33,14 @@ from inspector.sessions.importers.span_names import (
     outputs_of,
     words_of,
 )
-from inspector.sessions.importers.trace_order import BY_TIME, TraceOrder
+from inspector.sessions.importers.trace_order import BY_TIME, Predecessor, TraceOrder
 from inspector.sessions.notices import Notice
-from inspector.sessions.reasons import missing_content_reason, recorder_reason, shortened_call_reason
+from inspector.sessions.reasons import (
+    missing_content_reason,
+    recorder_reason,
+    shortened_call_reason,
+    unclear_word_reason,
+)
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -54,6 +60,9 @@ OWN_WORDS = {
     "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
 }
 """Stop word that only the AI SDK has -> its meaning. The `tool_call` of the semantic conventions is Cohere's too."""
+UNCLEAR = "error"
+"""The word that OpenTelemetry's instrumentation of OpenAI's client writes for a missing stop reason, that of Google's
+for `OTHER`, and Pydantic AI for a malformed call: it does not show that the provider failed. The AI SDK's word does."""
 FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR")
 """The status of a span that failed, in the spellings of different exporters."""
 OWN_END = "loop_inspector.stop.normalized"
@@ -87,10 +96,13 @@ class _Traces(ChatReader):
         self.trace_order = TraceOrder()
         self.after: dict[int, TreePlace] = {}
         """The number of a span -> the place after its answer."""
+        self.by_response: dict[str, int] = {}
+        """Id of a response -> the number of its span."""
         self.tools: dict[str | None, dict[str, ToolResultPart]] = {}
         """Id of a call -> trace -> the result. Servers number the calls of each answer anew."""
         self.unnamed: dict[tuple[str, str, str], list[tuple[int, ToolResultPart]]] = {}
-        """Trace, the span around, and name of a tool -> when it ran without the id of a call, and the result."""
+        """Trace, the span around, and name of a tool -> when it ran without the id of a call, and the result, the
+        latest run first."""
         self.by_place: dict[int, tuple[ToolResultPart, ...]] = {}
         """The number of a span -> the results among those that belong to its answer's calls."""
         self.masked: Counter[str] = Counter()
@@ -115,6 +127,9 @@ class _Traces(ChatReader):
             if is_tool(span.attributes):
                 self._tool(span)
             others += not is_answer(span.attributes)
+        for runs in self.unnamed.values():  # the earliest one last, and of equal times the first of the file
+            runs.reverse()
+            runs.sort(key=_latest_first)
         answers = sorted((span for span in whole if is_answer(span.attributes)), key=lambda span: span.start)
         for number, span in enumerate(answers, 1):
             self.spans[number] = span
@@ -139,7 +154,8 @@ class _Traces(ChatReader):
         if output is None:
             return
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
-        part = ToolResultPart(key, None, text, "error.type" in span.attributes)
+        failed, _ = _failure_of(object_in(span.piece), known_text(span.attributes.get("error.type")))
+        part = ToolResultPart(key, None, text, failed or "error.type" in span.attributes)
         if key is not None:
             self.tools.setdefault(key, {})[span.trace] = part
         elif span.parent:
@@ -158,11 +174,8 @@ class _Traces(ChatReader):
 
     def _next_run(self, span: TraceSpan, call: ToolCall) -> ToolResultPart | None:
         runs = self.unnamed.get((span.trace, span.parent, call.name), [])
-        found = min((each for each in runs if each[0] >= span.start), key=lambda each: each[0], default=None)
-        if found is None:
-            return None
-        runs.remove(found)
-        return found[1]._replace(call_id=call.id)
+        after = bisect_right(runs, -span.start, key=_latest_first)
+        return runs.pop(after - 1)[1]._replace(call_id=call.id) if after else None
 
     def _group(self, span: TraceSpan) -> tuple[str, str]:
         """The conversation, or the trace, and the agent within it."""
@@ -181,11 +194,17 @@ class _Traces(ChatReader):
         span = self.spans[line.number]
         attributes, group = span.attributes, self._group(span)
         history = inputs_of(attributes)
-        found = self.trace_order.follow(line.number, group[0], history, group[1])
+        found = self.trace_order.follow(line.number, group[0], history, group[1], alone=not span.parent)
+        # Microsoft's Agent Framework calls a conversation after the response that its request continues.
+        continued = self.by_response.get(str(fact(attributes, "conversation")))
+        if continued is not None and (found.before is None or found.by_time):
+            found = Predecessor(continued, 0)
         self.remarks += Counter({BY_TIME: int(found.by_time)})
         place = self.after.get(found.before or 0, TreePlace(None))
         place = self._new_messages(line, place, history[found.repeats :])
-        answer = self.answer(line, place, known_text(fact(attributes, "id")) or span.id, fact(attributes, "model"))
+        key = known_text(fact(attributes, "id")) or span.id
+        answer = self.answer(line, place, key, fact(attributes, "model"))
+        self.by_response[key] = line.number
         answer.cap = cap_of(attributes)
         if span.start:
             # 2**62 ns is in the year 2116; `datetime` refuses years after 9999.
@@ -217,11 +236,14 @@ class _Traces(ChatReader):
         failed, why_failed = _failure_of(line.value, kind)
         answer.word_at = at
         word = deciding_word(words)
-        if word is not None:
+        unclear = word == UNCLEAR and "ai.response.finishReason" not in self.spans[line.number].attributes
+        if word is not None and not (failed and unclear):
             # Instrumentations leave contents out by default; that the model wrote nothing, only the counts show.
             counts = answer.usage or Usage()
             nothing = bool(counts.input_tokens) and counts.output_tokens == 0
             take_word(answer, word, at, "otlp.finish_reasons", empty=not (answer.parts or nothing))
+            if unclear and answer.stop is not None:
+                answer.stop = unclear_word_reason(answer.stop)
             if failed:
                 why = why_failed or kind or "it does not say why"
                 message = f"the span of this answer failed all the same: {why[:200]}"
@@ -238,6 +260,10 @@ class _Traces(ChatReader):
             if missing and not answer.next:
                 answer.follow(InterimRow(answer.line, "", missing, unit=self.unit))
         super().settle()
+
+
+def _latest_first(run: tuple[int, ToolResultPart]) -> int:
+    return -run[0]
 
 
 def _failure_of(value: dict[str, Any], kind: str | None) -> tuple[bool, str | None]:

@@ -27,13 +27,8 @@ from inspector.sessions.importers.otlp_spans import (
 )
 from inspector.sessions.importers.records import object_in
 from inspector.sessions.importers.span_answers import CHOICE, INPUT, OUTPUT
-from inspector.sessions.importers.span_names import (
-    TraceSpan,
-    count,
-    fact,
-    is_answer,
-    load_json,
-)
+from inspector.sessions.importers.span_messages import load_json
+from inspector.sessions.importers.span_names import TraceSpan, count, fact, is_answer
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 
 OPERATION = "gen_ai.operation.name"

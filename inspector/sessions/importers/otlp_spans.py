@@ -20,15 +20,20 @@ from inspector.sessions.importers.span_answers import (
     of_openinference,
     with_messages,
 )
+from inspector.sessions.importers.span_chunks import CHUNK, answer_of_chunks
+from inspector.sessions.importers.span_messages import load_json
 from inspector.sessions.importers.span_names import (
+    FLAT_INPUTS,
+    FLAT_OUTPUTS,
+    INPUTS,
     KINDS,
+    OUTPUTS,
     TraceSpan,
     count,
     fact,
     inputs_of,
     is_answer,
     is_tool,
-    load_json,
     outputs_of,
     word_of,
 )
@@ -41,8 +46,11 @@ DETAILS = "gen_ai.client.inference.operation.details"
 _CONTEXTS = ("context", "_spanContext", "spanContext")
 """The members with the ids of a span: of the console exporter, and of the JavaScript SDK's spans and log records."""
 _TIMES = ("startTimeUnixNano", "start_time_unix_nano", "startTime", "start_time")
+_ENDS = ("endTimeUnixNano", "end_time_unix_nano", "endTime", "end_time")
 _CONTENT = "gen_ai.event.content"
 """The attribute in which Semantic Kernel and the Azure SDKs write the whole body of an event, as JSON."""
+_MESSAGES = (*INPUTS, *OUTPUTS, *FLAT_INPUTS, *FLAT_OUTPUTS, "input.value", "output.value", "ai.response.", "ai.prompt")
+"""The beginnings of the names of attributes that hold messages."""
 _RANDOM = 16
 """The fewest characters of an id that names one response: Ollama numbers its responses up to 999."""
 _DEEPEST = 64
@@ -71,6 +79,7 @@ def span_of(piece: bytes) -> TraceSpan | None:
     events = value.get("events")
     inputs: list[Any] = []
     answered: list[Any] = []
+    chunks: list[str] = []
     for event in events if isinstance(events, list) else ():
         name, members = object_of(event).get("name"), attributes_of(object_of(event).get("attributes"))
         members = {**members, **content_of(members)}
@@ -81,6 +90,9 @@ def span_of(piece: bytes) -> TraceSpan | None:
             inputs.append({"role": name.split(".")[1], **members})
         elif name in ("gen_ai.content.prompt", "gen_ai.content.completion", DETAILS):
             attributes = {**members, **attributes}
+        elif chunk := known_text(members.get(CHUNK)):
+            chunks.append(chunk)
+    attributes |= answer_of_chunks(chunks)
     if inputs:
         attributes.setdefault(INPUT, inputs)
     if answered:
@@ -88,7 +100,8 @@ def span_of(piece: bytes) -> TraceSpan | None:
     trace, key = ids_of(value)
     above = object_of(value.get("parentSpanContext")).get("spanId")
     parent = first_of(value, ("parentSpanId", "parent_span_id", "parent_id")) or above
-    return TraceSpan(piece, key, str(parent or ""), trace, time_of(value, _TIMES), with_messages(attributes))
+    times = time_of(value, _TIMES), time_of(value, _ENDS)
+    return TraceSpan(piece, key, str(parent or ""), trace, times[0], with_messages(attributes), end=times[1])
 
 
 def _of_jaeger(span: dict[str, Any]) -> dict[str, Any]:
@@ -227,7 +240,7 @@ def each_answer_once(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
             waiting[id(outer)] -= 1
             if not waiting[id(outer)]:
                 ready.append(outer)
-    return _each_response_once(_without(doubles, spans))
+    return _without_bare(_each_response_once(_without(doubles, spans)))
 
 
 def _without(doubles: dict[int, TraceSpan], spans: Sequence[TraceSpan]) -> list[TraceSpan]:
@@ -255,6 +268,32 @@ def _each_response_once(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
         whole = [span for span in group if outputs_of(span.attributes)] if len(group) > 1 else []
         doubles |= {id(span): whole[0] for span in group if whole and not outputs_of(span.attributes)}
     return _without(doubles, spans)
+
+
+def _without_bare(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
+    """The spans without those of a client that hold no message, if the time of one span around it, and of no other, and
+    the model and the counts of both show the same answer: Anthropic's SDK writes a span of its own, and LangChain's
+    message of a streamed answer does not name the response."""
+    widest: dict[str, list[TraceSpan]] = {}
+    found: dict[int, list[TraceSpan]] = {}
+    for span in sorted((span for span in spans if is_answer(span.attributes)),
+                       key=lambda span: (span.start, -span.end)):
+        others = widest.setdefault(str(fact(span.attributes, "model")), [])
+        if any(name.startswith(_MESSAGES) for name in span.attributes):
+            # Whether two spans are around a later one, the two that end last show.
+            others[:] = sorted((*others, span), key=lambda each: -each.end)[:2]
+            continue
+        around = [each for each in others if each.end >= span.end]
+        if len(around) == 1 and _may_be_one(span, around[0]):
+            found.setdefault(id(around[0]), []).append(span)
+    outers = {id(span): span for span in spans}
+    return _without({id(each[0]): outers[key] for key, each in found.items() if len(each) == 1}, spans)
+
+
+def _may_be_one(bare: TraceSpan, outer: TraceSpan) -> bool:
+    """Whether two spans do not name two responses, and count the same tokens as far as both count them."""
+    pairs = [(fact(bare.attributes, name), fact(outer.attributes, name)) for name in ("id", "input", "output")]
+    return pairs[0][1] is None and bool(bare.end) and all(None in pair or pair[0] == pair[1] for pair in pairs)
 
 
 def _best(outer: TraceSpan, inner: Sequence[TraceSpan], doubles: dict[int, TraceSpan]) -> TraceSpan:

@@ -7,6 +7,7 @@ from typing import Any
 
 from inspector.sessions.importers import wiremock
 from inspector.sessions.importers.records import DUMP
+from inspector.sessions.transcripts.member_values import object_of
 
 Path = tuple[str | int, ...]
 """The place of a value in a record."""
@@ -39,3 +40,11 @@ def batch_line(value: Any, path: Path) -> tuple[Any, Path]:
 def unpack_pieces(text: str) -> bytes:
     """The bytes of a stream whose pieces were stored in base64, one in each line."""
     return b"".join(map(binascii.a2b_base64, text.split("\n")))
+
+
+def list_around(value: Any) -> str | None:
+    """The member that holds such values in an answer, if a value is a choice or a candidate alone."""
+    members = object_of(value)
+    if members.keys() >= {"message", "finish_reason"}:
+        return "choices"
+    return "candidates" if "finishReason" in members and "parts" in object_of(members.get("content")) else None

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from inspector.sessions import traffic
 from inspector.sessions.importers import records, wiremock
-from inspector.sessions.importers.pair_bodies import PACKED, Path, batch_line, cassette, unpack_pieces
+from inspector.sessions.importers.pair_bodies import PACKED, Path, batch_line, cassette, list_around, unpack_pieces
 from inspector.sessions.importers.records import (
     FRAMED,
     complete,
@@ -336,7 +336,19 @@ def _response(
     if not isinstance(value, dict):
         return "no response in it"
     span = char_span(piece, *path)
-    raw.body = piece[span[0] : span[1]].encode("utf-8", "replace") if span else b""
+    text = piece[span[0] : span[1]] if span else ""
+    if text and (name := list_around(value)) is not None:
+        return _in_list(raw, name, f"[{text}]", value, reading)
+    raw.body = text.encode("utf-8", "replace")
+    return raw
+
+
+def _in_list(
+    raw: RawExchange, name: str, text: str, first: dict[str, Any], reading: FileReading
+) -> RawExchange:
+    counts = f', "usageMetadata": {json.dumps(first["usageMetadata"])}' if "usageMetadata" in first else ""  # ADK's
+    raw.body = f'{{"{name}": {text}{counts}}}'.encode("utf-8", "replace")
+    reading.note(f"answers were recorded as their {name} alone (Braintrust): the object around them was added")
     return raw
 
 
@@ -371,10 +383,8 @@ def _list_body(
     text = piece[span[0] : span[1]] if span else json.dumps(value)
     api = (options.api or raw.api or (traffic.by_path(raw.url) if raw.url else None)
            or traffic.by_content(text.encode("utf-8", "replace")))
-    if object_of(value[0] if value else None).keys() >= {"message", "finish_reason"}:
-        raw.body = f'{{"choices": {text}}}'.encode("utf-8", "replace")
-        reading.note("answers were recorded as their choices alone (Braintrust): the object around them was added")
-        return raw
+    if (name := list_around(value[0] if value else None)) is not None:
+        return _in_list(raw, name, text, value[0], reading)
     reader = wire(api).decoder if api is not None else None
     if reader is not None and reader.array_framing is not Whole and event_data(value[0] if value else None) is None:
         raw.body = text.encode("utf-8", "replace")

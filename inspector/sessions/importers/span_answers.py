@@ -12,15 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from inspector.sessions.importers.span_names import SpanMessage, is_answer, load_json, message_of
+from inspector.sessions.importers.span_messages import SpanMessage, load_json, message_of
+from inspector.sessions.importers.span_names import is_answer
 from inspector.sessions.transcripts.member_values import cap_of, known_text, object_of, objects_of
 
 INPUT, OUTPUT, CAP = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.request.max_tokens"
 CHOICE = "gen_ai.choice"
 """The name of the event that holds an answer; the other events hold messages of the request."""
 _OBJECTS = tuple(map(frozenset, (
-    ("choices", "id", "model"), ("content", "stop_reason"), ("output", "status"), ("candidates",), ("generations",))))
-"""The members that show that an object is the answer of a provider, of one API each."""
+    ("choices", "id", "model"), ("content", "stop_reason"), ("output", "status"), ("candidates",), ("generations",),
+    ("content", "finishReason"), ("content", "finish_reason"))))
+"""The members that show that an object is the answer of a provider, of one API each; the last two are of a candidate of
+Gemini's alone, the second in Python's names."""
+_REQUESTS = ("request_data", "gcp.vertex.agent.llm_request")
+_RESPONSES = ("response_data", "gcp.vertex.agent.llm_response", "response")
+"""The attributes with the request and with the answer as JSON: Logfire's, ADK's, Logfire's of the Agents SDK."""
 
 
 def of_mlflow(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +41,8 @@ def of_mlflow(attributes: dict[str, Any]) -> dict[str, Any]:
                                 for name in ("spanInputs", "spanOutputs", "chat.tokenUsage"))
     found = {
         "openinference.span.kind": "LLM" if kind in ("CHAT_MODEL", "LLM") else kind,
-        INPUT: request.get("messages"), OUTPUT: _answer_of_object(response), CAP: cap_of(request),
+        INPUT: request.get("messages") or request.get("input"), OUTPUT: _answer_of_object(response),
+        CAP: cap_of(request),
         "gen_ai.response.model": response.get("model"), "gen_ai.response.id": response.get("id"),
         **{f"gen_ai.usage.{name}": tokens for name, tokens in usage.items()},
     }
@@ -48,7 +55,11 @@ def of_openinference(attributes: dict[str, Any]) -> dict[str, Any]:
     output = load_json(attributes.get("output.value"))
     if object_of(output).get("messages") == []:  # Agno's, of an answer of nothing
         return {**attributes, "output.value": ""}
-    response = _object_in(output)
+    members = object_of(output)
+    told = any(name.startswith("llm.output_messages") for name in attributes)
+    if members.keys() >= {"messages", "tools"} and not told:  # LlamaIndex's span that only makes a request
+        return {**attributes, "openinference.span.kind": "CHAIN"}
+    response = _object_in(members["raw"] if members.keys() >= {"message", "raw"} else output)  # LlamaIndex's answer
     if not is_answer(attributes) or not response:
         return attributes
     outputs = _answer_of_object(response)
@@ -74,7 +85,8 @@ def _answer_of_object(response: dict[str, Any]) -> list[dict[str, Any]] | None:
     if objects_of(response.get("candidates")):
         return [{"finish_reason": each.get("finishReason"), **each} for each in response["candidates"]]
     if "content" in response:
-        return [{**response, "finish_reason": response.get("stop_reason")}]
+        word = response.get("stop_reason") or response.get("finishReason") or response.get("finish_reason")
+        return [{**response, "finish_reason": word}]
     if isinstance(items, list):
         parts = [part for item in objects_of(items)
                  for part in (objects_of(item.get("content")) if item.get("type") == "message" else [item])]
@@ -97,16 +109,18 @@ def _word_of_status(response: dict[str, Any]) -> Any:
 def with_messages(attributes: dict[str, Any]) -> dict[str, Any]:
     """The attributes, with the messages and the cap under the names of the conventions if they are not there."""
     events = [each for each in objects_of(load_json(attributes.get("events"))) if known_text(each.get("event.name"))]
-    request = object_of(load_json(attributes.get("request_data")))
-    response = object_of(load_json(attributes.get("response_data")))
+    request, response = (object_of(load_json(next(filter(None, map(attributes.get, names)), None)))
+                         for names in (_REQUESTS, _RESPONSES))
     if not (events or request or response):
         return attributes
-    # Of the Agents SDK, the messages of the request hold the answer too, and stand apart in `input` and `output`.
-    apart = {name: load_json(attributes.get(name)) for name in ("input", "output")}
-    inputs = [each for each in events if each["event.name"] != CHOICE] or objects_of(apart["input"]) or objects_of(
-        request.get("messages"))
+    # Of the Agents SDK, the messages of the request hold the answer too, and stand apart in `input` (of Responses
+    # `raw_input`) and `output`.
+    apart = {name: load_json(attributes.get(name)) for name in ("input", "raw_input", "output")}
+    inputs = objects_of(apart["raw_input"]) or [each for each in events if each["event.name"] != CHOICE] or objects_of(
+        apart["input"]) or objects_of(request.get("messages")) or objects_of(request.get("contents"))
     outputs = [each for each in events if each["event.name"] == CHOICE] or _answer_of_object(
-        _object_in(apart["output"])) or objects_of(apart["output"]) or _answer_of(response)
+        _object_in(apart["output"])) or objects_of(apart["output"]) or _answer_of_object(
+        _object_in(response)) or _answer_of(response)
     found = {INPUT: inputs, OUTPUT: outputs, CAP: cap_of(request)}
     return {**{name: value for name, value in found.items() if value}, **attributes}
 

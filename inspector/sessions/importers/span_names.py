@@ -8,14 +8,12 @@ OpenLLMetry.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from inspector.sessions.transcripts.answer import text_of
-from inspector.sessions.transcripts.member_values import CAPS, known_text, object_of, objects_of
-from loop_core.values import ToolResultPart
+from inspector.sessions.importers.span_messages import SpanMessage, load_json, message_of
+from inspector.sessions.transcripts.member_values import CAPS, known_text, object_of
 
 Attributes = Mapping[str, Any]
 FACTS: Mapping[str, tuple[str, ...]] = {
@@ -37,11 +35,12 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "word": ("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason",
              "llm.response.finish_reason", "llm.response.stop_reason", "ai.response.finishReason", "stop_reason",
              "anthropic.message.stop_reason"),
-    "conversation": ("gen_ai.conversation.id", "session.id", "gen_ai.session.id"),
+    "conversation": ("gen_ai.conversation.id", "session.id", "gen_ai.session.id", "gcp.vertex.agent.session_id"),
     "agent": ("gen_ai.agent.name", "graph.node.id", "agent.name"),
     "call": ("gen_ai.tool.call.id", "tool_call.id", "tool.id", "ai.toolCall.id"),
     "tool": ("gen_ai.tool.name", "tool.name"),
-    "result": ("gen_ai.tool.call.result", "gen_ai.tool.message", "output.value", "ai.toolCall.result"),
+    "result": ("gen_ai.tool.call.result", "gen_ai.tool.message", "output.value", "ai.toolCall.result",
+               "gcp.vertex.agent.tool_response"),
 }
 """Name of a fact -> the names of its attributes, the newest first."""
 ANSWERING = frozenset({
@@ -63,20 +62,6 @@ KINDS = (
     "LLM", "AGENT", "TOOL", "CHAIN", "EMBEDDING", "RETRIEVER", "RERANKER", "GUARDRAIL", "EVALUATOR", "PROMPT",
 )
 """OpenInference's kinds of spans."""
-PART_KINDS = frozenset({
-    "text", "input_text", "output_text", "image", "image_url", "input_image", "reasoning", "thinking",
-    "redacted_thinking", "tool_call", "tool_use", "function_call", "function", "tool_call_response", "tool_result",
-    "tool_response",
-})
-"""The types of the parts that recorders write as JSON into the text of a message."""
-TYPELESS_PARTS = frozenset({
-    "text", "thought", "thoughtSignature", "thought_signature", "functionCall", "function_call", "functionResponse",
-    "function_response", "toolUse", "toolResult", "reasoningContent",
-})
-"""The members of Gemini's and Bedrock's parts, which have no type."""
-_NAMED_PARTS = (("functionCall", "function_call", "toolUse"), ("functionResponse", "function_response", "toolResult"),
-                ("reasoningContent",))
-"""The members with which Gemini and Bedrock name the kind of a part: a call, a result, reasoning."""
 MESSAGE_MEMBERS = frozenset({"role", "content", "contents", "message", "parts", "tool_calls", "type", "toolName"})
 """The members of which a message has one at least."""
 
@@ -100,22 +85,7 @@ class TraceSpan(NamedTuple):
     """The first and the last row with the output messages: 0 is the piece, 1 the first log record."""
     word_row: int = 0
     """The row with the stop word."""
-
-
-class SpanMessage(NamedTuple):
-    """One message, from any of the conventions."""
-
-    role: str
-    text: str
-    reasoning: str = ""
-    calls: tuple[tuple[str | None, str, Any], ...] = ()
-    """Id, name and arguments of each call; the arguments are a string as received, or a parsed value."""
-    results: tuple[ToolResultPart, ...] = ()
-    word: str | None = None
-    numbered: bool = False
-    """Whether the message has the number of a choice."""
-    further_words: tuple[str, ...] = ()
-    """The stop words of the answer's other items, where a message is made of several."""
+    end: int = 0
 
 
 def fact(attributes: Attributes, name: str) -> Any:
@@ -159,16 +129,6 @@ def count(value: Any) -> int | None:
     if isinstance(value, str) and value.isdigit() and len(value) < 16:
         return int(value)
     return int(value) if type(value) in (int, float) and 0 <= value < 1e15 else None
-
-
-def load_json(value: Any) -> Any:
-    """The parsed JSON of a string; the value itself if it is not a JSON text."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
 
 
 def word_of(attributes: Attributes) -> str | None:
@@ -224,7 +184,11 @@ def _tool_of(key: str | None, name: str = "") -> str:
 
 def outputs_of(attributes: Attributes) -> list[SpanMessage]:
     """The recorded output messages, the first choice first; empty if there are none."""
-    found = _with_ids(_join_items(attributes, list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS))))
+    found = _join_items(attributes, list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS)))
+    if len(found) == 1 and not found[0].calls:  # LiteLLM has the calls of the message under flattened names alone
+        found[0] = found[0]._replace(calls=tuple(
+            call for each in _messages(attributes, (), FLAT_OUTPUTS) for call in each.calls))
+    found = _with_ids(found)
     text, structured, calls = (attributes.get(f"ai.response.{name}") for name in ("text", "object", "toolCalls"))
     text = text or structured
     if not found and (text or calls):  # the AI SDK's own names
@@ -281,110 +245,3 @@ def nest_values(attributes: Attributes, prefix: str) -> Any:
             here = below
         here[steps[-1]] = value
     return found or None
-
-
-def _several(value: Any) -> list[dict[str, Any]]:
-    value = load_json(value)
-    if isinstance(value, dict):
-        value = [value[key] for key in sorted(value, key=lambda key: (len(key), key))]
-    return objects_of(value)
-
-
-def _are_parts(value: Any) -> bool:
-    """Whether the JSON of a text is parts of a message, and not an answer that is JSON itself, such as `[]`. A part of
-    a kind that is not known, such as a document, may stand beside others."""
-    listed = value.get("parts", [value]) if isinstance(value, dict) else value or None
-    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        return False
-    kinds = {known_text(each.get("type")) for each in listed if each is value or not each.keys() <= TYPELESS_PARTS}
-    return not kinds or (None not in kinds and not kinds.isdisjoint(PART_KINDS))
-
-
-def message_of(value: Any) -> SpanMessage:
-    """A message of any convention, in one form."""
-    if not isinstance(value, dict):
-        return SpanMessage("", value if isinstance(value, str) else "")
-    message = value["message"] if isinstance(value.get("message"), dict) else value
-    word = known_text(value.get("finish_reason")) or known_text(message.get("finish_reason"))
-    texts: list[str] = []
-    thought = known_text(message.get("reasoning_content")) or known_text(message.get("reasoning"))
-    thoughts = [thought] if thought else []
-    listed = message.get("tool_calls") or object_of(message.get("additional_kwargs")).get("tool_calls")
-    calls = [_call(message)] if message.get("type") == "function_call" or "toolName" in message else []
-    # LangChain keeps calls apart whose arguments it could not parse.
-    calls += [_call(each) for each in (*_several(listed), *_several(message.get("invalid_tool_calls")))]
-    named = {call[0] or call[1] for call in calls}
-    results: list[ToolResultPart] = []
-    if message.get("type") == "function_call_output":
-        results.append(ToolResultPart(known_text(message.get("call_id")), None, _text(message.get("output", ""))))
-    parts = _several(message.get("parts")) or _several(message.get("contents"))
-    content = message.get("content")
-    content = held if _are_parts(held := load_json(content)) else content
-    if not parts and isinstance(content, dict):  # a message of Gemini's within its own answer, or one part
-        parts = _several(content["parts"]) if "parts" in content else [content]
-    elif not parts and isinstance(content, list):
-        parts = objects_of(content)
-        texts += [each for each in content if isinstance(each, str)]
-    elif not parts and content is not None:
-        texts.append(content if isinstance(content, str) else json.dumps(content))
-    for each in parts:
-        part = {**each, **object_of(each.get("message_content"))}
-        kind = (known_text(part.get("type")) or "").replace("-", "_")  # the AI SDK's "tool-call"
-        part_text = known_text(part.get("content")) or known_text(part.get("text"))
-        function, answered, hidden = (next((object_of(part[name]) for name in names if part.get(name)), {})
-                                      for names in _NAMED_PARTS)
-        if kind in ("tool_call", "tool_use", "function_call", "function") or function:
-            call = _call({"args": {}, **function} if function else part)  # Gemini leaves out empty ones
-            calls += [call] if not named or (call[1] and not {call[0] or call[1]} <= named) else []
-        elif answered:
-            key = known_text(answered.get("id")) or known_text(answered.get("toolUseId"))
-            output = answered.get("response", answered.get("content", ""))
-            results.append(ToolResultPart(key, known_text(answered.get("name")), _text(output),
-                                          answered.get("status") == "error"))
-        elif kind in ("tool_call_response", "tool_result", "tool_response"):
-            names = ("response", "result", "content", "output")
-            output = next((part[name] for name in names if part.get(name) is not None), "")
-            typed = output if isinstance(output, dict) and output.keys() >= {"type", "value"} else {}  # AI SDK 5
-            keys = map(known_text, (part.get("id"), part.get("tool_use_id"), part.get("toolCallId")))
-            key = next(filter(None, keys), None)
-            results.append(ToolResultPart(key, None, _text(typed.get("value", output)),
-                                          str(typed.get("type")).startswith("error")))
-        elif hidden:
-            thoughts.append(known_text(object_of(hidden.get("reasoningText")).get("text")) or "")
-        elif kind in ("reasoning", "thinking") or part.get("thought") is True:  # Gemini marks a text
-            thoughts.append(part_text or known_text(part.get("thinking")) or _text(part.get("summary", "")))
-        elif part_text:
-            texts.append(part_text)
-    role, text = str(message.get("role") or value.get("role") or ""), "\n".join(texts)
-    if role == "tool" and not results:
-        key = known_text(message.get("tool_call_id")) or known_text(message.get("id"))
-        results, text = [ToolResultPart(key, known_text(message.get("name")), text)], ""
-    return SpanMessage(role, text, "\n".join(thoughts), tuple(calls), tuple(results), word, "index" in value)
-
-
-def _call(value: dict[str, Any]) -> tuple[str | None, str, Any]:
-    call = object_of(value.get("tool_call")) or value
-    function = object_of(call.get("function")) or call
-    names = ("arguments", "arguments_json", "input", "args")
-    arguments = next((function[name] for name in names if name in function), None)
-    # OpenLLMetry puts arguments that it cannot parse, such as cut ones, under this name.
-    if isinstance(arguments, dict) and arguments.keys() == {"_raw"}:
-        arguments = arguments["_raw"]
-    ids = ("call_id", "id", "toolCallId", "toolUseId")
-    key = next((key for name in ids if (key := known_text(call.get(name)))), None)
-    return key, known_text(function.get("name")) or known_text(function.get("toolName")) or "", arguments
-
-
-def _text(value: Any) -> str:
-    is_text = isinstance(value, str) or (
-        isinstance(value, list) and all(isinstance(each, dict) and "text" in each for each in value))
-    return text_of(value) if is_text else json.dumps(value, ensure_ascii=False)
-
-
-MessageKey = tuple[str, tuple[str | None, ...]]
-
-
-def key_of(message: SpanMessage) -> MessageKey | None:
-    """The values that identify a message: its text and the ids of its calls."""
-    key = (message.text, tuple(call[0] for call in message.calls))
-    return key if message.text or any(key[1]) else None

@@ -6,6 +6,9 @@ their answer, or without it, the longest first; the last answer of the history a
 before it; a result for a call of the answer. A request that repeats another one entirely stands where that one stands:
 whether it is a further attempt is decided with the other turns. A request of a user alone begins a conversation.
 
+A client without a span around its requests has a trace for each of them. So a request
+without such a span continues another one whose messages and answer it repeats whole: less shows nothing there.
+
 If there is nothing to compare, or nothing that is known, the request follows the last one of its agent by time, and
 only if the trace has no other conversation; the reader reports that.
 """
@@ -18,7 +21,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from inspector.sessions.importers.records import Piece, beginnings, object_in
-from inspector.sessions.importers.span_names import SpanMessage
+from inspector.sessions.importers.span_messages import SpanMessage
 
 SYSTEM = ("system", "developer")
 """The roles of messages that other conversations may begin with too."""
@@ -26,6 +29,8 @@ ANSWERING = ("assistant", "model", "ai")
 """The roles of messages of a model, in the words of different APIs and of LangChain."""
 BY_TIME = "are placed by their time alone, since no message shows what they continue"
 """The remark about requests that only the time places."""
+ALONE = "/"
+"""What stands in place of a trace for requests without a span around them; no trace has this id."""
 REPEATED = "are left out, since they repeat an answer that another one around them tells of"
 """The remark about answers within another answer (`order_of_start`)."""
 
@@ -70,24 +75,28 @@ class TraceOrder:
 
     def __init__(self) -> None:
         self._repeated: defaultdict[tuple[str, Hashable], list[int]] = defaultdict(list)
-        """Trace and a beginning of messages, or an answer, or a call's id -> the exchanges that have it."""
+        """Trace and a beginning of messages, or an answer, or a call's id -> the exchanges that have it; `ALONE` and a
+        request with its answer -> those that have nothing around them."""
         self._requests: dict[tuple[str, int], int] = {}
         """Trace and all messages of a request -> the last exchange with that request."""
-        self._ends: dict[int, tuple[str, int]] = {}
-        """Exchange -> its trace and the key of all its messages."""
+        self._ends: dict[int, tuple[str, int, bool]] = {}
+        """Exchange -> its trace, the key of all its messages, and whether nothing stands around it."""
         self._predecessors: dict[int, Predecessor] = {}
         self._last: dict[tuple[str, str], int] = {}
         """Trace and agent -> the last exchange."""
         self._conversations: defaultdict[str, int] = defaultdict(int)
         """Trace -> the number of its conversations."""
 
-    def follow(self, number: int, trace: str, messages: Sequence[SpanMessage], agent: str = "") -> Predecessor:
-        """What a request continues; the request is noted."""
+    def follow(
+        self, number: int, trace: str, messages: Sequence[SpanMessage], agent: str = "", alone: bool = False
+    ) -> Predecessor:
+        """What a request continues; the request is noted. `alone`: no span stands around it."""
         items, ends = _items_of(messages)
         keys = beginnings(items)
-        found = self._find(trace, agent, messages, list(zip(keys, ends, strict=True)))
+        found = self._find(trace, agent, messages, list(zip(keys, ends, strict=True)), alone)
         self._conversations[trace] += found.before is None
-        self._predecessors[number], self._last[trace, agent], self._ends[number] = found, number, (trace, keys[-1])
+        self._predecessors[number], self._last[trace, agent] = found, number
+        self._ends[number] = trace, keys[-1], alone
         if _can_compare(messages):
             self._requests[trace, keys[-1]] = number
             self._repeated[trace, keys[-1]].append(number)
@@ -95,17 +104,19 @@ class TraceOrder:
 
     def answer(self, number: int, messages: Sequence[SpanMessage]) -> None:
         """Notes the answer to a request."""
-        trace, key = self._ends[number]
+        trace, key, alone = self._ends[number]
         for item in _items_of([each._replace(role=ANSWERING[0]) for each in messages])[0]:
             if item != _NOTHING:
-                for each in (beginnings([item], key)[-1], item):
-                    self._repeated[trace, each].append(number)
+                whole = beginnings([item], key)[-1]
+                for place in ((trace, whole), (trace, item), *([(ALONE, whole)] if alone else [])):
+                    self._repeated[place].append(number)
         for message in messages:
             for call, _, _ in message.calls:
                 self._repeated[trace, ("call", call)].append(number)
 
     def _find(
-        self, trace: str, agent: str, messages: Sequence[SpanMessage], begins: list[tuple[int, int]]
+        self, trace: str, agent: str, messages: Sequence[SpanMessage], begins: list[tuple[int, int]],
+        alone: bool,
     ) -> Predecessor:
         opening = next((at for at, each in enumerate(messages, 1) if each.role not in SYSTEM), len(messages) + 1)
         last = max((at for at, each in enumerate(messages, 1) if _is_answer(each)), default=0)
@@ -122,6 +133,9 @@ class TraceOrder:
                 one = one if one is not None else self._take(trace, ("call", call))
             if one is not None:
                 return Predecessor(one, last)
+            for key, end in reversed(begins) if alone else ():
+                if (one := self._take(ALONE, key)) is not None:
+                    return Predecessor(one, end)
         if messages and all(each.role in ("user", *SYSTEM) and not each.results for each in messages):
             return Predecessor(None, 0)
         before = self._last.get((trace, agent))

@@ -25,7 +25,7 @@ from inspector.sessions.reasons import (
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
 from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes, stored_body
 from inspector.sessions.transcripts.member_values import known_text
-from inspector.sessions.wordings import begins_as_refusal, interruption, placeholder, stops, why_refused
+from inspector.sessions.wordings import begins_as_refusal, interruption, is_error, placeholder, stops, why_refused
 from loop_core.values import (
     EMPTY,
     At,
@@ -220,10 +220,10 @@ class TranscriptAnswer:
     def results(self) -> dict[str, ToolResultPart]:
         """The results that follow it, by the ids of their calls: the first that is no error, else the first."""
         found: dict[str, ToolResultPart] = {}
-        for row in self.after:
-            for part in row.results:
-                if part.call_id is not None and found.setdefault(part.call_id, part).is_error > part.is_error:
-                    found[part.call_id] = part
+        for key, part in ((one.call_id, one) for row in self.after for one in row.results if one.call_id is not None):
+            before = found.setdefault(key, part)
+            if before is not part and is_error(before) > is_error(part):
+                found[key] = part
         return found
 
     @property
@@ -383,7 +383,7 @@ def store_result(
     if place is None or len(text) <= SHORT or begins_as_refusal(part) or interruption(text) or placeholder(part):
         return part
     stays = StoredText(*place, number, pick, len(text), hash(text))
-    return StoredResult(part.call_id, part.name, stays, part.is_error, part.json)  # type: ignore[arg-type]
+    return StoredResult(part.call_id, part.name, stays, is_error(part), part.json)  # type: ignore[arg-type]
 
 
 def text_of(content: Any) -> str:

@@ -1,0 +1,181 @@
+"""A message of a span or a log record, from any of the conventions and the clients that recorders copy it from.
+
+Sources: opentelemetry-semantic-conventions 0.66b2; OpenLLMetry, its instrumentation of LangChain 0.62; OpenInference;
+langchain-anthropic 1.7; AI SDK 5.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from inspector.sessions.transcripts.answer import text_of
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
+from loop_core.values import ToolResultPart
+
+PART_KINDS = frozenset({
+    "text", "input_text", "output_text", "image", "image_url", "input_image", "reasoning", "thinking",
+    "redacted_thinking", "tool_call", "tool_use", "function_call", "function", "tool_call_response", "tool_result",
+    "tool_response",
+})
+"""The types of the parts that recorders write as JSON into the text of a message."""
+TYPELESS_PARTS = frozenset({
+    "text", "thought", "thoughtSignature", "thought_signature", "functionCall", "function_call", "functionResponse",
+    "function_response", "toolUse", "toolResult", "reasoningContent",
+})
+"""The members of Gemini's and Bedrock's parts, which have no type."""
+_NAMED_PARTS = (("functionCall", "function_call", "toolUse"), ("functionResponse", "function_response", "toolResult"),
+                ("reasoningContent",))
+"""The members with which Gemini and Bedrock name the kind of a part: a call, a result, reasoning."""
+
+
+class SpanMessage(NamedTuple):
+    """One message, from any of the conventions."""
+
+    role: str
+    text: str
+    reasoning: str = ""
+    calls: tuple[tuple[str | None, str, Any], ...] = ()
+    """Id, name and arguments of each call; the arguments are a string as received, or a parsed value."""
+    results: tuple[ToolResultPart, ...] = ()
+    word: str | None = None
+    numbered: bool = False
+    """Whether the message has the number of a choice."""
+    further_words: tuple[str, ...] = ()
+    """The stop words of the answer's other items, where a message is made of several."""
+
+
+def load_json(value: Any) -> Any:
+    """The parsed JSON of a string; the value itself if it is not a JSON text."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def message_of(value: Any) -> SpanMessage:
+    """A message of any convention, in one form."""
+    if not isinstance(value, dict):
+        return SpanMessage("", value if isinstance(value, str) else "")
+    message = value["message"] if isinstance(value.get("message"), dict) else value
+    words = (each.get(name) for name in ("finish_reason", "finishReason") for each in (value, message))
+    word = next(filter(None, map(known_text, words)), None)
+    texts: list[str] = []
+    thought = known_text(message.get("reasoning_content")) or known_text(message.get("reasoning"))
+    thoughts = [thought] if thought else []
+    listed = message.get("tool_calls") or object_of(message.get("additional_kwargs")).get("tool_calls")
+    calls = [_call(message)] if message.get("type") == "function_call" or "toolName" in message else []
+    # LangChain keeps calls apart whose arguments it could not parse.
+    calls += [_call(each) for each in (*_several(listed), *_several(message.get("invalid_tool_calls")))]
+    if not calls and isinstance(message.get("function_call"), dict):  # the first calls of Chat Completions; LiteLLM's
+        calls.append(_call(message["function_call"]))
+    named = {call[0] or call[1] for call in calls}
+    results: list[ToolResultPart] = []
+    if message.get("type") == "function_call_output":
+        results.append(ToolResultPart(known_text(message.get("call_id")), None, _text(message.get("output", ""))))
+    parts = _several(message.get("parts")) or _several(message.get("contents"))
+    content = message.get("content")
+    content = held if _are_parts(held := load_json(content)) else content
+    if not parts and isinstance(content, dict):  # a message of Gemini's within its own answer, or one part
+        parts = _several(content["parts"]) if "parts" in content else [content]
+    elif not parts and isinstance(content, list):
+        parts = objects_of(content)
+        texts += [each for each in content if isinstance(each, str)]
+    elif not parts and content is not None:
+        texts.append(content if isinstance(content, str) else json.dumps(content))
+    parts, received = _blocks(parts)
+    for each in parts:
+        part = {**each, **object_of(each.get("message_content"))}
+        kind = (known_text(part.get("type")) or "").replace("-", "_")  # the AI SDK's "tool-call"
+        part_text = known_text(part.get("content")) or known_text(part.get("text"))
+        function, answered, hidden = (next((object_of(part[name]) for name in names if part.get(name)), {})
+                                      for names in _NAMED_PARTS)
+        if kind in ("tool_call", "tool_use", "function_call", "function") or function:
+            call = _call({"args": {}, **function} if function else part)  # Gemini leaves out empty ones
+            calls += [call] if not named or (call[1] and not {call[0] or call[1]} <= named) else []
+        elif answered:
+            key = known_text(answered.get("id")) or known_text(answered.get("toolUseId"))
+            output = answered.get("response", answered.get("content", ""))
+            results.append(ToolResultPart(key, known_text(answered.get("name")), _text(output),
+                                          answered.get("status") == "error"))
+        elif kind in ("tool_call_response", "tool_result", "tool_response"):
+            names = ("response", "result", "content", "output")
+            output = next((part[name] for name in names if part.get(name) is not None), "")
+            typed = output if isinstance(output, dict) and output.keys() >= {"type", "value"} else {}  # AI SDK 5
+            keys = map(known_text, (part.get("id"), part.get("tool_use_id"), part.get("toolCallId")))
+            key = next(filter(None, keys), None)
+            results.append(ToolResultPart(key, None, _text(typed.get("value", output)),
+                                          str(typed.get("type")).startswith("error")))
+        elif hidden:
+            thoughts.append(known_text(object_of(hidden.get("reasoningText")).get("text")) or "")
+        elif kind in ("reasoning", "thinking") or part.get("thought") is True:  # Gemini marks a text
+            thoughts.append(part_text or known_text(part.get("thinking")) or _text(part.get("summary", "")))
+        elif part_text:
+            texts.append(part_text)
+    calls = [(key, name, received.get(key, arguments)) for key, name, arguments in calls]
+    role, text = str(message.get("role") or value.get("role") or ""), "\n".join(texts)
+    if role == "tool" and not results:
+        key = known_text(message.get("tool_call_id")) or known_text(message.get("id"))
+        results, text = [ToolResultPart(key, known_text(message.get("name")), text)], ""
+    return SpanMessage(role, text, "\n".join(thoughts), tuple(calls), tuple(results), word, "index" in value)
+
+
+def _blocks(parts: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str | None, str]]:
+    """The parts, and by the id of a call its arguments as received: as streamed from Claude, LangChain's block keeps
+    them, and the call beside it has them repaired. OpenLLMetry writes blocks that it does not know as texts of JSON, a
+    call beside its block once more."""
+    ids = {known_text(part.get("id")) for part in parts} - {None}
+    blocks = [object_of(load_json(part.get("content"))) if part.get("type") == "text" else {} for part in parts]
+    received = {known_text(each.get("id")): raw for each in (*parts, *blocks)
+                if (raw := known_text(each.get("partial_json")))}
+    found = [block if block.get("type") == "thinking" and "thinking" in block else part
+             for part, block in zip(parts, blocks, strict=True)
+             if not (block.get("type") == "tool_use" and known_text(block.get("id")) in ids)]
+    return found, received
+
+
+def _call(value: dict[str, Any]) -> tuple[str | None, str, Any]:
+    call = object_of(value.get("tool_call")) or value
+    function = object_of(call.get("function")) or call
+    names = ("arguments", "arguments_json", "input", "args")
+    arguments = next((function[name] for name in names if name in function), None)
+    # OpenLLMetry puts arguments that it cannot parse, such as cut ones, under this name.
+    if isinstance(arguments, dict) and arguments.keys() == {"_raw"}:
+        arguments = arguments["_raw"]
+    ids = ("call_id", "id", "toolCallId", "toolUseId")
+    key = next((key for name in ids if (key := known_text(call.get(name)))), None)
+    return key, known_text(function.get("name")) or known_text(function.get("toolName")) or "", arguments
+
+
+def _text(value: Any) -> str:
+    is_text = isinstance(value, str) or (
+        isinstance(value, list) and all(isinstance(each, dict) and "text" in each for each in value))
+    return text_of(value) if is_text else json.dumps(value, ensure_ascii=False)
+
+
+def _several(value: Any) -> list[dict[str, Any]]:
+    value = load_json(value)
+    if isinstance(value, dict):
+        value = [value[key] for key in sorted(value, key=lambda key: (len(key), key))]
+    return objects_of(value)
+
+
+def _are_parts(value: Any) -> bool:
+    """Whether the JSON of a text is parts of a message, and not an answer that is JSON itself, such as `[]`. A part of
+    a kind that is not known, such as a document, may stand beside others."""
+    listed = value.get("parts", [value]) if isinstance(value, dict) else value or None
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        return False
+    kinds = {known_text(each.get("type")) for each in listed if each is value or not each.keys() <= TYPELESS_PARTS}
+    return not kinds or (None not in kinds and not kinds.isdisjoint(PART_KINDS))
+
+
+MessageKey = tuple[str, tuple[str | None, ...]]
+
+
+def key_of(message: SpanMessage) -> MessageKey | None:
+    """The values that identify a message: its text and the ids of its calls."""
+    key = (message.text, tuple(call[0] for call in message.calls))
+    return key if message.text or any(key[1]) else None
