@@ -11,8 +11,8 @@ from inspector.replay.case import AMBIGUITY, TURN_PLACES, Case, has_unrecorded_a
 from inspector.report.findings import RAN_CUT, ReportedFinding, ending_that_counts, held_calls
 from inspector.sessions.reasons import STOPPED, UNREAD_CALL, inference_of, is_unrecorded
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
-from loop_core.judge.classify import UNFINISHED_TEXT, Judgement
-from loop_core.judge.endings import Ending, maybe_cut_at_cap
+from loop_core.judge.classify import Judgement
+from loop_core.judge.endings import UNFINISHED_TEXT, Ending, maybe_cut_at_cap
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import GUARDS, TOTAL
 from loop_core.turn.loop import NO_RECORDED_ANSWER
@@ -161,7 +161,8 @@ class JudgedTurn(NamedTuple):
     def unfinished(self) -> Finding | None:
         """The finding that the text of the turn's last answer stops in the middle under a clean word."""
         last = self.answers[-1]
-        return next((found for found in last.judgement.findings if found.rule == UNFINISHED_TEXT and not last.recut), None)
+        found = () if last.recut else last.judgement.findings  # a simulation knows whether its answer is cut
+        return next((each for each in found if each.rule == UNFINISHED_TEXT), None)
 
     @property
     def ends_at_call(self) -> bool:

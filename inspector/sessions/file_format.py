@@ -1,7 +1,9 @@
 """One readable file format: how its files are recognised, what they store, and where its agent writes them."""
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+from inspector.sessions.recording import FileReading, Options
 
 
 class AgentFolder(NamedTuple):
@@ -65,3 +67,18 @@ class FileFormat(NamedTuple):
     """Sets of member names, for common marks: one of the first objects has all members of one set."""
     most: int = CERTAIN
     """The highest score of the format's `sniff`. A file that another format recognises with this score is not tried."""
+
+
+class Importer(Protocol):
+    """The interface of a file format's module."""
+
+    def sniff(self, head: bytes, path: str) -> int:
+        """The certainty that the importer can read a file with this head: from 0 (it cannot) to 100 (beyond doubt)."""
+
+    def read(self, data: bytes, path: str, options: Options) -> FileReading:
+        """Reads the exchanges of a whole file; raises `UnreadableError` if it is not of this format after all, or
+        damaged from the start."""
+
+    def reader(self, path: str, options: Options, head: bytes) -> Any:
+        """For a format that grows, in place of `read`: the `TranscriptReader` of a file that begins with `head`; raises
+        as `read` does."""

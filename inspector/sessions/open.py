@@ -15,7 +15,7 @@ from inspector.config import files
 from inspector.sessions import NO_ANSWER, intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once, equal_files, equal_input, is_spread, session_key
-from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choose, reading_of
+from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choose, reading_of, recognise
 from inspector.sessions.intake import STDIN, unpack
 from inspector.sessions.notices import mask_notice, notice_of
 from inspector.sessions.recording import (
@@ -265,8 +265,7 @@ def _read(path: str, data: bytes, options: Options, build_one: Build | None = No
     plain = unpack(data, room=options.room) if data.startswith(intake.PACKED) else data
     if isinstance(plain, str):
         return _failed_input(path, f"a packed file that is damaged or too large ({plain}): {EXPECTED}"), []
-    head = plain[:HEAD]
-    name = choose(head, path)
+    name, head = recognise(plain, path)
     if name is None:
         from inspector.sessions.importers.known_formats import refusal, unknown
 

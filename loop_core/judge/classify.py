@@ -96,9 +96,6 @@ class Correction(NamedTuple):
     """The characters of a text that show the reason; None if there are none."""
 
 
-UNFINISHED_TEXT = "ending.unfinished_text"
-"""The rule of the finding that a text below its cap stops in the middle. It is a guess, so the reason stays."""
-
 Rule = Callable[[JudgeCase, StopReason], Correction | None]
 """A function from a response and its stop reason so far to a correction; None if the rule does not apply."""
 
@@ -356,9 +353,8 @@ def judge(
         stop = stop._replace(evidence=(
             *stop.evidence, Evidence(finding.rule, finding.at, finding.message, finding.quote)))
         findings.append(finding)
-    elif (sign := endings.unfinished_text(response, request, stop)) is not None:
-        findings.append(Finding(UNFINISHED_TEXT, Severity.WARNING, f"the text stops in the middle ({sign.text}): perhaps it "
-                                "was cut, which is a guess", None, FactQuote("text", sign.start, sign.end)))
+    elif (guess := endings.unfinished_text(response, request, stop)) is not None:
+        findings.append(guess)
     findings.extend(remarks(response, stop))
     ending = found.ending if found is not None else None
     return Judgement(response.stop_reason, stop, cap_reached, promoted, ending, ending is None or sure, tuple(findings))

@@ -20,10 +20,12 @@ from loop_core.values import (
     CallKind,
     ChatResponse,
     FactQuote,
+    Finding,
     OpaquePart,
     ReasoningPart,
     Request,
     ResponsePart,
+    Severity,
     Stop,
     StopReason,
     TextPart,
@@ -331,10 +333,14 @@ def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
 # -- Answers below the cap whose text stops in the middle ------------------------------------------------------------
 
 
-def unfinished_text(response: ChatResponse, request: Request | None, stop: StopReason) -> Sign | None:
-    """The sign that an answer whose word says that it ended stops in the middle of its text; None if there is none, or
-    if the word is not the provider's, or anything else may have ended the text there: a stop string, a call, a part
-    behind the text, or a text that the request holds for what comes next (`suffix`)."""
+UNFINISHED_TEXT = "ending.unfinished_text"
+"""The rule of the finding that a text stops in the middle under a clean word. It is a guess, so the reason stays."""
+
+
+def unfinished_text(response: ChatResponse, request: Request | None, stop: StopReason) -> Finding | None:
+    """The finding that an answer whose word says that it ended stops in the middle of its text; None if no sign shows
+    it, if the word is not the provider's, or if anything else may have ended the text there: a stop string, a call, a
+    part behind the text, or a text that the request holds for what comes next (`suffix`)."""
     if stop.normalized is not Stop.END_TURN or not response.stop_reason.raw or has_calls(response):
         return None
     # Without the request, a word that also stands for a stop string does not say what ended the text.
@@ -344,7 +350,10 @@ def unfinished_text(response: ChatResponse, request: Request | None, stop: StopR
     if request is not None and request.extra.get("suffix"):  # the middle of a text, made to end where the suffix begins
         return None
     parts = (part for part in reversed(response.parts) if type(part) is not OpaquePart or _shows(part))
-    return stops_in_the_middle(response.text or "") if type(next(parts, None)) is TextPart else None
+    sign = stops_in_the_middle(response.text or "") if type(next(parts, None)) is TextPart else None
+    return sign and Finding(
+        UNFINISHED_TEXT, Severity.WARNING, f"the text stops in the middle ({sign.text}): perhaps it was cut, "
+        "which is a guess", None, FactQuote("text", sign.start, sign.end))
 
 
 def has_reasoning(response: ChatResponse) -> bool:

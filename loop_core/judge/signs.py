@@ -238,8 +238,10 @@ def _comma(text: str, end: int) -> Sign | None:
 
 def _fence(text: str, end: int) -> Sign | None:
     opened = next((fence for fence in fences(text) if not fence.closed), None)
-    # A bare fence as the last line may close one that another text on its line opened.
-    return None if opened is None or not text[opened.start:end].strip("`~> \t\n") else Sign("it ends inside a fence of code", opened.start, min(opened.start + 3, end))
+    # A bare fence as the last line may close one that stands behind other words of its line.
+    if opened is None or not text[opened.start : end].strip("`~> \t\n"):
+        return None
+    return Sign("it ends inside a fence of code", opened.start, min(opened.start + 3, end))
 
 
 def _bracket(text: str, end: int) -> Sign | None:

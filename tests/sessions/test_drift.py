@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import deepcopy
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers import IMPORTERS
+from inspector.sessions.importers import HEAD, IMPORTERS
 from tests.scenes.shapes import SHAPES, Shape
 
 MEMBER = {
@@ -46,6 +49,48 @@ def test_a_file_is_read_as_what_it_is(shape: Shape, tmp_path):
     (given,) = open_paths([str(path)]).inputs
     assert given.format == shape.format
     assert (given.error is None) is (shape.format != "known"), "a format that is known and not read is an error"
+
+
+def texts(value: Any, *place: Any) -> Iterator[tuple[Any, ...]]:
+    """The places of the texts in a value."""
+    if isinstance(value, str):
+        yield place
+    elif isinstance(value, dict):
+        for key, held in value.items():
+            yield from texts(held, *place, key)
+    elif isinstance(value, (list, tuple)):
+        for number, held in enumerate(value):
+            yield from texts(held, *place, number)
+
+
+def with_longer(value: Any, words: str, first: Any, *rest: Any) -> Any:
+    """The value with more words behind the text at a place."""
+    longer = value[first] + words if not rest else with_longer(value[first], words, *rest)
+    if isinstance(value, dict):
+        return {**value, first: longer}
+    return type(value)(longer if number == first else held for number, held in enumerate(value))
+
+
+BY_LINES = {"ai-sdk-stream", "http-text", "httprr", "mitmproxy", "vcr"}
+"""Formats that are no JSON, or whose lines have a mark of their own."""
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.format not in {"known", *BY_LINES}],
+                         ids=lambda shape: f"{shape.format}-{shape.name}")
+def test_a_text_that_is_longer_than_the_head_of_the_file_changes_nothing(shape: Shape, tmp_path):
+    """Logs of agents begin with requests of 100 kB and more: their prompts. Such a file was not read."""
+    places = list(texts(shape.value))
+    longest = max(places, key=lambda place: len(reduce(getitem, place, shape.value)))
+    for number, place in enumerate({places[0], longest}):
+        read = []
+        for words in (" word" * 2, " word" * (HEAD // 4)):
+            path = tmp_path / f"{number}{len(words)}" / shape.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(shape._replace(value=with_longer(shape.value, words, *place)).written())
+            recording = open_paths([str(path)])
+            read.append(([each.format for each in recording.inputs],
+                         [each.response.stop_reason.normalized for each in recording.exchanges]))
+        assert read[0] == read[1], place
 
 
 def of_new_type(name: str) -> dict[str, Any]:

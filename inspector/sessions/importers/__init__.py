@@ -7,11 +7,11 @@ the file contains one of its marks, so that a file does not load the modules of 
 import os
 from collections.abc import Mapping
 from importlib import import_module
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, cast
 
 from inspector.config import files as bounds
 from inspector.sessions import intake, traffic
-from inspector.sessions.file_format import CERTAIN, AgentFolder, FileFormat, Keeps, Words
+from inspector.sessions.file_format import CERTAIN, AgentFolder, FileFormat, Importer, Keeps, Words
 from inspector.sessions.importers import editor_folders
 from inspector.sessions.recording import ODD, FileReading, Options
 
@@ -328,21 +328,10 @@ EXPECTED = "expected a HAR, a session file, response bodies or request/response 
 """The end of the message about a file in no known format."""
 HEAD = 1 << 16
 """The number of bytes at the beginning of a file by which its format is recognised."""
-
-
-class Importer(Protocol):
-    """The interface of a file format's module."""
-
-    def sniff(self, head: bytes, path: str) -> int:
-        """The certainty that the importer can read a file with this head: from 0 (it cannot) to 100 (beyond doubt)."""
-
-    def read(self, data: bytes, path: str, options: Options) -> FileReading:
-        """Reads the exchanges of a whole file; raises `UnreadableError` if it is not of this format after all, or
-        damaged from the start."""
-
-    def reader(self, path: str, options: Options, head: bytes) -> Any:
-        """For a format that grows, in place of `read`: the `TranscriptReader` of a file that begins with `head`; raises
-        as `read` does."""
+LONG_HEAD = 1 << 22
+"""The number of those bytes if the first do not show a format: the first request of a log may hold a long prompt."""
+KNOWN_BODY = 50
+"""The certainty that a file is a body of a known wire format; below it, the file is only JSON."""
 
 
 def importer(name: str) -> Importer:
@@ -354,7 +343,7 @@ def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) 
     """The exchanges of a file in the format of this name; an open file, of a format that grows, is read in pieces.
     Raises `UnreadableError` if it is not of this format after all, or damaged from the start."""
     if isinstance(data, bytes):
-        head = data[:HEAD]
+        head = data[:LONG_HEAD]
         if not IMPORTERS[name].grows:
             reading = importer(name).read(data, path, options)
             if any(traffic.is_browser_stream(raw.headers) for raw in reading.raws):
@@ -368,6 +357,19 @@ def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) 
 
 def choose(head: bytes, path: str) -> str | None:
     """The format that recognises a file beginning with `head` with the most certainty; None if none knows it."""
+    return _best(head, path)[0]
+
+
+def recognise(data: bytes, path: str) -> tuple[str | None, bytes]:
+    """The format of a file, and the head that shows it: a long one if its first row is, or if HEAD shows nothing."""
+    long_row = data[:1] in (b"{", b"[") and b"\n" not in data[:HEAD] and b"\n" in data[HEAD:LONG_HEAD].rstrip()
+    name, score = (None, 0) if long_row else _best(data[:HEAD], path)
+    if long_row or (name == "body" and score < KNOWN_BODY):
+        return choose(data[:LONG_HEAD], path), data[:LONG_HEAD]
+    return name, data[:HEAD]
+
+
+def _best(head: bytes, path: str) -> tuple[str | None, int]:
     from inspector.sessions.importers.records import first_look
 
     best, best_score = None, 0
@@ -381,11 +383,11 @@ def choose(head: bytes, path: str) -> str | None:
             score = importer(name).sniff(head, path)
         except ODD:
             continue  # the format's `sniff` cannot examine this head, so the file is not of the format
-        if score >= CERTAIN:
-            return name
         if score > best_score:
             best, best_score = name, score
-    return best
+        if score >= CERTAIN:
+            break
+    return best, best_score
 
 
 def sibling(path: str, name: str) -> bytes | None:

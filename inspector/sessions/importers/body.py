@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from inspector.sessions import traffic
-from inspector.sessions.importers import HEAD
+from inspector.sessions.importers import KNOWN_BODY
 from inspector.sessions.importers.known_formats import refusal
 from inspector.sessions.importers.records import (
     FRAMED,
@@ -21,6 +21,7 @@ from inspector.sessions.importers.records import (
     event_data,
     first_look,
     frame_lines,
+    look_at,
     object_in,
 )
 from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
@@ -42,7 +43,7 @@ def sniff(head: bytes, path: str) -> int:
     if text[:1] not in (b"{", b"[") and not text.startswith(_EVENT_STARTS) and not traffic.is_event_stream(head):
         return 0
     # 5, so that some importer takes any JSON and can say what is wrong with it; every real format scores higher.
-    return 50 if traffic.by_content(_framed(_without_page(head))) is not None else 5
+    return KNOWN_BODY if traffic.by_content(_framed(_without_page(head))) is not None else 5
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -65,7 +66,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 def _framed(data: bytes) -> bytes:
     """The stream of server-sent events that a logger wrote as objects, in lines or in a list; else the same bytes."""
-    look = first_look(data[:HEAD])
+    look = look_at(data)
     seen = look.lines or (look.first if isinstance(look.first, list) else ())
     if not seen or any(event_data(value) is None for value in seen[:-1] or seen):  # the last one may be cut
         return data
@@ -86,7 +87,7 @@ def _without_page(data: bytes) -> bytes:
 def _whole_answers(data: bytes, api: str) -> list[bytes]:
     """The answers in a file of several JSON objects, or of a list of them; empty if one says that it is not whole. One
     that is damaged is an answer too, in which nothing can be read."""
-    mark, look = wire(api).whole_mark, first_look(data[:HEAD])
+    mark, look = wire(api).whole_mark, look_at(data)
     if mark is None or look.text[:1] not in (b"{", b"["):
         return []
     text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -112,7 +113,7 @@ def _whole_streams(data: bytes, api: str) -> list[bytes]:
 def _streams_in_lines(data: bytes) -> list[bytes]:
     """The streams whose events a logger wrote in lines without end marks, perhaps of parallel requests, by the id in
     each event; empty if they may be one. A line without an id belongs to the stream of the line before it."""
-    if not first_look(data[:HEAD]).lines or len(set(_ANY_ID.findall(data))) < 2:
+    if not look_at(data).lines or len(set(_ANY_ID.findall(data))) < 2:
         return []
     lines = [(line, object_in(line).get("id")) for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n")]
     current = next((known for _, known in lines if known), None)
@@ -126,14 +127,13 @@ def _streams_in_lines(data: bytes) -> list[bytes]:
 
 
 def _explain(data: bytes, path: str) -> str:
-    head = data[:HEAD]
-    parsed_head = first_look(head)
+    parsed_head = look_at(data)
     if parsed_head.text[:1] not in (b"{", b"["):
         return "server-sent events of no API that is known: expected one of the known APIs, or `--api ID`"
     if len(parsed_head.lines) > 1:
-        return refusal(head, path)
+        return refusal(parsed_head.text, path)
     try:
-        return _explain_json(traffic.loads(data)) or refusal(head, path)
+        return _explain_json(traffic.loads(data)) or refusal(parsed_head.text, path)
     except ValueError as why:
         return f"not valid JSON ({why}): expected {_ANY}"
 

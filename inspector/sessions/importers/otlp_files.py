@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from inspector.sessions.importers import HEAD
-from inspector.sessions.importers.records import elements, first_look, list_pieces, object_lines
+from inspector.sessions.importers.records import elements, first_look, list_pieces, look_at, object_lines
 from inspector.sessions.notices import Notice
 from inspector.sessions.recording import UnreadableError
 from inspector.sessions.traffic import loads
@@ -111,7 +110,7 @@ def records_in(data: bytes, notices: list[Notice | str]) -> Iterator[RecordPiece
 
 
 def _of_json(data: bytes) -> Iterator[RecordPiece]:
-    parsed_head = first_look(data[:HEAD])
+    parsed_head = look_at(data)
     if _is_jaeger(parsed_head.first):
         yield from ((SPANS, span) for trace in elements(data, "data") for span in elements(trace, "spans"))
         return
@@ -133,7 +132,7 @@ def _of_json(data: bytes) -> Iterator[RecordPiece]:
 
 
 def _printed(data: bytes) -> Iterator[RecordPiece]:
-    lines = object_lines(data) if first_look(data[:HEAD]).lines else []
+    lines = object_lines(data) if look_at(data).lines else []
     for piece in lines or elements(data if data.lstrip()[:1] == b"[" else b"[" + data):
         try:
             kind = _printed_kind(loads(piece))

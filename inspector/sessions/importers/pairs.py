@@ -183,7 +183,8 @@ def _score(value: Any) -> int:
     if pick(value, REQUESTS) is not None or "custom_id" in value:
         return 90
     about = {"method", "url", "status", "headers", "timestamp", "api", "id", "model", "key"}  # Gemini's batches: key
-    return 70 if set(value) <= {answer, *about} else 0
+    message = isinstance(value.get("output"), dict) and "message" in value["output"]  # a body of Bedrock, perhaps cut
+    return 70 if set(value) <= {answer, *about} and not message else 0
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
 from inspector.sessions import redact, traffic
-from inspector.sessions.importers import HEAD, sibling
+from inspector.sessions.importers import LONG_HEAD, sibling
 from inspector.sessions.intake import PIECE, Room, too_large, unpack
 from inspector.sessions.recording import UnreadableError
 from inspector.sessions.stored_rows import UnbuiltRecord
@@ -60,9 +60,14 @@ def first_look(head: bytes) -> FileHead:
     return parsed_head
 
 
+def look_at(data: bytes) -> FileHead:
+    """The parsed beginning of a whole file."""
+    return first_look(data[:LONG_HEAD])
+
+
 def first_value(data: bytes) -> Any:
-    """The first JSON value of a whole file, perhaps cut after the bytes that `sniff` sees; None if there is none."""
-    return first_look(data[:HEAD]).first
+    """The first JSON value of a whole file, perhaps cut; None if there is none."""
+    return look_at(data).first
 
 
 def _look(text: bytes) -> FileHead:
@@ -71,7 +76,8 @@ def _look(text: bytes) -> FileHead:
     end = text.find(b"\n")
     first_line = parse_prefix(text[:end]) if end > 0 else None
     if end > 0 and first_line is not None and complete(text[:end]):
-        lines = [line for line in text.split(b"\n")[: _LINES * 4] if line.strip()]  # blank lines may stand between
+        # blank lines may stand between
+        lines = [line for line in text.split(b"\n", _LINES * 4)[: _LINES * 4] if line.strip()]
         values = [value for value in map(parse_prefix, lines[:_LINES]) if value is not None]
         return FileHead(first_line, tuple(values), text)
     return FileHead(parse_prefix(text), (), text)

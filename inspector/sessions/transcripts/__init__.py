@@ -233,7 +233,7 @@ class TranscriptReader:
 
     @classmethod
     def of(cls, path: str, options: Options, head: bytes) -> TranscriptReader:
-        """The reader of a file, whatever its head is (`inspector.sessions.importers.Importer.reader`)."""
+        """The reader of a file, whatever its head is (`inspector.sessions.file_format.Importer.reader`)."""
         return cls(path, options)
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
