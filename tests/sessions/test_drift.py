@@ -30,7 +30,7 @@ LISTS = {
 UNTYPED = {
     "har", "otlp", "mitmproxy", "vcr", "inspect", "claude-tap", "litellm", "vscode-chat", "known", "pairs", "body",
     "adk", "ai-devtools", "ai-sdk-result", "chatgpt", "crush", "langgraph", "openai-agents", "httprr", "http-text",
-    "llm",
+    "llm", "smolagents", "strands",
 }
 """Exchanges, spans, requests of one shape, or a database that has tests of its own."""
 

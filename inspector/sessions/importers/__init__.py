@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import IO, Any, Protocol, cast
 
-from inspector.config import files as bounds
-from inspector.sessions import intake, traffic
+from inspector.sessions import traffic
 from inspector.sessions.file_format import CERTAIN, AgentFolder, FileFormat, Keeps, Words
 from inspector.sessions.importers import editor_folders
 from inspector.sessions.recording import ODD, FileReading, Options
@@ -217,6 +216,15 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.pydantic_ai", "history of Pydantic AI", 'a list of messages, whose "parts" have a "part_kind"',
         Keeps(Words.PROVIDER, usage=True), (b'"part_kind"',),
     ),
+    "smolagents": FileFormat(
+        f"{_HERE}.smolagents", "memory of smolagents", 'a list of steps, the first with "task" and "task_images"',
+        Keeps(Words.PROVIDER, usage=True), (b'"task_images"', b'"action_output"'),
+    ),
+    "strands": FileFormat(
+        f"{_HERE}.strands", "session of Strands Agents", 'an object with "agent_id" and "conversation_manager_state"',
+        Keeps(Words.HINT, usage=True), (b'"conversation_manager_state"', b'"redact_message"'),
+        (AgentFolder("Strands", "", ".strands/sessions", ("*", "agents", "*"), ("agent.json",)),),
+    ),
     "adk": FileFormat(
         f"{_HERE}.adk", "session of Google ADK",
         'a database whose table "events" has "invocation_id", an object with "appName" and "events", or those events',
@@ -386,13 +394,3 @@ def choose(head: bytes, path: str) -> str | None:
         if score > best_score:
             best, best_score = name, score
     return best
-
-
-def sibling(path: str, name: str) -> bytes | None:
-    """The bytes of another file, given its path relative to that of `path`; None if it cannot be read."""
-    beside = os.path.join(os.path.dirname(path), name)
-    try:
-        bounds.check_bounds(beside)
-        return intake.file_bytes(beside)
-    except (OSError, intake.BoundError):
-        return None
