@@ -172,6 +172,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.langgraph", "checkpoints of LangGraph", 'a database whose table "checkpoints" has "checkpoint_ns"',
         Keeps(Words.PROVIDER, usage=True), (SQLITE,),
     ),
+    "agno": FileFormat(
+        f"{_HERE}.agno", "runs of Agno", 'a database with the columns "session_type" and "agent_data" in one table',
+        Keeps(Words.HINT, cap=True, usage=True), (SQLITE,),
+    ),
     "amp": FileFormat(
         f"{_HERE}.amp", "Amp thread", 'an object with "messages" and an "id" that begins with "T-"',
         Keeps(Words.RECORDER, usage=True), (b'"T-',),
@@ -349,8 +353,7 @@ class Importer(Protocol):
         damaged from the start."""
 
     def reader(self, path: str, options: Options, head: bytes) -> Any:
-        """For a format that grows, in place of `read`: the `TranscriptReader` of a file that begins with `head`; raises
-        as `read` does."""
+        """In place of `read`, for a format that grows: the `TranscriptReader` of a file that begins with `head`."""
 
 
 def importer(name: str) -> Importer:
