@@ -797,6 +797,15 @@ SHAPES: tuple[Shape, ...] = (
             {"text": "go"}]}, "created_at": "2026-01-01", "updated_at": "2026-01-01"}),
     Shape("strands", "agent.json", {
         "agent_id": "a", "state": {}, "conversation_manager_state": {}, "created_at": "2026-01-01"}),
+    Shape("langgraph", "history.json", [
+        {"type": "human", "data": {"content": "go", "type": "human", "additional_kwargs": {}}},
+        {"lc": 1, "type": "constructor", "id": ["langchain"], "kwargs": {
+            "type": "ai", "content": [{"type": "text", "text": "hi"}], "id": "run-1", "additional_kwargs": {},
+            "response_metadata": {"model_provider": "openai", "model_name": "m", "finish_reason": "length"},
+            "tool_calls": [{"name": "w", "args": {}, "id": "c", "type": "tool_call"}],
+            "invalid_tool_calls": [{"name": "w", "args": "{", "id": "d", "type": "invalid_tool_call"}],
+            "usage_metadata": {"input_tokens": 1, "output_tokens": 2}}},
+        {"type": "tool", "data": {"content": "x", "tool_call_id": "c", "name": "w", "status": "error"}}]),
     Shape("adk", "s.session.json", {"id": "s", "appName": "a", "userId": "u", "events": [
         {"invocationId": "e", "author": "user", "content": {"role": "user", "parts": [{"text": "go"}]}},
         {"invocationId": "e", "author": "A", "branch": "P.A", "timestamp": 1.5, "id": "i", "modelVersion": "gemini-3",

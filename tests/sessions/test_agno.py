@@ -20,9 +20,9 @@ GO = {"role": "user", "content": "go"}
 
 
 def model(content="hi", output=7, **more):
-    return {"role": "assistant", "content": content, "metrics": {
-        "input_tokens": 3, "output_tokens": output, "reasoning_tokens": 2, "cache_read_tokens": 1,
-        "cache_write_tokens": 4}, "created_at": 1700000000, **more}
+    counts = {"input_tokens": 3, "output_tokens": output, "reasoning_tokens": 2, "cache_read_tokens": 1,
+              "cache_write_tokens": 4}
+    return {"role": "assistant", "content": content, "metrics": counts, "created_at": 1700000000, **more}
 
 
 def call(arguments=WHOLE, key="c1"):
@@ -167,3 +167,9 @@ def test_reasoning_and_damaged_runs_hide_nothing_else(tmp_path):
         made.execute("UPDATE agno_runs SET run_data = '{' WHERE session_id = 's2'")
         made.execute("UPDATE agno_sessions SET agent_data = NULL")
     assert response(viewed(path)).parts == (ReasoningPart("hm"), TextPart("a"))
+
+
+def test_a_member_of_an_unexpected_type_is_told(tmp_path):
+    seen = read(tmp_path, run(GO, model(metrics=7), status=7))
+    assert "status" in notices(seen)
+    assert "metrics" in notices(seen)

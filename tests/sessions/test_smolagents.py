@@ -92,6 +92,14 @@ def test_the_word_of_litellm_is_its_own_for_a_model_of_another_vocabulary(tmp_pa
     assert rules(seen)[0] == "transcript.provider"
 
 
+def test_the_word_of_bedrock_is_its_own(tmp_path):
+    raw = {"output": {"message": {"role": "assistant", "content": [{"text": "hi"}]}}, "stopReason": "max_tokens"}
+    seen = read(tmp_path, step({**message(), "raw": raw}))
+    assert (words(seen), response(seen).stop_reason.raw, response(seen).api) == (
+        ["TRUNCATED"], "max_tokens", "bedrock_converse")
+    assert response(seen).usage == Usage(3, 7)
+
+
 def test_of_a_call_of_litellm_the_message_has_the_arguments(tmp_path):
     answer = message(None, "tool_calls", [call()], _type="ModelResponse")
     answer["raw"]["choices"][0]["message"]["tool_calls"] = [{"_type": "ChatCompletionMessageToolCall"}]
@@ -214,3 +222,8 @@ def test_a_memory_that_is_cut_gives_what_can_be_read(tmp_path):
     whole = json.dumps([TASK, step(message()), step(message("never whole"))])
     seen = shown(whole[:-400], tmp_path, name="memory.json")
     assert response(seen).parts == (TextPart("hi"),)
+
+
+def test_a_member_of_an_unexpected_type_is_told(tmp_path):
+    seen = read(tmp_path, step(message(), observations=7))
+    assert "observations" in notices(seen)

@@ -138,3 +138,8 @@ def test_one_message_is_read_with_its_agent_and_alone_where_that_is_missing(tmp_
     assert "expected the agent.json of the folder above" in given.error
     agent.unlink()
     assert [each.exchange.response.parts for each in viewed(message).responses] == [(TextPart("hi"),)]
+
+
+def test_a_member_of_an_unexpected_type_is_told(tmp_path):
+    seen = read(tmp_path, GO, {"message": {"role": "assistant", "content": [text("hi")], "metadata": 7}})
+    assert "metadata" in notices(seen)

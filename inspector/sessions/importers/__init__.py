@@ -18,8 +18,7 @@ _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
 SQLITE = b"SQLite format 3\0"
 """The first bytes of an SQLite file, which importers read by its path (`database.snapshot`)."""
-# The order matters where two formats score alike: a specific format precedes a general one, and `known`, `pairs` and
-# `body` accept what is left.
+# Where two formats score alike the first one counts; `known`, `pairs` and `body` accept what is left.
 IMPORTERS: Mapping[str, FileFormat] = {
     "session": FileFormat(
         "inspector.sessions.native", "session file of Loop Inspector", 'a line with "loop_inspector_session"',
@@ -169,8 +168,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'a database whose table "agent_messages" has "message_data"', Keeps(Words.HINT), (SQLITE,),
     ),
     "langgraph": FileFormat(
-        f"{_HERE}.langgraph", "checkpoints of LangGraph", 'a database whose table "checkpoints" has "checkpoint_ns"',
-        Keeps(Words.PROVIDER, usage=True), (SQLITE,),
+        f"{_HERE}.langgraph", "messages of LangChain, or checkpoints of LangGraph",
+        'a list of messages with "lc" or with "type" and "data", or a table "checkpoints" with "checkpoint_ns"',
+        Keeps(Words.PROVIDER, usage=True), (SQLITE, b'"lc"', b'"additional_kwargs"'),
     ),
     "agno": FileFormat(
         f"{_HERE}.agno", "runs of Agno", 'a database with the columns "session_type" and "agent_data" in one table',

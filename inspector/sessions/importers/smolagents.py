@@ -121,9 +121,9 @@ def _take_answer(answer: TranscriptAnswer, value: dict[str, Any], line: Transcri
         answer.parts.append(command_call(code, "python_interpreter", pointer_at(at, "code_action"))._replace(id=key))
     parameters = object_of(raw.get("completion_kwargs"))  # of a model that runs here
     answer.cap = cap_of(parameters, {"max_tokens": parameters.get("max_new_tokens")})
-    if raw:
+    if raw.get("choices"):
         take_litellm_end(answer, raw, None, at, *RAW)
-    if raw and raw.get("_type") != LITELLM:
+    if raw.get("_type") != LITELLM:
         take_provider_word(answer, raw, at, *RAW)
     counts = object_of(message.get("token_usage")) or object_of(value.get("token_usage"))
     answer.usage = answer.usage or usage_in(counts, "input_tokens", "output_tokens")
