@@ -143,3 +143,10 @@ def test_one_message_is_read_with_its_agent_and_alone_where_that_is_missing(tmp_
 def test_a_member_of_an_unexpected_type_is_told(tmp_path):
     seen = read(tmp_path, GO, {"message": {"role": "assistant", "content": [text("hi")], "metadata": 7}})
     assert "metadata" in notices(seen)
+
+
+@pytest.mark.parametrize("last", [[GO, model(CALL), result()], [GO, model(text("hi")), GO]])
+def test_a_session_without_a_last_answer_says_so(tmp_path, last):
+    said = "messages that end the session without an answer, as a run that failed leaves it: 1"
+    assert said in notices(read(tmp_path, *last))
+    assert said not in notices(read(tmp_path / "whole", *last, model(text("hi"))))

@@ -97,6 +97,12 @@ class _Session(ChatReader):
         answer.usage = usage_in(object_of(object_of(message.get("metadata")).get("usage")), *COUNTS)
         return TreePlace(answer)
 
+    def summarise(self) -> None:
+        """Also reports a last message that has no answer."""
+        super().summarise()
+        if any(row.is_user_message or row.results for row in self.last.rows()):
+            self.remarks["end the session without an answer, as a run that failed leaves it"] += 1
+
 
 def _take_block(
     answer: TranscriptAnswer, block: dict[str, Any], line: TranscriptLine, at: At, *path: str | int
