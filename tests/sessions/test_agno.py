@@ -78,6 +78,14 @@ def test_the_tables_are_recognised_by_their_columns(tmp_path, name):
     assert response(viewed(path)).parts == (TextPart("hi"),)
 
 
+@pytest.mark.parametrize("lacking", ["session_id", "session_type", "agent_data"])
+def test_a_table_without_one_of_the_columns_is_another(tmp_path, lacking):
+    path = base(tmp_path, run(GO, model()))
+    with closing(sqlite3.connect(path)) as made, made:
+        made.executescript("DROP TABLE agno_sessions;" + SESSIONS.format(name="s", more="").replace(lacking, "other"))
+    assert choose(path.read_bytes(), str(path)) is None
+
+
 @pytest.mark.parametrize("encode", [json.dumps, lambda runs: json.dumps(json.dumps(runs))])
 def test_the_runs_of_a_session_of_an_older_release_are_read(tmp_path, encode):
     path = tmp_path / "agno.db"

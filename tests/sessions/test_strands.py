@@ -67,6 +67,13 @@ def test_the_state_of_an_agent_and_a_message_are_recognised(tmp_path):
         assert choose(json.dumps(written).encode(), "x.json") == "strands"
 
 
+@pytest.mark.parametrize("lacking", ["agent_id", "conversation_manager_state", "message", "message_id", "created_at"])
+def test_an_object_without_one_of_the_members_is_another(lacking):
+    whole = AGENT if lacking in AGENT else {**GO, "message_id": 0}
+    written = {name: value for name, value in whole.items() if name != lacking}
+    assert choose(json.dumps({**written, "x": "conversation_manager_state"}).encode(), "x.json") != "strands"
+
+
 def test_a_call_that_strands_took_out_of_a_cut_answer_is_held(tmp_path):
     seen = read(tmp_path, GO, model(text("I write."), text(CUT)))
     assert (words(seen), stops(seen)) == (["CALL HELD"], ["max_tokens"])
