@@ -148,8 +148,9 @@ def test_one_message_is_read_with_its_agent_and_alone_where_that_is_missing(tmp_
 
 
 def test_a_member_of_an_unexpected_type_is_told(tmp_path):
-    seen = read(tmp_path, GO, {"message": {"role": "assistant", "content": [text("hi")], "metadata": 7}})
-    assert "metadata" in notices(seen)
+    seen = read(tmp_path, GO, {**model(text("hi")), "created_at": 7}, {"message": {"role": "assistant", "metadata": 7}})
+    assert "created_at is a number" in notices(seen)
+    assert "metadata is a number" in notices(seen)
 
 
 @pytest.mark.parametrize("last", [[GO, model(CALL), result()], [GO, model(text("hi")), GO]])
