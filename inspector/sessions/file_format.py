@@ -40,6 +40,8 @@ class Keeps(NamedTuple):
 
 CERTAIN = 100
 """The score of `sniff` after which no further importer is tried."""
+KNOWN_BODY = 50
+"""The score of a body of a known wire format; with less, such a file is only JSON."""
 
 
 class FileFormat(NamedTuple):

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import IO
 
+from inspector.config import files as bounds
 from loop_core.errors import CallerError
 
 STDIN = "-"
@@ -139,6 +140,16 @@ def named_file(path: str) -> bytes:
         return file_bytes(path)
     except (OSError, BoundError) as why:
         raise CallerError(f"{path}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
+
+
+def sibling(path: str, name: str) -> bytes | None:
+    """The bytes of another file, given its path relative to that of `path`; None if it cannot be read."""
+    beside = os.path.join(os.path.dirname(path), name)
+    try:
+        bounds.check_bounds(beside)
+        return file_bytes(beside)
+    except (OSError, BoundError):
+        return None
 
 
 def standard_input() -> bytes:

@@ -145,11 +145,12 @@ REFUSALS: tuple[NotRun, ...] = (
            "the agent could not read its arguments", "Goose"),
     NotRun("no_such_tool", r"(?:tool not found: |tool not found$|no such tool available\b|tool \S+ not found\b|"
            r"unknown tool: |unknown tool name: |model tried to call unavailable tool '|"
+           r"agenttoolexecutionerror: unknown tool \S+, should be one of: |"
            r"the requested tool does not exist or is not available\b|could not find function to call\b|"
            r"requested function \"\S+\" not found\.|the tool call with name `\S+` is not part of the provided tools\b)",
            "the agent knows no such tool", "Claude Code; pi; Crush; opencode 2; MCP; CrewAI; Pydantic AI "
-           "_tool_manager.py; AI SDK NoSuchToolError; Agno models/base.py; Phidata; Microsoft Agent Framework 1.23 "
-           "_tools.py; Semantic Kernel 1.45 kernel.py"),
+           "_tool_manager.py; AI SDK NoSuchToolError; Agno models/base.py; Phidata; smolagents; Microsoft Agent "
+           "Framework 1.23 _tools.py; Semantic Kernel 1.45 kernel.py"),
     NotRun("not_a_tool", r"\S+ is not a valid tool, try one of \[", "the agent knows no such tool",
            "LangGraph prebuilt/tool_node.py"),
     NotRun("not_invoked", r"error invoking tool '\S+' with kwargs ", "the agent refused its arguments",
@@ -179,6 +180,9 @@ REFUSALS: tuple[NotRun, ...] = (
            r"there are `\d+` tool call arguments required and only `|"
            r"(?:missing required|received unexpected) argument\(s\): \[.{1,400} please revise the arguments to\b)",
            "the agent refused its arguments", "Semantic Kernel kernel.py"),
+    NotRun("agent_error", r"agent(?:toolcallerror: |executionerror: code parsing failed on line \d+ due to: )",
+           "the agent refused its arguments", "smolagents agents.py, local_python_executor.py: the type of "
+           "an error, and the error"),
     NotRun("no_json_object", r"(?:function arguments are not a valid json object\b|"
            r"error while (?:decoding|parsing) function arguments: )", "the agent could not parse its arguments",
            "Agno utils/functions.py"),

@@ -773,6 +773,39 @@ SHAPES: tuple[Shape, ...] = (
         {"kind": "response", "model_name": "m", "provider_name": "groq", "finish_reason": "stop",
          "state": "interrupted", "usage": {"request_tokens": 1, "response_tokens": 7},
          "parts": [{"part_kind": "file", "content": {"data": ""}}]}]),
+    Shape("smolagents", "memory.json", [
+        {"task": "go", "task_images": None},
+        {"plan": "1.", "model_output_message": {"role": "assistant", "content": "1."}},
+        {"step_number": 1, "timing": {"start_time": 1.5}, "model_output": "hi", "action_output": None,
+         "observations": "Ada", "tool_calls": [{"id": "c"}], "code_action": "f()",
+         "error": {"type": "AgentExecutionError", "message": "no"}, "is_final_answer": True,
+         "token_usage": {"input_tokens": 1, "output_tokens": 2}, "model_output_message": {
+             "role": "assistant", "content": "hi", "token_usage": {"input_tokens": 1, "output_tokens": 2},
+             "tool_calls": [{"id": "c", "function": {"name": "w", "arguments": "{"}}], "raw": {
+                 "_type": "ChatCompletion", "model": "m", "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+                 "completion_kwargs": {"max_new_tokens": 2}, "choices": [{"finish_reason": "length", "message": {
+                     "role": "assistant", "content": "hi", "reasoning_content": "hm"}}]}}},
+        {"step_number": 2, "model_output": None, "action_output": "x", "error": {"type": "AgentMaxStepsError"}}]),
+    Shape("strands", "message_0.json", {
+        "message": {"role": "assistant", "content": [
+            {"text": "hi"}, {"toolUse": {"toolUseId": "c", "name": "w", "input": {}}},
+            {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "g"}}}, {"image": {"format": "png"}},
+            {"text": "The selected tool w's tool use was incomplete due to maximum token limits being reached."}],
+            "metadata": {"usage": {"inputTokens": 1, "outputTokens": 2}}},
+        "message_id": 0, "redact_message": {"role": "user", "content": [
+            {"toolResult": {"toolUseId": "c", "status": "error", "content": [{"text": "no"}, {"json": {}}]}},
+            {"text": "go"}]}, "created_at": "2026-01-01", "updated_at": "2026-01-01"}),
+    Shape("strands", "agent.json", {
+        "agent_id": "a", "state": {}, "conversation_manager_state": {}, "created_at": "2026-01-01"}),
+    Shape("langgraph", "history.json", [
+        {"type": "human", "data": {"content": "go", "type": "human", "additional_kwargs": {}}},
+        {"lc": 1, "type": "constructor", "id": ["langchain"], "kwargs": {
+            "type": "ai", "content": [{"type": "text", "text": "hi"}], "id": "run-1", "additional_kwargs": {},
+            "response_metadata": {"model_provider": "openai", "model_name": "m", "finish_reason": "length"},
+            "tool_calls": [{"name": "w", "args": {}, "id": "c", "type": "tool_call"}],
+            "invalid_tool_calls": [{"name": "w", "args": "{", "id": "d", "type": "invalid_tool_call"}],
+            "usage_metadata": {"input_tokens": 1, "output_tokens": 2}}},
+        {"type": "tool", "data": {"content": "x", "tool_call_id": "c", "name": "w", "status": "error"}}]),
     Shape("adk", "s.session.json", {"id": "s", "appName": "a", "userId": "u", "events": [
         {"invocationId": "e", "author": "user", "content": {"role": "user", "parts": [{"text": "go"}]}},
         {"invocationId": "e", "author": "A", "branch": "P.A", "timestamp": 1.5, "id": "i", "modelVersion": "gemini-3",

@@ -15,7 +15,7 @@ from inspector.sessions.importers import pairs as pair_file
 from tests import fuzz
 from tests.scenes.shapes import EVERY, GONE, PI, SHAPES, Shape, places, put
 
-DATABASES = {"crush", "langgraph", "llm", "openai-agents"}
+DATABASES = {"agno", "crush", "llm", "openai-agents"}
 """Formats that are databases alone: their rows are made odd in their own tests."""
 TYPES = (None, True, -1, "\ud800", [], {}, GONE)
 """One of each type of JSON, and the place left empty; `tests/fuzz.py` has the ends of each type as well."""

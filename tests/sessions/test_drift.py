@@ -32,8 +32,8 @@ LISTS = {
 """Where the records are, in an object."""
 UNTYPED = {
     "har", "otlp", "mitmproxy", "vcr", "inspect", "claude-tap", "litellm", "vscode-chat", "known", "pairs", "body",
-    "adk", "ai-devtools", "ai-sdk-result", "chatgpt", "crush", "langgraph", "openai-agents", "httprr", "http-text",
-    "llm",
+    "adk", "agno", "ai-devtools", "ai-sdk-result", "chatgpt", "crush", "langgraph", "openai-agents", "httprr",
+    "http-text", "llm", "smolagents", "strands",
 }
 """Exchanges, spans, requests of one shape, or a database that has tests of its own."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import struct
 from contextlib import closing
@@ -11,7 +12,7 @@ import pytest
 from inspector.sessions.importers import choose
 from inspector.sessions.importers.msgpack import Extension, unpacked
 from loop_core.values import Usage
-from tests.scenes.transcripts import stops, viewed, words
+from tests.scenes.transcripts import shown, stops, viewed, words
 
 TABLES = """CREATE TABLE checkpoints (thread_id TEXT, checkpoint_ns TEXT, checkpoint_id TEXT, parent_checkpoint_id TEXT,
   type TEXT, checkpoint BLOB, metadata BLOB);
@@ -243,3 +244,60 @@ def test_every_form_of_messagepack_is_read(data, value):
 def test_what_is_cut_or_no_messagepack_is_refused(data):
     with pytest.raises(ValueError, match="MessagePack"):
         unpacked(data)
+
+
+# -- Messages in JSON --------------------------------------------------------------------------------------------------
+
+
+def dumped(made):
+    """A message as `dumps` writes it."""
+    return {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "M"], "kwargs": dict(made)}
+
+
+def as_dict(made):
+    """A message as `messages_to_dict` writes it."""
+    return {"type": made["type"], "data": dict(made)}
+
+
+FORMS = [(dumped, "kwargs"), (as_dict, "data")]
+
+
+@pytest.mark.parametrize(("write", "member"), FORMS)
+@pytest.mark.parametrize(("word", "verdict"), [
+    ("stop", "COMPLETE"), ("length", "TRUNCATED"), ("content_filter", "BLOCKED")])
+def test_a_list_of_messages_has_the_providers_words(tmp_path, write, member, word, verdict):
+    messages = [GO, ai("", calls=[CALL], finish_reason="tool_calls"), RAN, ai("done", finish_reason=word)]
+    seen = shown(json.dumps(list(map(write, messages))), tmp_path, name="history.json")
+    assert (words(seen), len(seen.responses)) == ([verdict], 2)
+    found = seen.responses[1].exchange.response
+    assert (found.api, found.stop_reason.raw, found.usage) == ("openai_chat", word, Usage(3, 5))
+    assert found.stop_reason.evidence[0].at.pointer == f"/{member}/response_metadata/finish_reason"
+
+
+@pytest.mark.parametrize(("write", "member"), FORMS)
+def test_a_call_that_langchain_could_not_parse_is_held_in_a_list_too(tmp_path, write, member):
+    cut = {"name": "write_file", "args": '{"path": "a.md", "content": "# Rep', "id": "c1", "type": "invalid_tool_call"}
+    answer = Made({**ai("", finish_reason="length"), "invalid_tool_calls": [cut]})
+    seen = shown(json.dumps([write(GO), write(answer)]), tmp_path, name="history.json")
+    assert words(seen) == ["CALL HELD"]
+    assert seen.responses[0].exchange.response.tool_calls[0].arguments == cut["args"]
+
+
+@pytest.mark.parametrize("kind", ["human", "ai", "system", "tool"])
+@pytest.mark.parametrize(("write", "member"), FORMS)
+def test_a_list_is_recognised_by_its_first_message(write, member, kind):
+    assert choose(json.dumps([write(message(kind, "x"))]).encode(), "history.json") == "langgraph"
+
+
+@pytest.mark.parametrize("other", [
+    {"lc": 1, "id": ["langchain", "prompts", "P"], "kwargs": {"template": "x", "additional_kwargs": {}}},
+    {"type": "human", "data": "additional_kwargs"},
+    {"type": "hologram", "data": {"content": "x", "additional_kwargs": {}}},
+])
+def test_another_list_is_none_of_langchain(other):
+    assert choose(json.dumps([other]).encode(), "history.json") != "langgraph"
+
+
+def test_a_list_that_is_cut_gives_what_can_be_read(tmp_path):
+    whole = json.dumps([as_dict(GO), as_dict(ai("hi", finish_reason="stop")), as_dict(GO), as_dict(ai("never"))])
+    assert words(shown(whole[:-40], tmp_path, name="history.json"))[0] == "COMPLETE"

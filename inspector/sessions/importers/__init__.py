@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import IO, Any, cast
 
-from inspector.config import files as bounds
-from inspector.sessions import intake, traffic
-from inspector.sessions.file_format import CERTAIN, AgentFolder, FileFormat, Importer, Keeps, Words
+from inspector.sessions import traffic
+from inspector.sessions.file_format import CERTAIN, KNOWN_BODY, AgentFolder, FileFormat, Importer, Keeps, Words
 from inspector.sessions.importers import editor_folders
 from inspector.sessions.recording import ODD, FileReading, Options
 
@@ -19,8 +18,7 @@ _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
 SQLITE = b"SQLite format 3\0"
 """The first bytes of an SQLite file, which importers read by its path (`database.snapshot`)."""
-# The order matters where two formats score alike: a specific format precedes a general one, and `known`, `pairs` and
-# `body` accept what is left.
+# Where two formats score alike the first one counts; `known`, `pairs` and `body` accept what is left.
 IMPORTERS: Mapping[str, FileFormat] = {
     "session": FileFormat(
         "inspector.sessions.native", "session file of Loop Inspector", 'a line with "loop_inspector_session"',
@@ -170,8 +168,13 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'a database whose table "agent_messages" has "message_data"', Keeps(Words.HINT), (SQLITE,),
     ),
     "langgraph": FileFormat(
-        f"{_HERE}.langgraph", "checkpoints of LangGraph", 'a database whose table "checkpoints" has "checkpoint_ns"',
-        Keeps(Words.PROVIDER, usage=True), (SQLITE,),
+        f"{_HERE}.langgraph", "messages of LangChain, or checkpoints of LangGraph",
+        'a list of messages with "lc" or with "type" and "data", or a table "checkpoints" with "checkpoint_ns"',
+        Keeps(Words.PROVIDER, usage=True), (SQLITE, b'"lc"', b'"additional_kwargs"'),
+    ),
+    "agno": FileFormat(
+        f"{_HERE}.agno", "runs of Agno", 'a database with the columns "session_type" and "agent_data" in one table',
+        Keeps(Words.HINT, cap=True, usage=True), (SQLITE,),
     ),
     "amp": FileFormat(
         f"{_HERE}.amp", "Amp thread", 'an object with "messages" and an "id" that begins with "T-"',
@@ -216,6 +219,15 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "pydantic-ai": FileFormat(
         f"{_HERE}.pydantic_ai", "history of Pydantic AI", 'a list of messages, whose "parts" have a "part_kind"',
         Keeps(Words.PROVIDER, usage=True), (b'"part_kind"',),
+    ),
+    "smolagents": FileFormat(
+        f"{_HERE}.smolagents", "memory of smolagents", 'a list of steps, the first with "task" and "task_images"',
+        Keeps(Words.PROVIDER, usage=True), (b'"task_images"', b'"action_output"'),
+    ),
+    "strands": FileFormat(
+        f"{_HERE}.strands", "session of Strands Agents", 'an object with "agent_id" and "conversation_manager_state"',
+        Keeps(Words.HINT, usage=True), (b'"conversation_manager_state"', b'"redact_message"'),
+        (AgentFolder("Strands", "", ".strands/sessions", ("*", "agents", "*"), ("agent.json",)),),
     ),
     "adk": FileFormat(
         f"{_HERE}.adk", "session of Google ADK",
@@ -330,8 +342,6 @@ HEAD = 1 << 16
 """The number of bytes at the beginning of a file by which its format is recognised."""
 LONG_HEAD = 1 << 22
 """The number of those bytes if the first do not show a format: the first request of a log may hold a long prompt."""
-KNOWN_BODY = 50
-"""The certainty that a file is a body of a known wire format; below it, the file is only JSON."""
 
 
 def importer(name: str) -> Importer:
@@ -388,13 +398,3 @@ def _best(head: bytes, path: str) -> tuple[str | None, int]:
         if score >= CERTAIN:
             break
     return best, best_score
-
-
-def sibling(path: str, name: str) -> bytes | None:
-    """The bytes of another file, given its path relative to that of `path`; None if it cannot be read."""
-    beside = os.path.join(os.path.dirname(path), name)
-    try:
-        bounds.check_bounds(beside)
-        return intake.file_bytes(beside)
-    except (OSError, intake.BoundError):
-        return None

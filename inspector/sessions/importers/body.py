@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from inspector.sessions import traffic
-from inspector.sessions.importers import KNOWN_BODY
+from inspector.sessions.file_format import KNOWN_BODY
 from inspector.sessions.importers.known_formats import refusal
 from inspector.sessions.importers.records import (
     FRAMED,

@@ -1,9 +1,10 @@
-"""Threads of LangGraph: databases of its `SqliteSaver`, whose checkpoints hold LangChain's messages in MessagePack.
+"""LangChain's messages: in JSON, and in MessagePack in the checkpoints of LangGraph (databases of its `SqliteSaver`).
 
-The last checkpoint of a thread has all of its messages. Their `response_metadata` holds the provider's own stop word,
+JSON is a list of them, as `dumps` or `messages_to_dict` writes it (`FileChatMessageHistory`). The last checkpoint of a
+thread has all of its messages. Their `response_metadata` holds the provider's own stop word,
 as in a run of LangSmith. The arguments of a call come parsed; LangChain hands what a cut left of Claude's to the tool.
 A record is the JSON of a message. Source: langgraph-checkpoint-sqlite, langgraph-checkpoint `serde/jsonplus.py`; 30
-threads that langgraph 1.2 wrote over three APIs.
+threads that langgraph 1.2 wrote over three APIs, and 14 lists that langchain-core 1.8 wrote.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from inspector.sessions.importers.database import has, schema, snapshot
 from inspector.sessions.importers.langsmith import APIS, plain_message, take_message_end
 from inspector.sessions.importers.msgpack import Extension, unpacked
 from inspector.sessions.importers.otlp import take_output
-from inspector.sessions.importers.records import number_records
+from inspector.sessions.importers.records import first_look, list_pieces, number_records
 from inspector.sessions.importers.span_messages import message_of
 from inspector.sessions.notices import Notice
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.dialogue import DialogueReader
-from inspector.sessions.transcripts.member_values import known_text, object_of
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 from loop_core.values import ToolResultPart
 
 FIELDS: Fields = {"": {"thread": (str,), "type": (str,), "content": (str, list), "response_metadata": (dict,)}}
@@ -37,21 +38,28 @@ SNAPSHOT = 7
 """The code of the extension that holds the whole value of a channel which otherwise stores its changes alone."""
 GAVE_UP = "Sorry, need more steps to process this request."
 """What LangGraph puts in place of an answer that a further step of the graph would need (`chat_agent_executor.py`)."""
+FORMS = (frozenset({"lc", "id", "kwargs"}), frozenset({"type", "data"}))
+"""The members of a message as `dumps` and as `messages_to_dict` write it."""
+TYPES = frozenset({"user", "ai", "system", "tool"})
 PASSED = frozenset({"system", "remove"})
 """The types of messages that hold no part of an exchange."""
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its tables."""
-    found = schema(path) if head.startswith(SQLITE) else {}
+    """Recognises the columns of its tables, or the first message of a list."""
+    if not head.startswith(SQLITE):
+        first = next(iter(objects_of(first_look(head).first)), {})
+        own = any(first.keys() >= members for members in FORMS) and plain_message(first)["role"] in TYPES
+        return 96 if own and "content" in object_of(first.get("kwargs", first.get("data"))) else 0
+    found = schema(path)
     own = has(found, "checkpoints", "thread_id", "checkpoint_ns", "checkpoint_id", "type", "checkpoint")
     return 95 if own and has(found, "writes", "thread_id", "channel", "value") else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads every answer in the last checkpoint of each thread."""
+    """Reads every answer of a list, or in the last checkpoint of each thread."""
     reader = _Threads(path, options)
-    return reader.read_records(number_records(reader.rows()))
+    return reader.read_records(number_records(reader.rows()) if data.startswith(SQLITE) else list(list_pieces(data)))
 
 
 class _Threads(DialogueReader):
@@ -94,28 +102,30 @@ class _Threads(DialogueReader):
     def session_of(self, value: dict[str, Any]) -> str:
         """The thread of a message."""
         key = known_text(value.get("thread")) or self.session
-        self.titles[key] = key
+        if key:
+            self.titles[key] = key
         return key
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads one message."""
         value = line.value
         message = plain_message(value)
-        role = message.get("role")
-        if role == "ai" and value.get("content") == GAVE_UP and not value.get("response_metadata"):
+        role, text, held = message.get("role"), message.get("content"), object_of(message.get("response_metadata"))
+        if role == "ai" and text == GAVE_UP and not held:
             self.say(line.number, f"LangGraph says: {GAVE_UP}", mark="stopped")
         elif role == "ai":
-            provider = known_text(object_of(value.get("response_metadata")).get("model_provider")) or ""
+            provider = known_text(held.get("model_provider")) or ""
             answer = self.answer_of(line, f"message:{line.number}", APIS.get(provider), None)
             at = answer.word_at = answer.take(line)
             take_output(answer, message_of(message), at)
-            take_message_end(answer, message, provider, at, "response_metadata")
+            within = [name for name in ("kwargs", "data") if "response_metadata" in object_of(value.get(name))]
+            take_message_end(answer, message, provider, at, *within, "response_metadata")
         elif role == "tool":
             self.results(line.number, ToolResultPart(
-                known_text(value.get("tool_call_id")), known_text(value.get("name")), any_text(value.get("content")),
-                value.get("status") == "error"))
+                known_text(message.get("tool_call_id")), known_text(message.get("name")), any_text(text),
+                message.get("status") == "error"))
         elif role == "user":
-            self.say(line.number, any_text(value.get("content")))
+            self.say(line.number, any_text(text))
         else:
             lines.count(role, PASSED)
         return self.here

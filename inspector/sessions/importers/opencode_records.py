@@ -16,9 +16,9 @@ from operator import itemgetter
 from typing import Any
 
 from inspector.config import files as bounds
-from inspector.sessions.importers import sibling
 from inspector.sessions.importers.database import Schema, has, snapshot
 from inspector.sessions.importers.records import Piece, compact_json, elements, in_order, in_tree, object_in, with_ids
+from inspector.sessions.intake import sibling
 from inspector.sessions.reasons import (
     PROVIDER,
     error_in_text,

@@ -18,8 +18,8 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import openhands_events as events
-from inspector.sessions.importers import sibling
 from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in, object_lines
+from inspector.sessions.intake import sibling
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of

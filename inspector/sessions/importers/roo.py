@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import roo_store, sibling
+from inspector.sessions.importers import roo_store
 from inspector.sessions.importers.records import (
     compact_json,
     elements,
@@ -23,6 +23,7 @@ from inspector.sessions.importers.records import (
     number_records,
     object_beside,
 )
+from inspector.sessions.intake import sibling
 from inspector.sessions.reasons import inferred_reason, recorder_reason, table_reason, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows

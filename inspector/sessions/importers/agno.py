@@ -1,0 +1,155 @@
+"""Databases of Agno (`SqliteDb`): runs with their messages, in a table of runs or, before 3, in that of sessions.
+
+No stop word is kept, and the `COMPLETED` of a run is none. The cap is with the agent, so the counts may show a cut.
+Claude's arguments come parsed, so that cut ones look whole; where its word was not `tool_use` Agno keeps the block of a
+call and not the call. Before 3 a run that failed is not stored. Source: agno 3.1 and 2.3 `db/sqlite/schemas.py`,
+`models/anthropic/claude.py`; 88 runs that they wrote over three APIs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from inspector.sessions.importers import SQLITE
+from inspector.sessions.importers.database import schema, snapshot
+from inspector.sessions.importers.records import number_records
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
+from inspector.sessions.transcripts.chat_messages import take_block, take_message
+from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.ending_rules import infer, wordless_notice
+from inspector.sessions.transcripts.member_values import (
+    cap_of,
+    known_text,
+    numbered_objects,
+    object_of,
+    objects_of,
+    usage_in,
+)
+from loop_core.values import StopReason, ToolCall, ToolResultPart
+
+FIELDS: Fields = {"": {"session": (str,), "message": (dict,), "status": (str,)},
+                  "message": {"role": (str,), "tool_calls": (list,), "provider_data": (dict,), "metrics": (dict,)}}
+SESSIONS = frozenset({"session_id", "session_type", "agent_data"})
+"""Columns of the table of sessions. The names of tables are the maker's choice."""
+COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+def sniff(head: bytes, path: str) -> int:
+    """Recognises the columns of its table of sessions."""
+    found = schema(path).values() if head.startswith(SQLITE) else ()
+    return 95 if any(columns >= SESSIONS for columns in found) else 0
+
+
+def read(data: bytes, path: str, options: Options) -> FileReading:
+    """Reads every answer in the database."""
+    return _Runs(path, options).read_records(number_records(_rows(path)))
+
+
+def _rows(path: str) -> Iterator[bytes]:
+    """The messages of each run, and how the run ended; sessions first, whose agents have the caps."""
+    caps, tables = dict[Any, int | None](), schema(path)
+    with snapshot(path) as database:
+        for name in sorted(tables, key=lambda name: "run_data" in tables[name]):
+            if tables[name] >= SESSIONS or "run_data" in tables[name]:
+                quoted = name.replace('"', '""')
+                for row in database.execute(f'SELECT * FROM "{quoted}" ORDER BY rowid'):  # noqa: S608
+                    yield from _records(dict(row), caps)
+
+
+def _records(row: dict[str, Any], caps: dict[Any, int | None]) -> Iterator[bytes]:
+    session, held = row["session_id"], _json(row.get("runs", row.get("run_data")))
+    caps.setdefault(session, cap_of(object_of(object_of(_json(row.get("agent_data"))).get("model"))))
+    for run in objects_of(held if isinstance(held, list) else [held]):
+        about = {"session": session, "run": run.get("run_id"), "parent": run.get("parent_run_id"),
+                 "model": run.get("model"), "cap": caps[session]}
+        for message in objects_of(run.get("messages")):
+            if message.get("from_history") is not True:  # else an earlier run has it
+                yield json.dumps({**about, "message": message}).encode()
+        end = {name: run.get(name) for name in ("status", "content")}
+        errors = [event for event in objects_of(run.get("events")) if event.get("event") == "RunError"]
+        yield json.dumps({**about, **end, "errors": errors}).encode()
+
+
+def _json(value: Any) -> Any:
+    """The value of a column, which older releases encoded twice."""
+    try:
+        held = json.loads(value) if isinstance(value, str) else None
+        return json.loads(held) if isinstance(held, str) else held
+    except (ValueError, RecursionError):
+        return None
+
+
+class _Runs(DialogueReader):
+    name, agent, fields = "agno", "Agno", FIELDS
+    key = ""
+
+    def session_of(self, value: dict[str, Any]) -> str:
+        """The session of a record; a run that another one began is one below it."""
+        session, run = known_text(value.get("session")) or "", known_text(value.get("run"))
+        if known_text(value.get("parent")) is not None:
+            self.parents[f"{session}/{run}"], session = session, f"{session}/{run}"
+        self.titles[session] = session
+        return session
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """Reads a message, or how a run ended."""
+        message = object_of(line.value.get("message"))
+        role, text = message.get("role"), any_text(message.get("content"))
+        if "status" in line.value:
+            self._ended(line)
+        elif role == "assistant":
+            self._answer(line, message)
+        elif role == "tool":
+            self.results(line.number, ToolResultPart(known_text(message.get("tool_call_id")), known_text(
+                message.get("tool_name")), text, message.get("tool_call_error") is True))
+        elif role == "user":
+            self.say(line.number, text)
+        else:
+            lines.count(role, frozenset({"system", "developer"}))
+        return self.here
+
+    def _begin(self, line: TranscriptLine) -> TranscriptAnswer:
+        answer = self.answer_of(line, f"row:{line.number}", None, line.value.get("model"),
+                                object_of(line.value.get("message")).get("created_at"))
+        answer.cap = line.value.get("cap")
+        answer.word_at = answer.take(line)
+        return answer
+
+    def _answer(self, line: TranscriptLine, message: dict[str, Any]) -> None:
+        answer = self._begin(line)
+        blocks = [(number, block) for number, block in numbered_objects(
+            object_of(message.get("provider_data")).get("content_blocks")) if block.get("type") == "tool_use"]
+        named = {call.get("id") for call in objects_of(message.get("tool_calls"))}
+        take_message(answer, {**message, "tool_calls": None} if blocks else message, line, answer.word_at, "message")
+        for number, block in blocks:
+            take_block(answer, block, line, answer.word_at, "message", "provider_data", "content_blocks", number)
+            call = answer.parts[-1]
+            if isinstance(call, ToolCall) and call.id not in named:
+                answer.parts[-1] = call._replace(closed=False)
+        answer.usage = usage_in(object_of(message.get("metrics")), *COUNTS)
+
+    def _ended(self, line: TranscriptLine) -> None:
+        status, text = line.value.get("status"), line.value.get("content")
+        errors = objects_of(line.value.get("errors"))  # of a stream, whose text is the content
+        text, why = (text, any_text(errors[0].get("content"))) if errors else (None, any_text(text))
+        if status == "CANCELLED":
+            self.say(line.number, "", mark="interrupted")
+        elif status == "ERROR" and any(row.is_user_message or row.results for row in self.here.rows()):
+            answer = self._begin(line)
+            answer.add_text(text)
+            answer.fail(why, answer.word_at)
+        elif status == "ERROR":
+            self.say(line.number, f"the run ended with an error: {why[:200]}", mark="stopped")
+
+    def infer_end(self, answer: TranscriptAnswer) -> StopReason:
+        """How an answer ended, also by the cap of its agent."""
+        return infer(answer, frozenset({answer.cap} if answer.cap else ()))
+
+    def summarise(self) -> None:
+        """Also reports the number of missing stop words."""
+        super().summarise()
+        self.reading.notices[:0] = wordless_notice(self.answers, self.agent)
