@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from inspector.sessions import traffic
-from inspector.sessions.importers import records, wiremock
+from inspector.sessions.importers import HEAD, records, wiremock
 from inspector.sessions.importers.pair_bodies import PACKED, Path, batch_line, cassette, unpack_pieces
 from inspector.sessions.importers.records import (
     FRAMED,
@@ -102,13 +102,25 @@ _LAST = ", the last"
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises a response with its request in the first value, or in the first element of its list."""
-    first = first_look(head).first
+    look = first_look(head)
+    first = look.first
     if isinstance(first, dict):
-        rows = next((first[key] for key in LISTS if isinstance(first.get(key), list)), None)
-        return _score(first) or (80 if isinstance(rows, list) and rows and _score(rows[0]) else 0)
-    if isinstance(first, list) and first:
-        return _score(first[0])
-    return 0
+        rows: list[Any] = next((first[key] for key in LISTS if isinstance(first.get(key), list)), [])
+        score = _score(first) or (80 if rows and _score(rows[0]) else 0)
+    else:
+        rows = first if isinstance(first, list) else []
+        score = _score(rows[0]) if rows else 0
+    if score or look.lines or len(head) < HEAD:
+        return score
+    return _score_begun(rows[0] if len(rows) == 1 else first)
+
+
+def _score_begun(value: Any) -> int:
+    """The certainty about a pair whose request is longer than the head, so that its answer is not in it."""
+    asked = value[last] if isinstance(value, dict) and value and (last := [*value][-1]) in REQUESTS else None
+    asked = traffic.parse_prefix(asked.encode()) if isinstance(asked, str) else asked
+    about = {"model", "messages", "contents", "system", "systemInstruction", "tools"}
+    return 60 if isinstance(asked, dict) and (is_http(asked) or not about.isdisjoint(asked)) else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
