@@ -91,10 +91,10 @@ def _whole_verdicts() -> frozenset[str]:
     return frozenset(word for each in rows for word in (each.lower(), identifier(each)))
 
 
-def nearest_term(name: str, least: float = NEAR) -> str:
-    """The term that finds a word, else the nearest; empty if none is near."""
+def nearest_term(name: str, least: float = NEAR, among: Iterable[str] = ()) -> str:
+    """The term that finds a word, else the nearest, by default of all words; empty if none is near."""
     offers = _terms_by_word()
-    found = get_close_matches(name.lower(), offers, 1, least) if len(name) >= SHORTEST else []
+    found = get_close_matches(name.lower(), among or offers, 1, least) if len(name) >= SHORTEST else []
     return {**offers, **CONNECTIVES}.get(name.lower()) or (offers[found[0]] if found else "")
 
 
@@ -117,7 +117,7 @@ def part_note(name: str, value: str, pairs: Iterable[tuple[str, str]]) -> str:
 
 def term_message(name: str, typed: str, offer: str = "") -> str:
     """The message about an unknown term, led by what to type instead: narrow screens cut the end."""
-    near = COLUMNS.get(name, offer) or nearest_term(name, 0.6)
+    near = COLUMNS.get(name, offer) or nearest_term(name, 0.6, names() if typed != name else ())
     if near:
         return f'did you mean {near}? unknown term {name!r}; in "quotes" it is searched as text'
     return f"{in_quotes(typed)} is searched as text; unknown term {name!r}, expected one of {', '.join(names())}"

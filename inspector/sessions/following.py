@@ -85,8 +85,10 @@ class FollowedFile:
         """The content of the whole file, as `open_paths` reads it."""
         self._options = self._options._replace(room=room, growth=self._records.read)
         try:
-            with open(self.path, "rb") as file:
-                found = self._read_added(file) or self._read_whole(file)
+            found = None
+            if os.path.isfile(self.path):  # `open` would wait for a writer of a FIFO without end
+                with open(self.path, "rb") as file:
+                    found = self._read_added(file) or self._read_whole(file)
             return found or opening.read_file(self.path, self._options, build_one=self._build)
         except (OSError, intake.BoundError) as why:
             self._growth = None

@@ -327,9 +327,9 @@ class Choose(Dialog[str | None]):
         Binding("escape,q", "dismiss", "leave", tooltip="Leave without doing anything", id="choose.leave"),
     ]
 
-    def __init__(self, title: str, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
+    def __init__(self, title: str, rows: Sequence[tuple[str, str]], start: int = 0, escape: str = "leaves") -> None:
         super().__init__()
-        self._title, self._words = title, ChoiceList(rows, start)
+        self._title, self._words, self._escape = title, ChoiceList(rows, start), escape
         self._below = 0
         """The most rows that a meaning took below the list; they stay, so that the box does not jump."""
 
@@ -339,7 +339,7 @@ class Choose(Dialog[str | None]):
             yield note(self._title, Tone.TITLE)
             yield self._words
             yield WrappedLines(id="choice")
-            yield key_note("enter chooses · esc leaves")
+            yield key_note(f"enter chooses · esc {self._escape}")
 
     def on_mount(self) -> None:
         """Shows the meaning of the row at the cursor in full."""

@@ -317,7 +317,8 @@ class LiveScreen(SessionScreen):
             if word == LEAVE:
                 self.app.call_next(leave)
 
-        self.app.push_screen(Choose(title, [(STAY, "go on with the turn"), (LEAVE, leaving)]), leave_if_chosen)
+        rows = [(STAY, "go on with the turn"), (LEAVE, leaving)]
+        self.app.push_screen(Choose(title, rows, escape="stays"), leave_if_chosen)
         return True
 
     async def abandon(self) -> None:

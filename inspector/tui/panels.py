@@ -336,6 +336,7 @@ class Dialog(ModalScreen[ScreenResultType]):
     Dialog .field, Dialog .field Cycle { height: 1; }
     Dialog .field Input { background: $panel; }
     Dialog .field Input:focus { background: $cursor; }
+    Dialog .field Input:focus:ansi { background: ansi_default; text-style: underline; }
     """
     # The height of the part that scrolls, so that the title and the keys are seen too. It is a number of rows since
     # Textual does not count a share of the terminal (`vh`) for the height of the box.

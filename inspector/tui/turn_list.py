@@ -314,8 +314,8 @@ SORTS: Mapping[str, str] = {
     "verdict": "worst first", "session": "by title, or file name without one; turns in order",
     "raw → reason": "by the effective reason",
     "turn": "by its number in the session", "turns": "the longest session first",
-    "tokens": "output of the answer that decided", "calls": "most held first",
-    "model": "by name", "age": "newest first", "agent": "by name", "took": "the time of its answers",
+    "tokens": "the most output of the answer that decided first", "calls": "most held first",
+    "model": "by name", "age": "newest first", "agent": "by name", "took": "the longest time of its answers first",
     "what to change": "same advice together", "message": "by the user's message",
 }
 """Column -> what sorting by it does."""

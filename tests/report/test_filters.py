@@ -241,6 +241,7 @@ def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     ("zebra:1", 1, '"zebra:1" is searched as text; unknown term \'zebra\', expected one of held, '),
     ("reason:max_tokens", 1, "did you mean stop?"),
     ("duration_ms>1", 1, "did you mean took?"),
+    ("cost>1", 1, "unknown term 'cost', expected one of held"),  # the name of a term is meant, no value: verdict:LOST
     ("held and cut", 6, "did you mean &?"),
     ("held OR cut", 6, "did you mean |?"),
     ("!END not recorded", 1, "end needs a value"),

@@ -41,6 +41,7 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.steps import Outline, is_interesting
 from inspector.sessions import open_paths
+from inspector.tui.paint import terminal_cells
 from inspector.whatif import branch_lines as whatif
 from inspector.whatif.tree import branch
 from loop_core.judge.gate import Admission
@@ -101,6 +102,17 @@ def test_clipping_never_exceeds_a_width(width: int) -> None:
     line = (Span("abc", Tone.STRONG), Span("漢字漢字"), Span("defghij"))
     assert width_of(clip(line, width)) <= width
     assert clip(line, 40) == line
+
+
+@pytest.mark.parametrize("width", range(2, 20))
+def test_a_sign_that_makes_the_one_before_it_wider_is_counted_with_it(width: int) -> None:
+    """A flag with U+FE0F takes two cells, while its two characters take one and none."""
+    flags = "ab\N{WAVING WHITE FLAG}\ufe0f" * 5
+    assert terminal_cells(flags) == 20
+    assert width - 2 <= terminal_cells(text_of(clip((Span(flags),), width, terminal_cells))) <= width
+    rows = wrap_line((Span(flags),), width, terminal_cells)
+    assert max(width_of(row, terminal_cells) for row in rows) <= width
+    assert "".join(map(text_of, rows)) == flags
 
 
 def test_clipping_says_that_something_is_left_out() -> None:

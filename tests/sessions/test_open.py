@@ -557,6 +557,32 @@ def test_loggers_name_the_list_of_pairs(opened, name):
     assert [exchange.response.text for exchange in loaded.exchanges] == ["hello", "hello"]
 
 
+LONG_ASKED = {"model": "m", "messages": [user("hi" * 40_000)], "max_tokens": 5}
+"""A request that is longer than the part of a file that decides its format."""
+
+
+@pytest.mark.parametrize("request_", [
+    LONG_ASKED, json.dumps(LONG_ASKED), {"url": CHAT, "method": "POST", "headers": {}, "body": LONG_ASKED},
+    {"url": CHAT, "body": json.dumps(LONG_ASKED)}, {"messages": LONG_ASKED["messages"], "model": "m"},
+    {"system": "s" * 80_000, "messages": [user("hi")], "model": "m"},
+], ids=["body", "text", "http", "http text", "messages", "system"])
+@pytest.mark.parametrize("lay_out", [
+    json.dumps, lambda pair: f"{json.dumps(pair)}\n{json.dumps(pair)}\n", lambda pair: json.dumps([pair, pair]),
+    lambda pair: json.dumps({"entries": [pair]}), lambda pair: json.dumps({"id": 1, **pair}, indent=2),
+], ids=["one", "lines", "list", "entries", "indented"])
+def test_a_long_request_hides_no_answer(opened, request_, lay_out):
+    loaded = opened(lay_out({"request": request_, "response": ANSWER}))
+    assert loaded.inputs[0].format == "pairs"
+    assert {exchange.response.text for exchange in loaded.exchanges} == {"hello"}
+
+
+def test_a_long_request_alone_is_no_pair(opened):
+    for value in ({"request": LONG_ASKED}, {"request": {"question": "hi" * 40_000}, "response": {}}):
+        (given,) = opened(json.dumps(value)).inputs
+        assert given.responses == 0
+        assert given.error or given.skipped
+
+
 def test_an_element_of_a_list_is_named_by_its_byte(opened):
     pair = json.dumps({"request": {**ASKED, "note": "Äpfel"}, "response": ANSWER}, ensure_ascii=False)
     whole = f"[{pair}, 5, {pair}]"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from inspector.report.turn_rows import TurnRow
+from inspector.sessions import intake
 from inspector.tui import growth, table_growth
 from inspector.tui.app import LoopInspector
 from inspector.tui.growth import rest_seconds
@@ -126,6 +127,24 @@ async def test_while_other_runs_are_open_the_session_waits(path) -> None:
         assert screen.note == note  # it is said once
         assert len(screen.runs.every) == 2
         assert len(screen.run.view.steps) == steps
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no FIFO")
+async def test_a_fifo_in_place_of_the_file_stops_nothing(path, monkeypatch) -> None:
+    """To open it would wait for a writer: nothing more was read, and the app did not end."""
+    monkeypatch.setattr(intake, "WAIT", 0.05)
+    async with app_on(path).run_test(size=(120, 35)) as pilot:
+        steps = len(pilot.app.screen.run.view.steps)
+        path.unlink()
+        os.mkfifo(path)
+        try:
+            await until(pilot, lambda: "a FIFO that nobody writes to" in " ".join(page(pilot.app).split()))
+            path.unlink()
+            path.write_bytes(lines(WHOLE, LOST))
+            await until(pilot, lambda: len(pilot.app.screen.run.view.steps) > steps)
+        finally:
+            if path.is_fifo():
+                os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))  # whoever waits for a writer goes on
 
 
 async def test_a_file_that_is_cut_or_cannot_be_read_leaves_what_was_there(path) -> None:

@@ -535,6 +535,7 @@ async def test_leaving_while_it_streams_closes_the_recording(fake: Fake, tmp_pat
         if key == "q":
             await pilot.pause()
             assert isinstance(app.screen, Choose)
+            assert "enter chooses · esc stays" in page(app), "one of the words to choose is to leave"
             await pilot.press("escape")
             await pilot.pause()
             assert screen(pilot).driver.live.phase is Phase.STREAMING, "whoever stays goes on"

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
+from textual.widgets import Input
 
 from inspector.commands.sessions import view_command
 from inspector.report.lines.spans import Tone
@@ -101,6 +102,21 @@ async def test_the_chosen_cell_can_be_told_from_its_reversed_row(app_on: AppOn) 
         row = next(strip for strip in pilot.app.screen._compositor.render_strips() if "▶" in strip.text)
         plain = [segment.text for segment in row if segment.style is not None and not segment.style.reverse]
         assert [text for text in plain if text.strip()] == [row.text.partition("▶")[2].split()[0]]
+
+
+@pytest.mark.parametrize("theme", [ANSI, "ansi-light"])
+async def test_a_hint_in_the_focused_field_stands_on_the_terminals_own_background(app_on: AppOn, theme: str) -> None:
+    """Behind a dim text none of the sixteen colours is readable in every terminal; the field is underlined instead."""
+    async with app_on(theme=theme).run_test(size=(120, 35)) as pilot:
+        await pilot.press("L")
+        await pilot.pause()
+        field = pilot.app.focused
+        assert isinstance(field, Input)
+        assert field.rich_style.bgcolor is not None
+        assert field.rich_style.bgcolor.is_default
+        assert field.rich_style.underline
+        await pilot.press("down")
+        assert not field.rich_style.underline
 
 
 @pytest.mark.parametrize("theme", ["nord", "textual-light", "ansi-dark"])

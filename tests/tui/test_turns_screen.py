@@ -722,6 +722,23 @@ async def test_sorting_by_a_column_and_the_same_again_turns_it_round(folder: Pat
         assert "reversed: " not in page(app)
 
 
+@pytest.mark.parametrize(("column", "order"), [("tokens", ["b", "c", "a"]), ("took", ["c", "a", "b"])])
+async def test_an_amount_is_sorted_with_the_largest_first_as_the_list_of_columns_says(
+    tmp_path: Path, column: str, order: list[str],
+) -> None:
+    for name, tokens, took in (("a", 7, 300), ("b", 900, 20), ("c", 30, 4_000)):
+        pair = asked(ASKS, chat(name, tokens=tokens)) | {"duration_ms": took}
+        (tmp_path / f"{name}.jsonl").write_bytes(lines(pair, pair))  # two pairs, as a file of one is part of its folder
+    async with (app := LoopInspector([str(tmp_path)])).run_test(size=(160, 45)) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press("s")
+        assert re.search(rf" {column} .* first ", page(app))
+        await pilot.press("escape")
+        app.screen.sort_by(column)
+        assert f"{column}▾" in page(app)
+        assert [*dict.fromkeys(row.name for row in listed_rows(listed))] == order
+
+
 async def test_what_was_found_is_sorted_under_its_headings_and_the_first_row_is_shown() -> None:
     path = wrote(".claude/projects/-work/a.jsonl", ENDED, 1_000)
     app = LoopInspector()

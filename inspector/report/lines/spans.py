@@ -226,11 +226,15 @@ def fit(text: str, width: int, measure: Measure = cells) -> int:
     if text.isascii() or width <= 0:
         return max(1, width)
     used = 0
+    most = len(text)
     for index, char in enumerate(text):
         used += measure(char)
         if used > width:
-            return max(1, index)
-    return max(1, len(text))
+            most = index
+            break
+    while most > 1 and measure(text[:most]) > width:  # U+FE0F makes the sign before it wider
+        most -= 1
+    return max(1, most)
 
 
 def clip(line: Line, width: int, measure: Measure = cells, mark: str = "…") -> Line:
