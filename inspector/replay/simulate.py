@@ -69,6 +69,7 @@ class SimulatedTurn:
     budget_changed: bool
     """Whether the initial max_tokens differs from the recorded one; if not, recorded answers are used unchanged."""
     _outputs: dict[int, KnownOutput] = field(default_factory=dict)
+    _cuts: dict[str, StopReason] = field(default_factory=dict)
 
     @property
     def word_at_cap(self) -> str | None:
@@ -113,26 +114,27 @@ class SimulatedTurn:
 
     def answers_used(self, turn: Turn) -> int:
         """The number of recorded answers that a run with this end has used, unchanged or cut again."""
-        keys = self._keys()
-        return sum(key <= (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries) for key in keys)
+        return len(self._until_round(turn))
 
     # -- the place in the recording ------------------------------------------------------------------------------
 
-    def _keys(self) -> list[tuple[int, int, int]]:
-        """For every recorded answer, the numbers of tool rounds, resumptions and retries of empty answers before it."""
-        found: list[tuple[int, int, int]] = []
-        rounds = resumes = nudges = 0
+    def _until_round(self, turn: Turn) -> list[bool]:
+        """For every recorded answer up to the current round, whether it belongs to this round."""
+        key = turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries
+        found: list[bool] = []
+        reached = dict.fromkeys(RequestPlace, 0)
         for place, ordinal, _ in self.source.answers:
-            rounds = ordinal if place is RequestPlace.REQUEST else rounds
-            resumes = ordinal if place is RequestPlace.RESUME else resumes
-            nudges = ordinal if place is RequestPlace.NUDGE else nudges
-            found.append((rounds, resumes, nudges))
+            reached[place] = ordinal
+            now = reached[RequestPlace.REQUEST], reached[RequestPlace.RESUME], reached[RequestPlace.NUDGE]
+            if now > key:
+                break  # none of these numbers falls
+            found.append(now == key)
         return found
 
     def _position_of_round(self, turn: Turn) -> int | None:
         """The position that the answer of this round began at; None if the recording has no such round."""
-        keys, key = self._keys(), (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries)
-        return keys.index(key) if key in keys else None
+        found = self._until_round(turn)
+        return found.index(True) if True in found else None
 
     def _output_of(self, first: int) -> KnownOutput:
         if first not in self._outputs:
@@ -148,7 +150,8 @@ class SimulatedTurn:
         answer = self.source.answers[position][2]
         used = self._capped_tokens(answer.response)
         # A cut answer would be longer under a larger cap and shorter under a smaller one.
-        if is_cut(answer) or self._is_surely_cut(position) or self._may_be_cut(position):
+        may_be_cut = self._spent_cap(position) and not ends_whole(answer.response)  # no word says that it is whole
+        if is_cut(answer) or self._is_surely_cut(position) or may_be_cut:
             return cap is not None and cap == (self.caps[position] or used)
         if cap is None or not answer.response.parts:
             return True
@@ -156,15 +159,14 @@ class SimulatedTurn:
 
     def _known_length(self, turn: Turn, output: KnownOutput) -> int:
         """The number of characters of the known text that this turn has received already."""
-        positions = {answer[2].number: place for place, answer in enumerate(self.source.answers)}
+        lengths = {self.source.answers[place][2].number: end for place, end in enumerate(output.after, output.first)}
         text, length = output.text, 0
         for segment in _round(turn):
             length = _place(segment.method, text, length)
             if segment.response is None:
                 length += len(segment.text) - len(_repetition(text, length, segment))
-                continue
-            place = positions.get(segment.response, -1) - output.first
-            length = output.after[place] if 0 <= place < len(output.after) else length
+            else:
+                length = lengths.get(segment.response, length)
         return length
 
     # -- the answer ----------------------------------------------------------------------------------------------
@@ -221,16 +223,22 @@ class SimulatedTurn:
     def _cut(self, api: str) -> StopReason:
         """The stop reason of a budget cut: as this recording reports it, which may be by no word at all or by one that
         says that the answer is finished; else as the server is known to report it; else the format's first word."""
-        own = [(place, answer) for place, (_, _, answer) in enumerate(self.source.answers)
-               if answer.response.api == api]
-        for _, answer in own:
+        if api not in self._cuts:
+            self._cuts[api] = self._cut_among_answers(api)
+        return self._cuts[api]
+
+    def _cut_among_answers(self, api: str) -> StopReason:
+        word = None
+        for place, (_, _, answer) in enumerate(self.source.answers):
             stop = answer.response.stop_reason
+            if answer.response.api != api:
+                continue
             if stop.normalized is Stop.MAX_TOKENS and stop.raw and stop.detail is None:
                 return StopReason(Stop.MAX_TOKENS, stop.raw)
             if answer.judgement.cap_reached and not stop.raw:
                 return INTERRUPTED
-        lies = (answer.response.stop_reason.raw for place, answer in own if self._ends_at_cap(place))
-        word = next(lies, self.word_at_cap)
+            word = stop.raw if word is None and self._ends_at_cap(place) else word
+        word = word or self.word_at_cap
         return StopReason(Stop.MAX_TOKENS, cut_word(api)) if word is None else StopReason(Stop.END_TURN, word)
 
     def _ends_at_cap(self, position: int) -> bool:
@@ -238,10 +246,6 @@ class SimulatedTurn:
         response = self.source.answers[position][2].response
         ends = response.stop_reason.normalized is Stop.END_TURN and bool(response.stop_reason.raw)
         return ends and not response.other_choices and self._spent_cap(position)
-
-    def _may_be_cut(self, position: int) -> bool:
-        """Whether an answer ended at its cap and no word says that it is whole."""
-        return self._spent_cap(position) and not ends_whole(self.source.answers[position][2].response)
 
     def _spent_cap(self, position: int) -> bool:
         used = self._capped_tokens(self.source.answers[position][2].response)

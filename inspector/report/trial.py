@@ -18,6 +18,7 @@ from inspector.report.findings import ANOTHER_WAY, ReportedFinding
 from inspector.report.judged_turn import JudgedTurn, judged_turn_of
 from inspector.sessions.recording import TurnPlace
 from loop_core.errors import LoopError
+from loop_core.turn.limits import MOST, Spend
 from loop_core.turn.state import ProviderResponse
 from loop_core.turn.trace import Fidelity
 from loop_core.values import FINISHED
@@ -29,6 +30,11 @@ T = TypeVar("T")
 LIMITS_TOGETHER = 4
 DOUBLINGS = 20
 """The largest number of times that a search doubles its step; then it gives up."""
+COUNTED: Mapping[str, Callable[[Spend], int]] = {
+    "continuation_max_attempts": lambda spent: spent.attempts,
+    "max_tool_steps": lambda spent: spent.tool_steps,
+}
+"""Limit that may be far from its smallest value -> what a turn has used of it: a search tries this value first."""
 
 
 class CompletingSettings(NamedTuple):
@@ -130,7 +136,8 @@ class Trial(NamedTuple):
         found: CompletingSettings | None = None
         # One limit at a time, with the others still at their highest values, so that each search has one unknown.
         for name, value in now.items():
-            found = smallest(value, RAISED[name], partial(self._completing, lax, name))
+            likely = COUNTED[name](after.final_turn.spend) if name in COUNTED else 0
+            found = smallest(value, RAISED[name], partial(self._completing, lax, name), likely)
             if found is None:
                 return None
             lax = found.settings
@@ -143,15 +150,21 @@ class Trial(NamedTuple):
         now = settings.max_tokens or first_cap(self.alone.case, record) or (usage.output_tokens if usage else None)
         if not now:
             return None
+        # The largest first: what is not complete with it is cut where the recording does not go on.
+        if self._completing({}, INITIAL, min(now << DOUBLINGS, MOST)) is None:
+            return None
         return smallest(now, now << DOUBLINGS, partial(self._completing, {}, INITIAL))
 
 
-def smallest(now: int, most: int, completing: Callable[[int], T | None]) -> T | None:
-    """The result of `completing` for the smallest value above `now`, up to `most`, that gives one; else None."""
+def smallest(now: int, most: int, completing: Callable[[int], T | None], likely: int = 0) -> T | None:
+    """The result of `completing` for the smallest value above `now`, up to `most`, that gives one; else None. If that
+    is the `likely` value, two calls find it."""
     # Growing steps find an upper bound in about log2 runs even without a known end, then halving finds the value
     # (Bentley and Yao, An almost optimal algorithm for unbounded searching, 1976).
     low = now
-    for value in _growing(now, most):
+    for value in (likely - 1, likely, *_growing(now, most)):
+        if not low < value <= most:
+            continue
         found = completing(value)
         if found is not None:
             high = value

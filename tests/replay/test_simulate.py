@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -14,8 +15,10 @@ from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission
 from loop_core.judge.signs import stops_in_the_middle
 from loop_core.turn.continuation import Method
+from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, run
+from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.state import RequestPlace, RunTools, State
 from loop_core.turn.trace import Fidelity, Trace
 from loop_core.values import ReasoningPart, Request, Stop, TextPart, Usage
@@ -352,3 +355,38 @@ def test_an_answer_that_was_resumed_is_cut_from_its_own_beginning() -> None:
     assert [answer.response.text for answer in answers(trace)[1:]][:1] == ["Here it i"]
     assert ended(trace).terminal == "completed"
     assert ended(trace).joined_answer().text == "Wait. Here it is: all of it."
+
+
+# -- the answers that are read ---------------------------------------------------------------------------------------
+
+
+class CountedReads(tuple):
+    """Answers that count how often each is read."""
+
+    def __new__(cls, answers):
+        made = super().__new__(cls, answers)
+        made.reads = [0] * len(made)
+        return made
+
+    def __getitem__(self, index):
+        self.reads[index] += 1
+        return super().__getitem__(index)
+
+    def __iter__(self):
+        return (self[index] for index in range(len(self)))
+
+
+@pytest.mark.parametrize("budget", [1, 3, 9])
+def test_no_cut_of_an_answer_reads_all_later_answers_again(budget: int) -> None:
+    """A turn that ends again and again has a run for each answer: cuts times answers would be spent in each of them."""
+    rounds = [(RequestPlace.REQUEST, *said("openai_chat", Stop.END_TURN, TextPart(text)))
+              for text in (TEXT, *(f"answer {number}" for number in range(12)))]
+    request, source = simulated(rounds, budget, 1_000)
+    counted = CountedReads(source.source.answers)
+    source = replace(source, source=source.source._replace(answers=counted))
+    policy = Policy(STRICT.name, STRICT.title, methods=(Method.ANCHOR,))
+    trace = run("t", request, source, Plan(AMPLE, policy, Ability(prefill=True), fidelity=Fidelity.RECORDED))
+    assert ended(trace).joined_answer().text == TEXT
+    assert len([answer for answer in answers(trace) if answer.recut and answer.recut.cut]) >= tokens(TEXT) // budget
+    assert counted.reads[3:] == [3] * 10  # in one search for an answer that was cut
+    assert (source.answers_used(ended(trace)), counted.reads[3:]) == (1, [3] * 10)

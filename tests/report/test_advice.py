@@ -17,10 +17,10 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.replay.recorded_calls import REFUSED
 from inspector.replay.rerun import rerun
-from inspector.report.advice import Advice, Basis, about_rejected, about_silence
+from inspector.report.advice import RAISED, Advice, Basis, about_rejected, about_silence
 from inspector.report.explain import ReadOptions, text, twin
 from inspector.report.facts import View, view
-from inspector.report.trial import smallest
+from inspector.report.trial import DOUBLINGS, Trial, smallest
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from loop_core.judge.gate import Admission, Verdict
@@ -147,6 +147,56 @@ def test_a_search_finds_the_edge_and_gives_up_where_there_is_none() -> None:
         assert len(looked) == len(set(looked)), "a value was tried twice"
     assert smallest(3, 100, lambda value: None) is None
     assert smallest(100, 100, lambda value: None) is None
+
+
+def test_a_search_with_a_likely_value_finds_the_same_edge() -> None:
+    for edge in (4, 5, 7, 20, 99, 100):
+        for likely in range(102):
+            looked: list[int] = []
+            assert smallest(3, 100, lambda value, edge=edge, looked=looked: looked.append(value) or (
+                value if value >= edge else None), likely) == edge
+            assert len(looked) == len(set(looked)), "a value was tried twice"
+            assert likely != edge or looked == [value for value in (edge - 1, edge) if value > 3]
+
+
+KEYS = [f"call_{number:010}" for number in range(12)]
+CALLS = [call(json.dumps({"path": f"{key}.md", "content": "one"}), key) for key in KEYS]
+ROUNDS = [asked(
+    [user("go"), *(said for key, made in zip(KEYS[:done], CALLS, strict=False) for said in (
+        assistant(None, made), result(key=key)))],
+    chat(None, "tool_calls", CALLS[done]) if done < len(CALLS) else chat("Done."), tools=TOOLS, max_tokens=100)
+    for done in range(13)]
+CUTS = continued(*(f"The {word} part of it is this, and the next " for word in (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")), max_tokens=10)
+
+
+@pytest.mark.parametrize(("name", "story", "others", "needed"), [
+    ("max_tool_steps", ROUNDS, {"max_tokens": "6", "continuation_tool_repair_attempts": "100"}, 12),
+    ("continuation_max_attempts", CUTS, {}, 9),
+])
+def test_a_limit_on_a_count_is_found_in_three_runs(
+        name: str, story: list[dict], others: dict, needed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One run under the highest value counts what the turn needs; this many and one less are tried."""
+    tried: list[dict] = []
+    as_it_is = Trial._run
+    monkeypatch.setattr(Trial, "_run", lambda self, values: tried.append(dict(values)) or as_it_is(self, values))
+    found = shown(*story, settings=settings_of({**others, TOTAL: "10000", name: "1"}, Settings()))
+    advice = found.turns[0].verdict.advice
+    assert advice is not None
+    assert advice.set == {name: str(needed)}
+    assert [each[name] for each in tried] == [str(RAISED[name]), str(needed - 1), str(needed)]
+
+
+def test_a_cut_that_no_cap_completes_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last answer was cut in the recording: nothing is known of its rest, whatever cap is tried."""
+    story = [*ROUNDS[:2], asked(ROUNDS[2]["request"]["body"]["messages"], chat("It goes on and", "length", tokens=100),
+                                tools=TOOLS, max_tokens=100)]
+    tried: list[dict] = []
+    as_it_is = Trial._run
+    monkeypatch.setattr(Trial, "_run", lambda self, values: tried.append(dict(values)) or as_it_is(self, values))
+    verdict = shown(*story, settings=settings_of({"max_tokens": "30"}, Settings())).turns[0].verdict
+    assert (verdict.advice.set, [int(each["max_tokens"]) for each in tried if "max_tokens" in each]) == (
+        None, [30 << DOUBLINGS])
 
 
 # -- what is tried ----------------------------------------------------------------------------------------------------
