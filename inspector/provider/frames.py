@@ -130,7 +130,7 @@ def as_array(frames: Iterable[bytes]) -> tuple[bytes, ...]:
     for frame in frames:
         payload = b"\n".join(line[5:].strip() for line in frame.splitlines() if line.startswith(b"data:"))
         array_pieces.append((b",\r\n" if array_pieces else b"[") + payload)
-    return (*array_pieces, b"]") if array_pieces else (b"[]",)
+    return (*array_pieces, b"\n]") if array_pieces else (b"[]",)  # as Gemini ends it (recorded)
 
 
 # -- times -----------------------------------------------------------------------------------------------------------

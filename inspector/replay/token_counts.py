@@ -62,6 +62,8 @@ def _may_hide_tokens(response: ChatResponse) -> bool:
 def impossible_count(response: ChatResponse) -> int | None:
     """The provider's count of output tokens if it is impossible; None if it is possible."""
     claimed = response.usage.output_tokens if response.usage is not None else None
+    if claimed == 0:  # Portkey and claude-code-router write 0 where they know no count
+        return claimed if response.stop_reason.raw is not None and text_bytes(response) else None
     if claimed is None or 0 <= claimed <= MOST_UNREPORTED or MOST_UNREPORTED < claimed <= most_tokens(response):
         return None  # the first bound spares the bytes of the text, nearly always
     return claimed

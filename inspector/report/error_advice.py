@@ -22,6 +22,9 @@ class Failure(NamedTuple):
 
 
 FAILURES: tuple[Failure, ...] = (
+    # First, as its message quotes a call. LiteLLM 1.108.7 to an Anthropic client, about the call of another provider.
+    Failure("cut call", f"raise {INITIAL}: the call that the message quotes ends inside its JSON, perhaps by a cut",
+            words=r"(?s)\bfailed to parse tool call arguments\b.*\barguments: \{(.*[^}\s])?\s*$"),
     Failure("unreadable body", "look at what answered in the model's place: a proxy, a login page, another address",
             words=r"\bunreadable_body\b"),
     Failure("key", "check the key: is it set, valid, and allowed to use this model?", frozenset({401, 403}),

@@ -135,15 +135,16 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
                 continue
             unknown.add(word)
         yield ReportedFinding(evidence_places.finding(exchange, finding), link.index, turn)
-    # A token stands for at least one byte of text or of something else that was sent; a larger count is wrong.
+    # A token stands for at least one byte of text or of something else that was sent; a larger count is wrong, and so
+    # is none for a text.
     claimed = impossible_count(exchange.response)
     if claimed is not None:
         size = text_bytes(exchange.response)
-        message = (
-            f"usage claims {claimed:,} output tokens: the text has {size:,} bytes, and nothing accounts for "
-            "so many that were not sent; simulations ignore the claim"
-        )
-        impossible = Finding(evidence_places.IMPOSSIBLE, Severity.WARNING, message)
+        why = "nothing accounts for so many that were not sent" if claimed else "no text takes no tokens"
+        message = (f"usage claims {claimed:,} output tokens: the text has {size:,} bytes, and {why}; "
+                   "simulations ignore the claim")
+        severity = Severity.WARNING if claimed else Severity.INFO
+        impossible = Finding(evidence_places.IMPOSSIBLE, severity, message)
         yield ReportedFinding(evidence_places.finding(exchange, impossible), link.index, turn)
     if link.ambiguous:
         others = ", ".join(map(response_number, link.ambiguous))

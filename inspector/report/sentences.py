@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from inspector.replay.token_counts import impossible_count
 from inspector.report.advice import is_cut_below_cap, limit_words
 from inspector.report.error_advice import is_redirect
 from inspector.report.findings import CUT_WORDS, is_suspicion
@@ -64,7 +65,7 @@ def budget(look: JudgedTurn) -> str:
     judged = look.judgement
     # Anthropic counts at the beginning of a stream too, so where it broke off the count is not that of the answer.
     broke = raw is None and exchange.response.streaming and look.word is Stop.INTERRUPTED and not judged.cap_reached
-    used = usage.output_tokens if usage and not broke else None
+    used = usage.output_tokens if usage and not broke and impossible_count(exchange.response) != 0 else None
     word = f"{reason_text(exchange.response.stop_reason)}{_break(look)}" if raw is None else f'"{short(raw)}"'
     clean = judged.mapped.normalized not in CUT_WORDS or judged.mapped.evidence[-1].rule.endswith(OTHER_WORDS)
     if raw is not None and judged.stop.normalized in CUT_WORDS and clean:

@@ -15,6 +15,7 @@ from inspector.config.settings import INITIAL
 from inspector.replay import bounding_cap, first_run
 from inspector.replay.case import Case, limits_for
 from inspector.replay.token_counts import is_cut, tokens_under_cap
+from inspector.replay.tokens import plausible_usage
 from inspector.report.findings import ReportedFinding
 from inspector.report.judged_turn import judge_steps
 from inspector.report.verdict import verdict_word
@@ -26,7 +27,7 @@ from loop_core.turn.moves import GUARD_PLACES
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import ProviderResponse, State, Turn
 from loop_core.turn.trace import Fidelity, Step
-from loop_core.values import Request
+from loop_core.values import ChatResponse, Request
 
 # -- One run under the laxest limits shows how a turn ends under all stricter ones -----------------------------------
 # Only guards read limits: until a guard stops the turn, two runs of it are equal, step by step. So the run with the
@@ -137,8 +138,13 @@ def _cut_unseen(steps: Sequence[Step]) -> bool:
     return any(isinstance(step.event, ProviderResponse) and step.event.cut_unseen for step in steps)
 
 
+def _count(response: ChatResponse) -> int | None:
+    usage = plausible_usage(response)
+    return usage.output_tokens if usage is not None else None
+
+
 def _largest(answers: Sequence[ProviderResponse]) -> int | None:
-    counts = [answer.response.usage.output_tokens if answer.response.usage else None for answer in answers]
+    counts = [_count(answer.response) for answer in answers]
     return None if None in counts else max((tokens for tokens in counts if tokens is not None), default=0)
 
 
@@ -353,15 +359,14 @@ class Sweep:
         """The budgets under which answers may stand as they were recorded: those asked for, and those spent."""
         exchanges = [self.case.recording.exchanges[link.index] for link in self.record.links]
         caps = {each.request.max_tokens for each in exchanges if each.request is not None}
-        usages = [each.response.usage for each in exchanges if each.response.usage is not None]
+        usages = [usage for each in exchanges if (usage := plausible_usage(each.response)) is not None]
         return frozenset({None, *caps, *(usage.output_tokens for usage in usages),
                           *(usage.visible_tokens for usage in usages)})
 
     @cached_property
     def _largest_count(self) -> float:
         """The most output tokens that were counted for a recorded answer; no bound if one was not counted."""
-        return max(size_of(None if each.response.usage is None else each.response.usage.output_tokens)
-                   for each in (self.case.recording.exchanges[link.index] for link in self.record.links))
+        return max(size_of(_count(self.case.recording.exchanges[link.index].response)) for link in self.record.links)
 
     @cached_property
     def _uncut_turn(self) -> tuple[int, Stem] | None:

@@ -6,7 +6,7 @@ already mapped (`native`), and the facts about a server arrive as a `Speaker`.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from loop_core.json_parser import LENIENT_RULES
@@ -46,6 +46,9 @@ class Speaker(Protocol):
     @property
     def at_cap(self) -> Mapping[str, str]:
         """Format -> the end-of-turn word that the server sends over an answer that the output cap cut."""
+    @property
+    def mends_calls(self) -> Collection[str]:
+        """The formats in which the server closes the arguments of a cut call and sends them as an object."""
     @property
     def context_size(self) -> int | None:
         """The size of the context in tokens, if known."""
@@ -295,6 +298,18 @@ def context_full(case: JudgeCase, stop: StopReason) -> Correction | None:
     return Correction(Stop.CONTEXT_WINDOW_EXCEEDED, "usage", None, f"{used:,} tokens of a context of {size:,}")
 
 
+def mended_call(case: JudgeCase, stop: StopReason) -> Correction | None:
+    """The word asks for no tools, and the server sends a cut call as a whole object, so that no byte shows the cut."""
+    speaker = case.speaker
+    if stop.normalized is not Stop.END_TURN or speaker is None or case.response.api not in speaker.mends_calls:
+        return None
+    for call, _ in case.calls:
+        if call.form is ArgsForm.OBJECT:
+            note = f"{speaker.name} closes the arguments of a cut call and says {stop.raw!r}: perhaps this one was cut"
+            return Correction(Stop.UNKNOWN, None, call.at, note, Severity.WARNING)
+    return None
+
+
 RULES: tuple[tuple[str, Rule], ...] = (
     ("ended_wordless", ended_wordless),
     ("native_word", native_word),
@@ -306,6 +321,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("invalid_arguments", invalid_arguments),
     ("empty_arguments", empty_arguments),
     ("usage_at_cap", usage_at_cap),
+    ("mended_call", mended_call),
     ("context_full", context_full),
 )
 """The rules in the order in which they are tried. Most of them change a reason only if it says finished."""
@@ -355,28 +371,9 @@ def judge(
         findings.append(finding)
     elif (guess := endings.unfinished_text(response, request, stop)) is not None:
         findings.append(guess)
-    findings.extend(remarks(response, stop))
+    findings.extend(endings.remarks(response, stop))
     ending = found.ending if found is not None else None
     return Judgement(response.stop_reason, stop, cap_reached, promoted, ending, ending is None or sure, tuple(findings))
-
-
-def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
-    """Findings that do not change the reason: an unknown word, a budget spent on reasoning."""
-    found: list[Finding] = []
-    word, usage = response.stop_reason, response.usage
-    # Gemini's OTHER is in its table.
-    is_in_table = any(evidence.rule.endswith(".stop_reasons") for evidence in word.evidence)
-    if word.normalized is Stop.UNKNOWN and word.raw and word.detail is None and not is_in_table:
-        at = word.evidence[0].at if word.evidence else None
-        found.append(Finding("stop.unknown_word", Severity.WARNING,
-                             f"{word.raw!r} is not a known stop reason of {response.api}", at))
-    if stop.normalized is Stop.MAX_TOKENS and usage and usage.reasoning_tokens and usage.output_tokens:
-        left = usage.visible_tokens
-        if left is not None and usage.reasoning_tokens * 2 >= usage.output_tokens:
-            found.append(Finding("usage.reasoning", Severity.WARNING,
-                                 f"thinking took {usage.reasoning_tokens:,} of {usage.output_tokens:,} output tokens; "
-                                 f"the answer and its calls took {left:,}"))
-    return found
 
 
 def _readings(calls: Sequence[ToolCall], request: Request | None) -> tuple[tuple[ToolCall, Arguments], ...]:

@@ -360,3 +360,22 @@ def has_reasoning(response: ChatResponse) -> bool:
     """Whether reasoning was seen or reported."""
     reported = response.usage is not None and bool(response.usage.reasoning_tokens)
     return reported or any(type(part) is ReasoningPart for part in response.parts)
+
+
+def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
+    """Findings that do not change the reason: an unknown word, a budget spent on reasoning."""
+    found: list[Finding] = []
+    word, usage = response.stop_reason, response.usage
+    # Gemini's OTHER is in its table.
+    is_in_table = any(evidence.rule.endswith(".stop_reasons") for evidence in word.evidence)
+    if word.normalized is Stop.UNKNOWN and word.raw and word.detail is None and not is_in_table:
+        at = word.evidence[0].at if word.evidence else None
+        found.append(Finding("stop.unknown_word", Severity.WARNING,
+                             f"{word.raw!r} is not a known stop reason of {response.api}", at))
+    if stop.normalized is Stop.MAX_TOKENS and usage and usage.reasoning_tokens and usage.output_tokens:
+        left = usage.visible_tokens
+        if left is not None and usage.reasoning_tokens * 2 >= usage.output_tokens:
+            found.append(Finding("usage.reasoning", Severity.WARNING,
+                                 f"thinking took {usage.reasoning_tokens:,} of {usage.output_tokens:,} output tokens; "
+                                 f"the answer and its calls took {left:,}"))
+    return found

@@ -310,7 +310,7 @@ class Decoder:
                     self.fail(error, self.at())
                 else:
                     self.find("frame.no_object", "a frame is not a JSON object", self.at())
-            elif (error := failures.read_error(event, 400 if name == "error" else None)) is not None:
+            elif (error := failures.read_error(event, named=name == "error")) is not None:
                 # OpenAI's clients stop reading at the mark (openai 3.54.0 _streaming.py): the answer stays whole.
                 message = f"an error follows the end mark, at which clients stop reading: {error.message[:200]}"
                 self.find("frame.error_after_end", message, self.at())

@@ -123,6 +123,13 @@ RETRYABLE_WORDS: frozenset[str] = frozenset({
     "conflict_error", "memory_path_conflict_error",
     "base_resp:1000", "base_resp:1001", "base_resp:1002", "base_resp:1024", "base_resp:1033",
 })
+SERVER_WORDS: frozenset[str] = frozenset({
+    "api_error", "server_error", "internal", "internal_error", "internal_server_error", "internalservererror",
+    "internalserverexception",
+})
+"""Of these, the words that say only that the server failed. A gateway writes its own over every error, also over a
+status that finds fault with the request (claude-code-router 2.0.0: `api_error` with HTTP 400), and then the status
+counts."""
 FATAL_WORDS: frozenset[str] = frozenset({
     "insufficient_quota", "invalid_prompt", "data_residency_mismatch",
     "invalid_image", "invalid_image_format", "invalid_base64_image", "invalid_image_url", "image_too_large",
@@ -139,10 +146,11 @@ FATAL_WORDS: frozenset[str] = frozenset({
 with `insufficient_quota`)."""
 
 
-def read_error(body: Any, status: int | None = None) -> ProviderError | None:
-    """The error that `body` reports, in any of the known shapes; None if it reports none. With an HTTP error `status`
-    every body is an error: its text is the message if no known shape fits."""
-    failed = status is not None and status >= 400
+def read_error(body: Any, status: int | None = None, named: bool = False) -> ProviderError | None:
+    """The error that `body` reports, in any of the known shapes; None if it reports none. With an HTTP error `status`,
+    or if it is `named` an error, every body is one: its text is the message if no known shape fits."""
+    bad_status = status is not None and status >= 400
+    failed = named or bad_status
     if isinstance(body, list) and body:
         body = body[0]  # Gemini streams an error as an array of one
     found = _find(body, failed)
@@ -152,8 +160,9 @@ def read_error(body: Any, status: int | None = None) -> ProviderError | None:
     words = {str(word).lower() for word in (kind, code) if word}
     # OpenRouter and Google put the HTTP status into `code`; in a stream under HTTP 200 no other place has it.
     numeric = {int(word) for word in words if re.fullmatch(r"[0-9]{3}", word)}
-    error_status = status if failed else next(iter(numeric), None)
-    retryable = bool(words & RETRYABLE_WORDS)
+    error_status = status if bad_status else next(iter(numeric), None)
+    faulty_request = error_status in range(400, 500) and error_status not in RETRYABLE_STATUS
+    retryable = bool(words & RETRYABLE_WORDS - (SERVER_WORDS if faulty_request else frozenset()))
     if error_status in RETRYABLE_STATUS:  # a 5xx is the server's own failure, whatever a gateway writes into its body
         retryable = retryable or error_status >= 500 or not words & FATAL_WORDS
     return ProviderError(message, kind, code, retryable)
@@ -161,7 +170,7 @@ def read_error(body: Any, status: int | None = None) -> ProviderError | None:
 
 def event_error(event: Any, status: int | None) -> ProviderError:
     """The error of an event that is named so, whatever its shape."""
-    return read_error(event, status) or read_error(event, 400) or ProviderError("")
+    return read_error(event, status) or read_error(event, named=True) or ProviderError("")
 
 
 REDIRECTS = range(301, 309)
@@ -214,6 +223,8 @@ def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
     if not isinstance(body, dict):
         return (_text(body), None, None) if failed else None
     inner = body.get("error")
+    if inner is None and body.get("type") == "error" and isinstance(body.get("message"), dict):
+        inner = body["message"]  # claude-code-router, in a stream
     if isinstance(inner, dict) and not (failed or any(inner.values())):
         return None  # a gateway that fills in every field of its answer
     if isinstance(inner, dict):

@@ -84,6 +84,8 @@ class Profile(NamedTuple):
     stricter, so the fields that routers pass on are read for every server."""
     at_cap: Mapping[str, str] = {}
     """Format -> the end-of-turn word that the server sends over an answer that the output cap cut."""
+    mends_calls: tuple[str, ...] = ()
+    """Formats in which the server closes the arguments of a cut call and sends them as an object, as if whole."""
     context_size: int | None = None
     """The largest number of tokens of prompt and output together, for the chosen model if known; None if unknown."""
     contexts: tuple[tuple[str, int], ...] = ()

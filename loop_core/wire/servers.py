@@ -37,9 +37,8 @@ TGI_WORDS: Mapping[str, StopRow] = {
     "stop_sequence": StopRow(Stop.END_TURN, None, _TGI),
 }
 
-
 _WATSONX = "@ibm-cloud/watsonx-ai 1.7.16 vml_v1 TextChatResultChoice.FinishReason"
-_PORTKEY = "@portkey-ai/gateway 1.15.2 providers/utils.ts: the provider's word, unless strictOpenAiCompliance is set"
+_PORTKEY = "@portkey-ai/gateway 1.15.2 providers/utils.ts: the provider's word where strictOpenAiCompliance is false"
 _LMDEPLOY = "lmdeploy 0.18.0 serve/openai/protocol.py"
 _TABBY = "theroyallab/tabbyAPI@e632af4 backends/exllamav3/model.py: eos_reason"
 _MISTRAL_RS = "EricLBuehler/mistral.rs@9e92262 mistralrs-core/src"
@@ -76,9 +75,8 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "mistral", (CHAT,), hosts=("api.mistral.ai", "codestral.mistral.ai"), headers=("mistral-correlation-id",),
-        words={
-            "model_length": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "mistralai 3.7.0 chatcompletionchoice.py:23"),
-        },
+        words={"model_length": StopRow(
+            Stop.CONTEXT_WINDOW_EXCEEDED, None, "mistralai 3.7.0 chatcompletionchoice.py:23")},
         reasoning_under_cap=True, cap_source="usage does not split thinking off, and recorded caps are met exactly",
         prefill=Prefill.PREFIX,
         stream_usage=False,  # 422, and usage comes unasked (openai-agents-python#442, anon-kode#53)
@@ -213,8 +211,7 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "nebius", (CHAT,), hosts=("studio.nebius.ai", "studio.nebius.com", "tokenfactory.nebius.com"),
-        cap_source=_UNKNOWN,
-        lies=("later pieces of a call have another index and no id (dirac PR#215)",),
+        cap_source=_UNKNOWN, lies=("later pieces of a call have another index and no id (dirac PR#215)",),
     ),
     Profile(
         "together", (CHAT,), hosts=("api.together.xyz", "api.together.ai"), cap_source=_UNKNOWN,
@@ -264,9 +261,17 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "litellm", (CHAT, RESPONSES, MESSAGES), headers=("x-litellm-*",), cap_source=_UPSTREAM,
-        lies=("turns words that it does not know, and some errors, into stop (LiteLLM 1.109.1)",
-              "turns pause_turn into length (LiteLLM 1.109.1)",
-              "says tool_calls over a cut answer of Gemini or Ollama that holds any call (LiteLLM 1.109.1)"),
+        mends_calls=(MESSAGES,),
+        lies=("turns unknown and absent words, all of Cohere's, and some errors into stop (seen with LiteLLM 1.108.7)",
+              "turns pause_turn into stop (seen with LiteLLM 1.108.7) or length (LiteLLM 1.109.1)",
+              "says tool_calls over a cut answer of Gemini or Ollama that holds any call (LiteLLM 1.109.1)",
+              "the Messages endpoint says max_tokens over a filter (seen with 1.108.7), or end_turn (litellm#40857)",
+              "the Messages endpoint closes cut arguments, or sends {} in their place (seen with LiteLLM 1.108.7)"),
+    ),
+    Profile(
+        "claude_code_router", (MESSAGES,), ports=(3456,), cap_source=_UPSTREAM,  # its default port
+        lies=("says end_turn over every end of Gemini and of Responses, stop_sequence over a filter (seen with 2.0.0)",
+              "makes a cut call an object around its text; the usage of a stream is 0 (seen with 2.0.0)"),
     ),
     Profile(
         "portkey", (CHAT, RESPONSES, MESSAGES), hosts=("api.portkey.ai",), headers=("x-portkey-*",),
@@ -282,7 +287,8 @@ SERVERS: tuple[Profile, ...] = (
             "content_filtered": StopRow(Stop.SAFETY_BLOCKED, "content_filter", _PORTKEY),
             "safety": StopRow(Stop.SAFETY_BLOCKED, None, _PORTKEY),
         },
-        lies=("under strictOpenAiCompliance failures, malformed calls and absent words are stop (finishReasonMap.ts)",),
+        lies=("unless strictOpenAiCompliance is false, refusals, pauses and failures are stop (seen with 1.15.2)",
+              "turns absent words of Anthropic, Cohere and Gemini into stop, absent usage into 0 (seen with 1.15.2)"),
     ),
     # -- servers that anyone runs --------------------------------------------------------------------------------
     Profile(
@@ -306,9 +312,7 @@ SERVERS: tuple[Profile, ...] = (
         "vllm", (CHAT, RESPONSES, MESSAGES),
         body=(mark("kv_transfer_params"), mark("prompt_logprobs"), mark("system_fingerprint", like=r"^vllm-"),
               mark("choices", 0, "stop_reason")),  # beside finish_reason: the stop string or token
-        words={
-            "repetition": StopRow(Stop.ERROR, "fatal: the output repeats itself", "vllm v1/engine/__init__.py"),
-        },
+        words={"repetition": StopRow(Stop.ERROR, "fatal: the output repeats itself", "vllm v1/engine/__init__.py")},
         reasoning_under_cap=True, cap_source="max_tokens counts every token that is generated",
         prefill=Prefill.CONTINUE_FINAL_MESSAGE, echoes=False,
         lies=("says tool_calls over a call that max_tokens cut (vLLM #53269, #9053, #58228)",
@@ -335,9 +339,7 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "mistral_rs", (CHAT, RESPONSES, MESSAGES), body=(mark("usage", "avg_compl_tok_per_sec"),), cap_source=_UNKNOWN,
-        words={
-            "canceled": StopRow(Stop.CANCELLED, None, f"{_MISTRAL_RS}/sequence.rs StopReason"),
-        },
+        words={"canceled": StopRow(Stop.CANCELLED, None, f"{_MISTRAL_RS}/sequence.rs StopReason")},
         at_cap={RESPONSES: "completed"},
         lies=("the Responses endpoint says completed over every end (mistralrs-server-core/src/responses.rs)",
               "the Messages endpoint says end_turn over a failure (mistralrs-server-core/src/anthropic.rs)"),
@@ -367,9 +369,7 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "lmdeploy", (CHAT, MESSAGES), ports=(23333,), cap_source="max_new_tokens counts every token that is generated",
-        words={
-            "parse_error": StopRow(Stop.MALFORMED_TOOL_CALL, None, _LMDEPLOY),
-        },
+        words={"parse_error": StopRow(Stop.MALFORMED_TOOL_CALL, None, _LMDEPLOY)},
         lies=("the Messages endpoint says stop_sequence over a failure and an abort "
               "(lmdeploy 0.18.0 serve/anthropic/adapter.py)",),
     ),

@@ -41,6 +41,7 @@ class Server:
     context_size: int | None = None
     reasoning_under_cap: bool = False
     at_cap: Mapping[str, str] = field(default_factory=dict)
+    mends_calls: tuple[str, ...] = ()
 
 
 def effective(response: ChatResponse, request: Request | None = REQUEST, **more: object) -> Judgement:
@@ -547,6 +548,26 @@ def test_a_call_that_will_be_refused_was_made_all_the_same(other: ToolCall) -> N
     assert effective(reply(Stop.END_TURN, call(), other)).promoted
     alone = effective(reply(Stop.END_TURN, other))
     assert alone.promoted is (other.arguments != "")
+
+
+@pytest.mark.parametrize(("stop", "form", "kind", "formats", "word"), [
+    (Stop.END_TURN, ArgsForm.OBJECT, CallKind.FUNCTION, ("openai_chat",), Stop.UNKNOWN),
+    (Stop.END_TURN, ArgsForm.OBJECT, CallKind.FUNCTION, ("anthropic_messages",), Stop.TOOL_CALL),
+    (Stop.END_TURN, ArgsForm.STRING, CallKind.FUNCTION, ("openai_chat",), Stop.TOOL_CALL),
+    (Stop.END_TURN, ArgsForm.OBJECT, CallKind.SERVER, ("openai_chat",), Stop.END_TURN),
+    (Stop.TOOL_CALL, ArgsForm.OBJECT, CallKind.FUNCTION, ("openai_chat",), Stop.TOOL_CALL),
+    (Stop.MAX_TOKENS, ArgsForm.OBJECT, CallKind.FUNCTION, ("openai_chat",), Stop.MAX_TOKENS),
+])
+def test_a_parsed_call_of_a_server_that_closes_cut_calls_is_not_promoted(
+    stop: Stop, form: ArgsForm, kind: CallKind, formats: tuple[str, ...], word: Stop
+) -> None:
+    response = reply(stop, call(form=form, kind=kind, at=At(start=3)))
+    found = effective(response, speaker=Server(mends_calls=formats))
+    assert found.stop.normalized is word
+    if word is Stop.UNKNOWN:
+        assert (found.stop.evidence[-1].rule, found.stop.evidence[-1].at) == ("judge.mended_call", At(start=3))
+        assert finding(found, "judge.mended_call") is Severity.WARNING
+        assert [each.admission for each in admit_all(response.tool_calls, found)] == [Admission.HELD]
 
 
 def test_the_evidence_of_a_promotion_is_the_first_call_that_was_made() -> None:

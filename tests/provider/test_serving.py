@@ -145,6 +145,7 @@ def test_geminis_stream_is_an_array_where_no_events_are_asked_for() -> None:
     assert (kind, other) == ("application/json", "text/event-stream")
     values = json.loads(whole)
     assert len(values) == events.count(b"data: ") > 3
+    assert whole.endswith(b"}\n]")
     assert decode("gemini_generate", whole).text == decode("gemini_generate", events).text
 
 

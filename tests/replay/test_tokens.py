@@ -196,6 +196,17 @@ def test_thinking_that_was_counted_and_not_sent_is_believed_as_far_as_any_model_
     assert measure(response).tokens == 100_000
 
 
+@pytest.mark.parametrize("stop", [Stop.END_TURN, Stop.MAX_TOKENS])
+def test_no_text_takes_no_tokens(stop: Stop) -> None:
+    """Gateways write 0 where they know no count."""
+    response = reply(stop, "The lamp is on.", tokens=0)
+    assert impossible_count(response) == 0
+    told = measure(response)
+    assert (told.basis, told.tokens) == (TokenBasis.ESTIMATE, 4)
+    assert impossible_count(reply(stop, tokens=0)) is None
+    assert impossible_count(reply(stop, "The lamp", tokens=0, raw=None)) is None  # a count of the beginning of a stream
+
+
 @pytest.mark.parametrize("claimed", [-1, -(10**400)])
 def test_fewer_than_no_tokens_are_not_gone_by(claimed: int) -> None:
     response = reply(Stop.MAX_TOKENS, "The lamp", tokens=claimed)

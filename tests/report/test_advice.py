@@ -559,6 +559,14 @@ def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -
         (403, {"type": "x", "message": "no"}, "check the key"),
         (400, {"type": "x", "message": "Incorrect API key provided: test"}, "check the key"),
         (400, {"type": "x", "message": "API key not valid. Please pass a valid API key."}, "check the key"),
+        # LiteLLM's, about a call whose quoted arguments may hold any word
+        (500, {"type": "api_error", "message": "Failed to parse tool call arguments for tool 'write' (adapter)."
+               " Error: Unterminated string. Arguments: {\"path\": \"billing.md\", \"text\": \"The\napi key"},
+         "raise max_tokens: the call that the message quotes"),
+        (500, {"type": "api_error", "message": "Failed to parse tool call arguments for tool 'write'. Error: Expecting "
+               "value. Arguments: {"}, "raise max_tokens: the call that the message quotes"),
+        (500, {"type": "api_error", "message": "Failed to parse tool call arguments for tool 'write'. Error: Expecting "
+               "value. Arguments: {path: 1}"}, "try again later"),
         (429, {"type": "insufficient_quota", "message": "You exceeded your current quota"}, "look at the quota"),
         (402, {"type": "x", "message": "no"}, "look at the quota"),
         (529, {"type": "overloaded_error", "message": "Overloaded"}, "try again later"),

@@ -377,6 +377,16 @@ def test_an_impossible_count_of_tokens_is_a_finding_with_its_bytes():
                 if noted.finding.rule == "usage.impossible"]
 
 
+def test_a_count_of_no_tokens_for_a_text_is_not_gone_by():
+    found = shown(asked([user("hi")], json.dumps(chat("Hello", tokens=0))))
+    (noted,) = [noted for noted in found.findings if noted.finding.rule == "usage.impossible"]
+    at = noted.finding.at
+    assert found.responses[0].exchange.body[at.start : at.end] == b"0"
+    assert noted.finding.severity == "info"
+    assert "the text has 5 bytes" in noted.finding.message
+    assert " tokens" not in found.turns[0].verdict.sentence
+
+
 @pytest.mark.parametrize(("reasoning", "stop", "rule"), [
     (20, "length", "usage.reasoning"),
     (21, "stop", "openai_chat.usage_contradiction"),

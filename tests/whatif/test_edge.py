@@ -62,8 +62,9 @@ def test_thinking_that_an_unknown_server_may_count_leaves_the_number_a_guess(url
     assert text_of(grain_line(limits.edge)).startswith("known" if found == edge.EXACT else "estimated: max_tokens")
 
 
-def test_what_was_only_counted_in_characters_says_so():
-    case = case_of(asked(ASKS, chat("a" * 40, tokens=None), max_tokens=50))
+@pytest.mark.parametrize("tokens", [None, 0])  # a gateway writes 0 where it knows no count
+def test_what_was_only_counted_in_characters_says_so(tokens: int | None):
+    case = case_of(asked(ASKS, chat("a" * 40, tokens=tokens), max_tokens=50))
     found = smallest_limits(tune(case, grid(2, 64)), 0)
     assert (found.edge.budget, found.edge.grain) == (10, edge.UNCOUNTED)
     told = text_of(grain_line(found.edge))

@@ -38,6 +38,8 @@ def wrapped(message: str, kind: str | None = None, code: Any = None) -> dict[str
      "Filtered", None, "content_filter ResponsibleAIPolicyViolation"),
     ({"error": {"metadata": {"raw": "upstream said no"}, "code": 502}}, 502, "upstream said no", None, "502"),
     ({"detail": "Not Found"}, 404, "Not Found", None, None),
+    ({"type": "error", "message": {"type": "api_error", "message": "The server failed."}}, None,
+     "The server failed.", "api_error", None),
     ({"choices": None, "base_resp": {"status_code": 1004, "status_msg": "login fail"}}, None,
      "login fail", "base_resp:1004", "1004"),
     ("<html>Bad Gateway</html>", 502, "<html>Bad Gateway</html>", None, None),
@@ -285,6 +287,25 @@ def test_a_word_that_says_that_sending_it_again_changes_nothing(word: str) -> No
         assert not found.retryable
         assert broken is not None
         assert broken.retryable
+
+
+@pytest.mark.parametrize("word", [
+    "api_error", "server_error", "INTERNAL", "internal_error", "internal_server_error", "InternalServerError",
+    "InternalServerException",
+])
+def test_a_word_for_a_failure_of_the_server_yields_to_a_status_that_finds_fault_with_the_request(word: str) -> None:
+    """As a gateway writes one word over every error, such as `api_error` over a 400 and a 401."""
+    for body in (wrapped("x", word), wrapped("x", None, word)):
+        again = {status: (read_error(body, status) or ProviderError("")).retryable for status in (400, 401, 429, 500)}
+        assert again == {400: False, 401: False, 429: True, 500: True}
+    assert (read_error(wrapped("x", "api_error", "slow_down"), 400) or ProviderError("")).retryable
+
+
+@pytest.mark.parametrize("api", ["openai_chat", "gemini_generate"])
+def test_an_event_that_is_named_an_error_has_no_status_of_its_own(api: str) -> None:
+    response = decode(api, b'event: error\ndata: {"message": "It broke.", "type": "server_error"}\n\n', http_status=200)
+    assert response.error is not None
+    assert (response.error.message, response.stop_reason.detail) == ("It broke.", "retryable")
 
 
 def test_a_word_that_says_try_again_outranks_one_that_does_not() -> None:

@@ -16,6 +16,7 @@ from hypothesis import given as given_any
 from hypothesis import strategies as st
 
 from loop_core.errors import CallerError
+from loop_core.judge.classify import judge
 from loop_core.values import At, ChatResponse, ExchangePart, Stop
 from loop_core.wire import FORMATS, decode, profiles, wire
 from loop_core.wire.profiles import PROFILES, Prefill, choose, event_lines, native_reading, native_word, profile_named
@@ -178,6 +179,15 @@ def test_a_stream_is_known_by_its_first_two_and_its_last_three_events(
     assert event_lines(line_end.join(lines) + line_end * ended) == events[:2] + events[2:][-3:]
 
 
+@pytest.mark.parametrize(("header", "word"), [("x-litellm-call-id", Stop.UNKNOWN), ("x-other", Stop.TOOL_CALL)])
+def test_litellm_closes_a_cut_call_of_a_message(header: str, word: Stop) -> None:
+    """Recorded with LiteLLM 1.108.7 before Cohere, which said MAX_TOKENS over `{"to": "Ada", "amount": 125`."""
+    body = (b'{"id":"chatcmpl-1","type":"message","role":"assistant","model":"m","stop_sequence":null,"content":[{'
+            b'"type":"tool_use","id":"c1","name":"pay","input":{"to":"Ada","amount":125}}],"stop_reason":"end_turn"}')
+    speaker = choose(MESSAGES, "http://localhost:9/v1/messages", [(header, "x")], body).profile
+    assert judge(decode(MESSAGES, body), None, speaker).stop.normalized is word
+
+
 def test_a_header_that_everyone_sends_says_nothing() -> None:
     assert choose(CHAT, "", [("server", "uvicorn"), ("x-powered-by", "Express"),
                              ("via", "1.1 google")]).profile is GENERIC
@@ -266,6 +276,7 @@ def test_a_value_that_must_look_so_does_not_count_otherwise() -> None:
     (MESSAGES, "http://0.0.0.0:11434/v1/messages", "ollama"),
     (RESPONSES, "http://127.0.0.1:1234/v1/responses", "lm_studio"), (CHAT, "http://[::1]:11434/v1", "ollama"),
     (CHAT, "http://localhost:23333/v1/chat/completions", "lmdeploy"),
+    (MESSAGES, "http://127.0.0.1:3456/v1/messages", "claude_code_router"),
     (CHAT, "http://localhost:9997/v1/chat/completions", "xinference"),
     (MESSAGES, "http://127.0.0.1:5000/v1/messages", "text_generation_webui"),
 ])
@@ -323,8 +334,10 @@ KNOWN: dict[str, tuple[bool, Prefill, bool | None, tuple[str, ...]]] = {
     "avian": (None, P.NONE, None, ("OpenRouter's",)),
     "vercel_gateway": (None, P.NONE, None, ("reasoning_tokens",)),
     "hf_router": (None, P.NONE, None, ("x_groq",)),
-    "litellm": (None, P.NONE, None, ("into stop", "pause_turn", "Gemini or Ollama")),
-    "portkey": (None, P.NONE, None, ("strictOpenAiCompliance",)),
+    "litellm": (None, P.NONE, None, (
+        "into stop", "pause_turn", "Gemini or Ollama", "litellm#40857", "closes cut arguments")),
+    "claude_code_router": (None, P.NONE, None, ("stop_sequence", "its text")),
+    "portkey": (None, P.NONE, None, ("strictOpenAiCompliance", "absent usage")),
     "llama_cpp": (True, P.PLAIN, None, ("PR#28711", "completed", "prefill")),
     "vllm": (True, P.CONTINUE_FINAL_MESSAGE, False, ("#58228", "{}", "#47903")),
     "sglang": (True, P.NONE, None, ("index", "data frames")),

@@ -303,7 +303,7 @@ class Decoder(Base):
                     self.native[word] = _word(holder[word])
 
     def _failure(self, event: Mapping[str, Any], at: At) -> None:
-        error = read_error(event)
+        error = read_error(event, self.http_status)
         if error is not None:
             self.fail(error, at._replace(pointer=f"{at.pointer or ''}/error") if event.get("error") else at)
         inner = event.get("error")
