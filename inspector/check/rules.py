@@ -142,7 +142,7 @@ _EVERY: tuple[CheckRule, ...] = (
         "The stop reason says that the answer ended, and its text ends in a comma, an open bracket, an open fence of "
         "code, or a word after which a text goes on. It is a guess that the answer was cut: routers and servers write "
         "`stop` over ends whose reason they do not know.",
-        "`finish_reason` is `stop`, and the last words are `because the migration took a lock that`.",
+        "`finish_reason` is `stop`, and the last words are `because the migration took the`.",
         "Read the end of the text; if it was cut, ask for the rest, and look at the log of the server.",
         from_verdict("TEXT UNFINISHED")),
     CheckRule(

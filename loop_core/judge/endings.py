@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from loop_core.formats import format_entry
 from loop_core.json_parser import from_json
-from loop_core.judge.signs import Leak, Sign, find_leak, only_thinks, stops_in_the_middle
+from loop_core.judge.signs import Leak, Sign, find_leak, only_thinks, stops_in_the_middle, stops_short
 from loop_core.values import (
     FINISHED,
     At,
@@ -350,7 +350,7 @@ def unfinished_text(response: ChatResponse, request: Request | None, stop: StopR
     if request is not None and request.extra.get("suffix"):  # the middle of a text, made to end where the suffix begins
         return None
     parts = (part for part in reversed(response.parts) if type(part) is not OpaquePart or _shows(part))
-    sign = stops_in_the_middle(response.text or "") if type(next(parts, None)) is TextPart else None
+    sign = stops_short(response.text or "") if type(next(parts, None)) is TextPart else None
     return sign and Finding(
         UNFINISHED_TEXT, Severity.WARNING, f"the text stops in the middle ({sign.text}): perhaps it was cut, "
         "which is a guess", None, FactQuote("text", sign.start, sign.end))

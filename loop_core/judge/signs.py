@@ -153,7 +153,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 COMMAS = (",", "\uff0c", "\u3001", "\u060c", "\u055d")
 _OPENING = "([{\uff08\u3010\u300c\u300e\u300a"
 _CLOSING = ")]}\uff09\u3011\u300d\u300f\u300b"
-_FACES = ":;="  # `:(` is a face, and opens nothing
+_BEFORE_NO_BRACKET = ":;=\\"  # `:(` is a face, `\(` is of a regular expression: neither opens anything
 _EMPHASIS = " \t\r\n*_"  # Markdown closes emphasis behind the last word
 
 
@@ -260,7 +260,7 @@ def _bracket(text: str, end: int) -> Sign | None:
     for place in range(start, end):
         if any(first <= place < last for first, last in code):
             continue
-        if text[place] in _OPENING and not (place and text[place - 1] in _FACES):
+        if text[place] in _OPENING and not (place and text[place - 1] in _BEFORE_NO_BRACKET):
             opened.append(place)
         elif text[place] in _CLOSING and opened:
             opened.pop()
@@ -304,6 +304,27 @@ def stops_in_the_middle(text: str) -> Sign | None:
     """The sign that a text stops in the middle; None if nothing does."""
     end = len(text.rstrip(_EMPHASIS))
     return next((sign for finder in SIGNS if end and (sign := finder(text, end)) is not None), None)
+
+
+ENDS_NO_CLAUSE = _words("the an and or nor than whether unless whereas although my your our their its every")
+"""Words with which not even a question or a title ends, as `what is it used for` does."""
+_SENTENCE_END = re.compile(r"[.!?][\s\"')*_]|[\u3002\uff01\uff1f]")
+_SIGN_OFF_WORDS = 3
+"""The largest number of words of a last line whose comma may end a letter: `Best regards,`."""
+
+
+def stops_short(text: str) -> Sign | None:
+    """The sign that a text stops in the middle, where nothing but the text speaks of a cut; None if a whole text may
+    end so too: the closing line of a letter, or a question or title that ends in a word such as `for`."""
+    sign = stops_in_the_middle(text)
+    if sign is None:
+        return None
+    last = text[sign.start : sign.end]
+    if last == ",":
+        return sign if len(text[: sign.end].rpartition("\n")[2].split()) > _SIGN_OFF_WORDS else None
+    if last.isalpha() and last.lower() not in ENDS_NO_CLAUSE and not _SENTENCE_END.search(text, 0, sign.start):
+        return None  # a text that ends its sentences ends the last one too
+    return sign
 
 
 # -- Reasoning in the text: a server without a reasoning parser leaves it there ---------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loop_core.judge.signs import stops_in_the_middle
+from loop_core.judge.signs import stops_in_the_middle, stops_short
 
 LANGUAGES: dict[str, tuple[str, ...]] = {
     "en": ("It happens when the Moon passes between the Earth and the", "He said that he was on his way to"),
@@ -74,3 +74,24 @@ def test_a_fence_that_only_closes_shows_nothing() -> None:
 ])
 def test_everything_else_may_be_an_end(text: str) -> None:
     assert stops_in_the_middle(text) is None
+
+
+@pytest.mark.parametrize("text", [
+    "what is it used for", "what is it made of", "Who is it by", "Please come in", "He is the man I was looking at",
+    "The answer is a", "Never seen this since", "Dear Ann,\nI am well.\n\nBest regards,\n", "Sincerely,",
+    "Here is the pattern: ^\\(", "all is well :(", "\u4f60\u597d\uff0c\u6211\u662f",
+])
+def test_a_whole_text_may_end_so(text: str) -> None:
+    """A query, a title, the end of a letter or a pattern: nothing but the text speaks of a cut."""
+    assert stops_short(text) is None
+
+
+@pytest.mark.parametrize(("text", "at"), [
+    ("what is the use of the", "the"), ("It began at 09:14, when it was drained,", ","),
+    ("It was late. We went home because of what he is looking at", "at"), ("one (two", "("), ("```py\nprint(1)", "```"),
+    ("\u5b83\u5f88\u597d\u3002\u6211\u662f\u4e00\u4e2a\u5f88\u597d\u7684", "\u7684"),
+])
+def test_no_whole_text_ends_so(text: str, at: str) -> None:
+    sign = stops_short(text)
+    assert sign is not None
+    assert text[sign.start : sign.end] == at

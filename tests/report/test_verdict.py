@@ -961,7 +961,7 @@ def thought(tokens: int) -> dict[str, object]:
 
 
 def test_a_text_that_stops_in_the_middle_under_a_clean_word_needs_attention_and_says_that_it_is_a_guess():
-    said = "The deploy failed because the migration took a lock that"
+    said = "The deploy failed. The migration took a lock that"
     turn = only(shown(asked(ASKS, chat(said, tokens=14), max_tokens=64)))
     assert (turn.verdict.word, turn.verdict.severity) == ("TEXT UNFINISHED", Severity.WARNING)
     assert turn.verdict.sentence == (
