@@ -153,7 +153,11 @@ _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 COMMAS = (",", "\uff0c", "\u3001", "\u060c", "\u055d")
 _OPENING = "([{\uff08\u3010\u300c\u300e\u300a"
 _CLOSING = ")]}\uff09\u3011\u300d\u300f\u300b"
-_BEFORE_NO_BRACKET = ":;=\\"  # `:(` is a face, `\(` is of a regular expression: neither opens anything
+_OPENS_NOTHING = re.compile("|".join((
+    r"[:;=][-'^]?[(\[{]", r"\\[(\[{]", r"['\"\u2018\u201c\u00ab][(\[{]['\"\u2019\u201d\u00bb]",
+    r"\$[^$\n]+\$", r"[\[\]][^\[\]]{1,40}[,;][^\[\]]{1,40}\[",
+)))
+"""Brackets that open nothing: of a face, a regular expression, a formula, an interval (`]0, 1[`), or in quotes."""
 _EMPHASIS = " \t\r\n*_"  # Markdown closes emphasis behind the last word
 
 
@@ -238,8 +242,9 @@ def _comma(text: str, end: int) -> Sign | None:
 
 def _fence(text: str, end: int) -> Sign | None:
     opened = next((fence for fence in fences(text) if not fence.closed), None)
-    # A bare fence as the last line may close one that stands behind other words of its line.
-    if opened is None or not text[opened.start : end].strip("`~> \t\n"):
+    # Blocks within blocks, and fences behind other words of a line, are paired by their number. A bare fence as the
+    # last line only closes, and a line of tildes may part two scenes.
+    if opened is None or text.count("```") % 2 == 0 or not text[opened.start : end].strip("`~> \t\n"):
         return None
     return Sign("it ends inside a fence of code", opened.start, min(opened.start + 3, end))
 
@@ -255,12 +260,12 @@ def _bracket(text: str, end: int) -> Sign | None:
         if shape is ArgumentShape.CUT:
             return Sign(f"the JSON that begins with {text[begun]!r} never ends", begun, begun + 1)
     start = max(text.rfind("\n", 0, end) + 1, end - _TAIL_CHARS)
-    code = [span.span() for span in INLINE.finditer(text, start, end)]
+    spans = [span.span() for each in (INLINE, _OPENS_NOTHING) for span in each.finditer(text, start, end)]
     opened: list[int] = []
     for place in range(start, end):
-        if any(first <= place < last for first, last in code):
+        if any(first <= place < last for first, last in spans):
             continue
-        if text[place] in _OPENING and not (place and text[place - 1] in _BEFORE_NO_BRACKET):
+        if text[place] in _OPENING:
             opened.append(place)
         elif text[place] in _CLOSING and opened:
             opened.pop()
@@ -306,25 +311,35 @@ def stops_in_the_middle(text: str) -> Sign | None:
     return next((sign for finder in SIGNS if end and (sign := finder(text, end)) is not None), None)
 
 
-ENDS_NO_CLAUSE = _words("the an and or nor than whether unless whereas although my your our their its every")
-"""Words with which not even a question or a title ends, as `what is it used for` does."""
-_SENTENCE_END = re.compile(r"[.!?][\s\"')*_]|[\u3002\uff01\uff1f]")
-_SIGN_OFF_WORDS = 3
-"""The largest number of words of a last line whose comma may end a letter: `Best regards,`."""
+ENDS_NO_CLAUSE = _words(
+    "the an and or nor than whether unless whereas although my your our their its every as "
+    "und sondern weil obwohl während dass bevor nachdem sowie vom zum zur im beim am eines "
+    "et ou du des au aux les ces cette leurs ses lorsque puisque parce "
+    "el los las del al y o u sino pero aunque mis tus sus "
+    "il gli le della dei degli delle dello alla ai alle dal dalla nella nei sul sulla e ed poiché mentre ogni "
+    "os as do da dos ao à pelo pela embora enquanto seus suas "
+    "de een en omdat hoewel terwijl "
+    "i oraz lub albo ale ponieważ że który która które gdy jeśli w we z ze na od dla przy nad pod między "
+    "и или но чтобы если в во с со к ко об от для из по при между который которая которое которые "
+    "ve veya fakat çünkü "
+    "因为 如果 由于 为了 そして または および 그리고 또는 하지만 그러나"
+)
+"""Of the words above those with which not even a question, a title or a short answer ends, as `what is it used for`,
+`I can help with that` and `danke sehr` do."""
+_SIGN_OFF_CHARS = 36
+"""The largest length of a last line whose comma may end a letter: `Looking forward to hearing from you,`."""
 
 
 def stops_short(text: str) -> Sign | None:
     """The sign that a text stops in the middle, where nothing but the text speaks of a cut; None if a whole text may
-    end so too: the closing line of a letter, or a question or title that ends in a word such as `for`."""
+    end so too: the closing line of a letter, or a word such as `for` or `that`."""
     sign = stops_in_the_middle(text)
     if sign is None:
         return None
     last = text[sign.start : sign.end]
-    if last == ",":
-        return sign if len(text[: sign.end].rpartition("\n")[2].split()) > _SIGN_OFF_WORDS else None
-    if last.isalpha() and last.lower() not in ENDS_NO_CLAUSE and not _SENTENCE_END.search(text, 0, sign.start):
-        return None  # a text that ends its sentences ends the last one too
-    return sign
+    if last in COMMAS:
+        return sign if sign.end - text.rfind("\n", 0, sign.end) - 1 > _SIGN_OFF_CHARS else None
+    return sign if not last.isalpha() or last.lower() in ENDS_NO_CLAUSE else None
 
 
 # -- Reasoning in the text: a server without a reasoning parser leaves it there ---------------------------------------

@@ -80,16 +80,29 @@ def test_everything_else_may_be_an_end(text: str) -> None:
     "what is it used for", "what is it made of", "Who is it by", "Please come in", "He is the man I was looking at",
     "The answer is a", "Never seen this since", "Dear Ann,\nI am well.\n\nBest regards,\n", "Sincerely,",
     "Here is the pattern: ^\\(", "all is well :(", "\u4f60\u597d\uff0c\u6211\u662f",
+    "Hey! I can help with that", "It was late. We went home because of what he is looking at",
+    "1. The World We Live In\n2. Something to Dream About", "Gern. Ich mag das", "Ja. Vielen Dank, danke sehr",
+    "Cześć! Dziękuję bardzo", "Ciao! Mi piace molto", "Olá. Está aqui onde está",
+    "\u4f60\u597d\uff01\u4f60\u8bf4\u5f97\u5bf9", "\u5b83\u5f88\u597d\u3002\u8fd9\u662f\u6211\u7684",
+    "\u306f\u3044\u3002\u826f\u3044\u4e00\u65e5\u3092",
+    "All is well.\n\nLooking forward to hearing from you,", "\u5f88\u597d\u3002\n\u795d\u597d\uff0c",
+    "not so well :-(", "oh no :'(", "Use '(' to open a group", "The lexer expects \u201c[\u201d here",
+    "It is defined on $]0; 1[$ alone", "It is defined on ]0, 1[ alone", "The limit is $\\left( x \\right.$",
+    '```json\n{"a": 1}```', '```json\n{"a": 1}```\n\nThis is all.', "Here: ```py\nprint(1)\n```\nThis is all.",
+    "```markdown\n# Use\n```bash\nnpm i\n```\nThen go.\n```\n\nThis is all.", "It ends.\n\n~~~\n\nIt begins.",
 ])
 def test_a_whole_text_may_end_so(text: str) -> None:
-    """A query, a title, the end of a letter or a pattern: nothing but the text speaks of a cut."""
+    """A query, a title, a short answer, the end of a letter, a pattern, a block of code within another one or behind
+    other words: nothing but the text speaks of a cut."""
     assert stops_short(text) is None
 
 
 @pytest.mark.parametrize(("text", "at"), [
     ("what is the use of the", "the"), ("It began at 09:14, when it was drained,", ","),
-    ("It was late. We went home because of what he is looking at", "at"), ("one (two", "("), ("```py\nprint(1)", "```"),
-    ("\u5b83\u5f88\u597d\u3002\u6211\u662f\u4e00\u4e2a\u5f88\u597d\u7684", "\u7684"),
+    ("one (two", "("), ("the name 'a' (or '('", "("), ("```py\nprint(1)", "```"),
+    ("```py\nprint(1)\n```\nThen:\n```js\nf()", "```"), ("Die Stadt liegt am Fluss und", "und"),
+    ("La ciudad está en la orilla de los", "los"), ("Kot jest na stole ponieważ", "ponieważ"),
+    ("\u5b83\u5f88\u597d\u3002\u8fd9\u662f\u56e0\u4e3a", "\u56e0\u4e3a"),
 ])
 def test_no_whole_text_ends_so(text: str, at: str) -> None:
     sign = stops_short(text)

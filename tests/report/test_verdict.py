@@ -961,14 +961,14 @@ def thought(tokens: int) -> dict[str, object]:
 
 
 def test_a_text_that_stops_in_the_middle_under_a_clean_word_needs_attention_and_says_that_it_is_a_guess():
-    said = "The deploy failed. The migration took a lock that"
+    said = "The deploy failed. The migration took a lock and"
     turn = only(shown(asked(ASKS, chat(said, tokens=14), max_tokens=64)))
     assert (turn.verdict.word, turn.verdict.severity) == ("TEXT UNFINISHED", Severity.WARNING)
     assert turn.verdict.sentence == (
         'openai_chat (openai) ended with "stop", 14 of 64 tokens, but the text stops in the middle (its last word is '
-        "'that'): perhaps it was cut, which is a guess")
+        "'and'): perhaps it was cut, which is a guess")
     assert not turn.verdict.complete
-    assert only(shown(*continued(PARTS[0], PARTS[1]))).verdict.word == "TEXT UNFINISHED", "the last answer counts"
+    assert only(shown(*continued(PARTS[0], said))).verdict.word == "TEXT UNFINISHED", "the last answer counts"
     whole = only(shown(asked(ASKS, chat(f"{said} blocked it", tokens=14), max_tokens=64)))
     assert whole.verdict.word == "COMPLETE"
 
