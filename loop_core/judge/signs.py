@@ -311,21 +311,24 @@ def stops_in_the_middle(text: str) -> Sign | None:
     return next((sign for finder in SIGNS if end and (sign := finder(text, end)) is not None), None)
 
 
-ENDS_NO_CLAUSE = _words(
-    "the an and or nor than whether unless whereas although my your our their its every as "
-    "und sondern weil obwohl während dass bevor nachdem sowie vom zum zur im beim am eines "
-    "et ou du des au aux les ces cette leurs ses lorsque puisque parce "
-    "el los las del al y o u sino pero aunque mis tus sus "
-    "il gli le della dei degli delle dello alla ai alle dal dalla nella nei sul sulla e ed poiché mentre ogni "
-    "os as do da dos ao à pelo pela embora enquanto seus suas "
-    "de een en omdat hoewel terwijl "
-    "i oraz lub albo ale ponieważ że który która które gdy jeśli w we z ze na od dla przy nad pod między "
-    "и или но чтобы если в во с со к ко об от для из по при между который которая которое которые "
-    "ve veya fakat çünkü "
-    "因为 如果 由于 为了 そして または および 그리고 또는 하지만 그러나"
-)
-"""Of the words above those with which not even a question, a title or a short answer ends, as `what is it used for`,
-`I can help with that` and `danke sehr` do."""
+ENDS_NO_CLAUSE: Mapping[str, frozenset[str]] = {
+    "en": _words("the an and or nor than whether unless whereas although my your our their its every as"),
+    "de": _words("und sondern weil obwohl während dass bevor nachdem sowie vom zum zur im beim am eines"),
+    "fr": _words("et ou du des au aux les ces cette leurs ses lorsque puisque parce"),
+    "es": _words("el los las del al y o u pero sino aunque mis tus sus"),
+    "it": _words("il gli le della dei degli delle dello alla ai alle dal dalla nella nei sul sulla e ed poiché mentre"),
+    "pt": _words("os as do da dos ao à pelo pela embora enquanto seus suas"),
+    "nl": _words("de een en omdat hoewel terwijl"),
+    "pl": _words("i oraz lub albo ale ponieważ że który która które gdy jeśli w we z ze na od dla przy nad pod między"),
+    "ru": _words("и или но чтобы если в во с со к ко об от для из по при между который которая которое которые"),
+    "tr": _words("ve veya fakat çünkü"),
+    "zh": _words("因为 如果 由于 为了"),
+    "ja": _words("そして または および"),
+    "ko": _words("그리고 또는 하지만 그러나"),
+}
+"""Language -> those of the words above with which not even a question, a title or a short answer ends, as `what is it
+used for`, `I can help with that` and `danke sehr` do."""
+_NO_LAST_WORDS = frozenset().union(*ENDS_NO_CLAUSE.values())
 _SIGN_OFF_CHARS = 36
 """The largest length of a last line whose comma may end a letter: `Looking forward to hearing from you,`."""
 
@@ -339,7 +342,7 @@ def stops_short(text: str) -> Sign | None:
     last = text[sign.start : sign.end]
     if last in COMMAS:
         return sign if sign.end - text.rfind("\n", 0, sign.end) - 1 > _SIGN_OFF_CHARS else None
-    return sign if not last.isalpha() or last.lower() in ENDS_NO_CLAUSE else None
+    return sign if not last.isalpha() or last.lower() in _NO_LAST_WORDS else None
 
 
 # -- Reasoning in the text: a server without a reasoning parser leaves it there ---------------------------------------

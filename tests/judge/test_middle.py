@@ -100,9 +100,14 @@ def test_a_whole_text_may_end_so(text: str) -> None:
 @pytest.mark.parametrize(("text", "at"), [
     ("what is the use of the", "the"), ("It began at 09:14, when it was drained,", ","),
     ("one (two", "("), ("the name 'a' (or '('", "("), ("```py\nprint(1)", "```"),
-    ("```py\nprint(1)\n```\nThen:\n```js\nf()", "```"), ("Die Stadt liegt am Fluss und", "und"),
-    ("La ciudad está en la orilla de los", "los"), ("Kot jest na stole ponieważ", "ponieważ"),
-    ("\u5b83\u5f88\u597d\u3002\u8fd9\u662f\u56e0\u4e3a", "\u56e0\u4e3a"),
+    ("```py\nprint(1)\n```\nThen:\n```js\nf()", "```"),
+    # a sentence of each language
+    ("Die Stadt liegt am Fluss und", "und"), ("La ville est sur la rive du", "du"),
+    ("La ciudad está en la orilla de los", "los"), ("La città si trova sulla riva della", "della"),
+    ("A cidade fica na margem do", "do"), ("Het huis is groot omdat", "omdat"),
+    ("Kot jest na stole ponieważ", "ponieważ"), ("Город находится на берегу реки, которая", "которая"),
+    ("Bu film çok güzel çünkü", "çünkü"), ("\u5b83\u5f88\u597d\u3002\u8fd9\u662f\u56e0\u4e3a", "\u56e0\u4e3a"),
+    ("良い本です。そして", "そして"), ("프랑스의 수도는 파리이며 그리고", "그리고"),
 ])
 def test_no_whole_text_ends_so(text: str, at: str) -> None:
     sign = stops_short(text)
