@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers import HEAD, IMPORTERS
+from inspector.sessions.importers import HEAD, IMPORTERS, body, recognise
 from tests.scenes.shapes import SHAPES, Shape
 
 MEMBER = {
@@ -91,6 +91,15 @@ def test_a_text_that_is_longer_than_the_head_of_the_file_changes_nothing(shape: 
             read.append(([each.format for each in recording.inputs],
                          [each.response.stop_reason.normalized for each in recording.exchanges]))
         assert read[0] == read[1], place
+
+
+@pytest.mark.parametrize(("size", "looks"), [(10, [10]), (HEAD, [HEAD]), (HEAD + 1, [HEAD, HEAD + 1])])
+def test_only_a_file_that_is_longer_than_its_head_is_looked_at_twice(size: int, looks: list[int], monkeypatch):
+    seen: list[int] = []
+    sniff = body.sniff
+    monkeypatch.setattr(body, "sniff", lambda head, path: (seen.append(len(head)), sniff(head, path))[1])
+    assert recognise(b"{" + b" " * (size - 2) + b"}", "a.json")[0] == "body"
+    assert seen == looks
 
 
 def of_new_type(name: str) -> dict[str, Any]:
