@@ -365,9 +365,9 @@ def _problem(evaluation: Evaluation | None, signal: Signal) -> str:
     response = evaluation.response
     if response.error is None and signal is Signal.UNKNOWN:
         raw = response.stop_reason.raw
-        if raw is not None:
-            told = evaluation.judgement.mapped.normalized is Stop.UNKNOWN
-            return f"the stop reason {raw!r} {'is unknown' if told else 'does not say that its calls are whole'}"
+        if raw:
+            unknown = evaluation.judgement.mapped.normalized is Stop.UNKNOWN
+            return f"the stop reason {raw!r} {'is unknown' if unknown else 'does not say that its calls are whole'}"
         return "its stop reason is not known" if response.parts or response.refusal else NO_PART
     if response.error is None and signal is Signal.INTERRUPTED:
         cut = next((found.message for found in response.findings if found.rule == "body.cut"), "")

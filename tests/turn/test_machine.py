@@ -79,6 +79,7 @@ ROOM = {"continuation_max_total_completion_tokens": 100}
 WORDLESS_NOTHING = responded(replace(reply(Stop.UNKNOWN), stop_reason=StopReason(Stop.UNKNOWN)))
 WORDLESS_REFUSAL = responded(replace(reply(Stop.UNKNOWN), stop_reason=StopReason(Stop.UNKNOWN), refusal="I cannot."))
 WORDLESS = responded(replace(reply(Stop.UNKNOWN, "It is written."), stop_reason=StopReason(Stop.UNKNOWN)))
+EMPTY_WORD = responded(replace(reply(Stop.UNKNOWN, "It is written."), stop_reason=StopReason(Stop.UNKNOWN, "")))
 RAN = ToolResults((ToolResultPart("c1", "write", "ok"), ToolResultPart("c2", "now", "noon")))
 NP, RN = State.NUDGE_PENDING, State.REQUEST_NUDGE
 R, E, X, CP, RC, RP, RR, RS, AP, A, C, U = (
@@ -253,6 +254,7 @@ ENDS: list[tuple[str, State, State, list[Event], dict[str, Any], str | None]] = 
     ("error", AP, C, [ABC["error"]], {}, "overloaded"),
     ("error", AP, C, [ABC["unknown"]], {}, "'entropy' is unknown"),
     ("error", AP, C, [WORDLESS], {}, "its stop reason is not known"),
+    ("error", AP, C, [EMPTY_WORD], {}, "its stop reason is not known"),
     ("error", AP, C, [WORDLESS_NOTHING], {}, "No answer came: the response holds no part of one, and no stop reason"),
     ("error", AP, C, [WORDLESS_REFUSAL], {}, "may be incomplete: its stop reason is not known"),
     ("no_progress", AP, C, [EMPTY], {"max_thinking_only": 0}, "nothing new"),
