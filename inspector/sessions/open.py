@@ -265,11 +265,12 @@ def _read(path: str, data: bytes, options: Options, build_one: Build | None = No
     plain = unpack(data, room=options.room) if data.startswith(intake.PACKED) else data
     if isinstance(plain, str):
         return _failed_input(path, f"a packed file that is damaged or too large ({plain}): {EXPECTED}"), []
-    name, head = recognise(plain, path)
+    name = recognise(plain, path)
     if name is None:
         from inspector.sessions.importers.known_formats import refusal, unknown
 
-        return _failed_input(path, refusal(head, path) if head.startswith(SQLITE) else unknown(plain, path)), []
+        why = refusal(plain[:HEAD], path) if plain.startswith(SQLITE) else unknown(plain, path)
+        return _failed_input(path, why), []
     return _import(path, name, plain, options, build_one)
 
 

@@ -241,10 +241,12 @@ def _comma(text: str, end: int) -> Sign | None:
 
 
 def _fence(text: str, end: int) -> Sign | None:
+    # Blocks within blocks, and fences behind other words of a line, are paired by their number; a line of tildes may
+    # part two scenes.
+    if text.count("```") % 2 == 0:
+        return None
     opened = next((fence for fence in fences(text) if not fence.closed), None)
-    # Blocks within blocks, and fences behind other words of a line, are paired by their number. A bare fence as the
-    # last line only closes, and a line of tildes may part two scenes.
-    if opened is None or text.count("```") % 2 == 0 or not text[opened.start : end].strip("`~> \t\n"):
+    if opened is None or not text[opened.start : end].strip("`~> \t\n"):  # a bare fence as the last line only closes
         return None
     return Sign("it ends inside a fence of code", opened.start, min(opened.start + 3, end))
 

@@ -370,13 +370,13 @@ def choose(head: bytes, path: str) -> str | None:
     return _best(head, path)[0]
 
 
-def recognise(data: bytes, path: str) -> tuple[str | None, bytes]:
-    """The format of a file, and the head that shows it: a long one if its first row is, or if HEAD shows nothing."""
+def recognise(data: bytes, path: str) -> str | None:
+    """The format of a whole file, by a long head if its first row is long, or if HEAD shows nothing but JSON."""
     long_row = data[:1] in (b"{", b"[") and b"\n" not in data[:HEAD] and b"\n" in data[HEAD:LONG_HEAD].rstrip()
     name, score = (None, 0) if long_row else _best(data[:HEAD], path)
     if long_row or (name == "body" and score < KNOWN_BODY and len(data) > HEAD):
-        return choose(data[:LONG_HEAD], path), data[:LONG_HEAD]
-    return name, data[:HEAD]
+        return choose(data[:LONG_HEAD], path)
+    return name
 
 
 def _best(head: bytes, path: str) -> tuple[str | None, int]:

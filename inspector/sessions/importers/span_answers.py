@@ -56,8 +56,8 @@ def of_openinference(attributes: dict[str, Any]) -> dict[str, Any]:
     if object_of(output).get("messages") == []:  # Agno's, of an answer of nothing
         return {**attributes, "output.value": ""}
     members = object_of(output)
-    told = any(name.startswith("llm.output_messages") for name in attributes)
-    if members.keys() >= {"messages", "tools"} and not told:  # LlamaIndex's span that only makes a request
+    has_answer = any(name.startswith("llm.output_messages") for name in attributes)
+    if members.keys() >= {"messages", "tools"} and not has_answer:  # LlamaIndex's span that only makes a request
         return {**attributes, "openinference.span.kind": "CHAIN"}
     response = _object_in(members["raw"] if members.keys() >= {"message", "raw"} else output)  # LlamaIndex's answer
     if not is_answer(attributes) or not response:

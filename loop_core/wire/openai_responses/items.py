@@ -256,8 +256,8 @@ def read(item: GrowingItem, ended: bool, result_ids: frozenset[str]) -> ItemRead
     if kind == "function_call":
         return _function(item, ended)
     if kind == "custom_tool_call":
-        told = isinstance(item.value.get("input"), str | None)
-        quirk = None if told else ("openai_responses.unread_value", UNREAD.format("input"), Severity.WARNING)
+        is_text = isinstance(item.value.get("input"), str | None)
+        quirk = None if is_text else ("openai_responses.unread_value", UNREAD.format("input"), Severity.WARNING)
         return _call(item, ended, CallKind.CUSTOM, payload(item, "input"), quirk)
     if kind == "reasoning":
         return ItemReading((_reasoning(item),))
