@@ -54,8 +54,8 @@ SLOW = 0.05
 """Seconds of a slow test."""
 FEW = 6
 """A word that more tests of a file have says nothing of one of them."""
-WORD = re.compile(r"[a-z0-9_]{3,}")
-"""A word of the name of a row, or of a test."""
+WORD = re.compile(r"\w{3,}")
+"""A word of the name of a row, or of a test, of any alphabet."""
 Step = int | str
 """A position in a table, or the field of a row that holds a table of its own."""
 
@@ -728,9 +728,12 @@ def part(text: str) -> tuple[int, int]:
 
 
 def rows_of(found: Sequence[Row], number: int, count: int) -> Sequence[Row]:
-    """The rows of a part. Those of a module stand together, as do nearly all in one part: what misses one is tried for
-    the next."""
-    return found[len(found) * (number - 1) // count : len(found) * number // count]
+    """The rows of a part. Those of a table are in one part: what misses one is tried for the next, and the words of all
+    of them tell which test files are likely."""
+    first: dict[Table, int] = {}
+    for at, row in enumerate(found):
+        first.setdefault(row.table, at)
+    return [row for row in found if first[row.table] * count // len(found) == number - 1]
 
 
 def main() -> int:

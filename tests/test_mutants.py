@@ -128,10 +128,15 @@ def test_the_files_that_are_named_are_there() -> None:
 
 
 def test_the_parts_are_all_rows_each_once() -> None:
-    rows = [mutants.Row(mutants.Table("orchard.words", "STOPS"), at, "ripe") for at in range(40)]
+    tables = [mutants.Table("orchard.words", name) for name in ("STOPS", "BERRIES", "TREES", "TOOLS")]
+    rows = [mutants.Row(table, at, "ripe") for table in tables for at in range(10)]
     parts = [mutants.rows_of(rows, *mutants.part(f"{number}/3")) for number in (1, 2, 3)]
-    assert [len(each) for each in parts] == [13, 13, 14]
+    assert [[row.table.name for row in each[::10]] for each in parts] == [["STOPS", "BERRIES"], ["TREES"], ["TOOLS"]]
     assert [row for each in parts for row in each] == mutants.rows_of(rows, 1, 1) == rows
+
+
+def test_a_word_of_any_alphabet_tells_which_file_is_likely() -> None:
+    assert mutants.WORD.findall("[流已中断] [flux_interrompu] [a]") == ["流已中断", "flux_interrompu"]
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b"])
