@@ -82,6 +82,10 @@ class Decoder(base.Decoder):
             self.find(f"{API}.no_completion", "the body is not a completion", self.at(), Severity.ERROR)
 
     def _read(self, completion: Mapping[str, Any]) -> None:
+        if self.raw and word(completion.get("id")) not in (None, self.id):  # another answer in the same bytes
+            self.saw_done = True
+            self.after_end()
+            return
         self._texts.append(completion["completion"])
         self.id = word(completion.get("id")) or self.id
         self.model = word(completion.get("model")) or self.model

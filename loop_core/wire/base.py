@@ -46,6 +46,7 @@ from loop_core.wire.unread import unread_values
 STRETCH = 32_768
 """The number of bytes of a stream that are split into frames at a time; it limits the frames held in memory."""
 _FIRST_KEY_BYTES = 64  # in so many bytes the first key of a line is known, blanks included
+_OUTPUT = "choices", "step", "interaction"  # the members of an event with output, of Chat and of Interactions
 _MISSHAPEN = TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError  # they become findings
 
 
@@ -233,10 +234,8 @@ class Decoder:
 
     def text(self) -> str:
         """The JSON text of the frame that is being read. Formats cut verbatim values out of it."""
-        payload = self.frame[0]
-        if payload.isascii():
-            return text_by_byte(payload)  # the very text in which `at` looks: what was found in it is remembered
-        return payload.decode("utf-8", "replace").lstrip("\ufeff")
+        payload = self.frame[0]  # of ASCII the very text in which `at` looks: what was found in it is remembered
+        return text_by_byte(payload) if payload.isascii() else payload.decode("utf-8", "replace").lstrip("\ufeff")
 
     def at(self, *path: str | int) -> At:
         """The place of the event that is being read, or of a value in it; in a whole body, of the value's own bytes."""
@@ -314,7 +313,7 @@ class Decoder:
                 # OpenAI's clients stop reading at the mark (openai 3.54.0 _streaming.py): the answer stays whole.
                 message = f"an error follows the end mark, at which clients stop reading: {error.message[:200]}"
                 self.find("frame.error_after_end", message, self.at())
-            elif payload == self._opening or event.get("choices"):  # behind [DONE]; pings and counts are no text
+            elif payload == self._opening or any(map(event.get, _OUTPUT)):  # behind [DONE]; pings are no text
                 self.after_end()
 
     def _read_event(self, event: dict[str, Any], name: str | None, unique: bool = False) -> None:

@@ -203,8 +203,6 @@ class Format(NamedTuple):
     """The paths of the stop word in a whole body, for logs that keep such; empty if no path is this format's alone."""
     whole_mark: tuple[str, str] | None = None
     """The member, and its value, by which a JSON object is a whole answer; None if pieces of streams may have it."""
-    stream_end: bytes = b""
-    """The pattern of the end of a whole stream right before the beginning of another one; empty if none is known."""
     joints: Mapping[str, str] = {}
     """Fact -> the text that the decoder puts between its pieces."""
     played_in: str = ""

@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
+from loop_core import encode_response
+from loop_core.formats import FORMATS
+from loop_core.values import ChatResponse, Stop, StopReason, TextPart, Usage
+from loop_core.wire import wire
 from tests.scenes.transcripts import shown, stops
 
 Row = dict[str, Any]
@@ -105,6 +109,53 @@ def test_a_page_of_anything_else_is_no_recording(rows, tmp_path):
 def test_a_list_of_one_answer_is_that_answer(tmp_path):
     seen = shown(json.dumps([completion("one", "length")]), tmp_path, name="a.json")
     assert (texts(seen), stops(seen)) == (["one"], ["max_tokens"])
+
+
+ANSWERS = (("One.", Stop.END_TURN), ("And so", Stop.MAX_TOKENS), ("Three.", Stop.END_TURN))
+
+
+def bodies(api: str, stream: bool) -> list[bytes]:
+    """The bodies of `ANSWERS`: whole, or streams of a word in each event."""
+    def word(stop: Stop) -> str:
+        return next(native for native, row in wire(api).stop_reasons.items() if row.stop is stop)
+
+    answers = (ChatResponse(api, (TextPart(text),), StopReason(stop, word(stop)), Usage(3, 4), model="m",
+                            id=f"answer-{number}") for number, (text, stop) in enumerate(ANSWERS))
+    return [b"".join(encode_response(api, answer, stream=stream, chunk=4)) for answer in answers]
+
+
+def ends(seen: Any) -> list[tuple[str | None, str]]:
+    return list(zip(texts(seen), stops(seen), strict=True))
+
+
+@pytest.mark.parametrize("form", ["lines", "list"])
+@pytest.mark.parametrize("api", FORMATS)
+def test_whole_answers_of_each_format_are_answers_of_their_own(api, form, tmp_path):
+    """Of most formats they were one answer, which had the first text, and of some of these the last stop reason."""
+    whole = bodies(api, stream=False)
+    written = b"\n".join(whole) if form == "lines" else b"[" + b",".join(whole) + b"]"
+    assert ends(shown(written, tmp_path, name="a.json")) == list(ANSWERS)
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_streams_of_each_format_behind_one_another_are_answers_of_their_own(api, tmp_path):
+    """All but three formats lost what followed the first stream; the legacy Text Completions joined the texts."""
+    seen = shown(b"".join(bodies(api, stream=True)), tmp_path, name="a.sse")
+    assert ends(seen) == list(ANSWERS)
+
+
+@pytest.mark.parametrize("api", ["bedrock_converse", "ollama_chat", "ollama_generate", "gemini_generate"])
+def test_a_stream_that_was_sent_twice_is_one_answer(api, tmp_path):
+    assert ends(shown(2 * bodies(api, stream=True)[1], tmp_path, name="a.sse")) == [ANSWERS[1]]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_stop_word_in_each_chunk_of_an_older_stream_ends_nothing(named, tmp_path):
+    """So did Gemini stream until 2025; a later chunk had the id of the first, or none."""
+    chunks = [{"candidates": [{"content": {"parts": [{"text": text}], "role": "model"}, "finishReason": "STOP",
+                               "index": 0}], **({"responseId": "a"} if named else {})} for text in ("One", " more.")]
+    for written in (json.dumps(chunks), "\n".join(map(json.dumps, chunks))):
+        assert ends(shown(written, tmp_path, name="a.json")) == [("One more.", "end_turn")]
 
 
 @pytest.mark.parametrize("stream", [chat_stream, message_stream, response_stream])

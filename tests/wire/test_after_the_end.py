@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -64,6 +65,33 @@ def test_text_behind_done_is_a_finding_and_no_part_of_the_answer(api: str, answe
     assert found(reading, "frame.after_end") == [(len(answer), len(answer + late.rstrip()))]
     for nothing in (b"", event({"choices": [], "usage": {"total_tokens": 3}}), event({"cost": 1})):
         assert not found(read(api, answer + nothing), "frame.after_end")
+
+
+def interaction(ident: str) -> bytes:
+    return b"".join(event(each, each["event_type"]) for each in (  # type: ignore[arg-type]
+        {"event_type": "interaction.created", "interaction": {"id": ident, "status": "in_progress"}},
+        {"event_type": "step.start", "index": 0, "step": {"type": "model_output"}},
+        {"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": ident}},
+        {"event_type": "interaction.completed", "interaction": {"id": ident, "status": "completed"}}))
+
+
+def completion(ident: str) -> bytes:
+    return b"".join(event({"type": "completion", "id": ident, "completion": text, "stop_reason": word}, "completion")
+                    for text, word in ((ident, None), ("", "stop_sequence")))
+
+
+@pytest.mark.parametrize(("api", "answer", "mark"), [
+    ("gemini_interactions", interaction, b""), ("gemini_interactions", interaction, b"event: done\ndata: [DONE]\n\n"),
+    ("anthropic_complete", completion, b"")])
+def test_another_answer_behind_the_end_is_no_part_of_the_answer(
+    api: str, answer: Callable[[str], bytes], mark: bytes
+) -> None:
+    """The second one's stop reason counted for the first, whose text it was added to in the legacy format."""
+    first, second = answer("one") + mark, answer("two")
+    reading = read(api, first + second)
+    assert (reading.stop_reason, reading.response.text, reading.response.id) == (Stop.END_TURN, "one", "one")
+    assert found(reading, "frame.after_end")[0][0] == len(first)
+    assert not found(read(api, first), "frame.after_end")
 
 
 def test_an_error_behind_message_stop_fails_the_answer() -> None:

@@ -1,13 +1,12 @@
 """A response body in a file of its own: JSON, server-sent events, NDJSON, a JSON array, a binary event stream.
 
 The API is found by the content, or named by the caller. Several whole answers behind one another are several responses,
-if each says that it is whole. This module also explains what a file is if it is no response body.
+if each says how it ended. This module also explains what a file is if it is no response body.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -25,12 +24,12 @@ from inspector.sessions.importers.records import (
     object_in,
 )
 from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
-from loop_core.wire import wire
+from loop_core.errors import DecodeError
+from loop_core.wire import decode_response, decoder, wire
 
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _PAGE = re.compile(rb'\s*\{\s*(?:"object"\s*:\s*"list"\s*,\s*)?"data"\s*:\s*(?=\[)')
 """Matches the beginning of a page of stored answers, as OpenAI lists them: what stands around their list."""
-_ID = re.compile(rb'"id": ?"([^"]+)"')
 _ANY_ID = re.compile(rb'"id"\s*:\s*("[^"]*"|[^,}\s]+)')
 _ANY = "JSON, server-sent events, NDJSON, an Amazon event stream, a HAR, request/response pairs or a session file"
 
@@ -59,7 +58,10 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     if api is None:
         raise UnreadableError(_explain(stored, path))  # without the framing that was added
     error = None if traffic.is_event_stream(data) else traffic.utf8_error(data)
-    bodies = _whole_answers(data, api) or _whole_streams(data, api) or [data]
+    try:
+        bodies = _whole_answers(data, api) or _whole_streams(data, api) or [data]
+    except DecodeError:  # no body of the API that the caller named
+        bodies = [data]
     raws = [RawExchange(entry, api=api, body=body) for entry, body in enumerate(bodies)]
     return FileReading(raws, error=error, notices=[] if data is stored else [FRAMED])
 
@@ -87,27 +89,63 @@ def _without_page(data: bytes) -> bytes:
 def _whole_answers(data: bytes, api: str) -> list[bytes]:
     """The answers in a file of several JSON objects, or of a list of them; empty if one says that it is not whole. One
     that is damaged is an answer too, in which nothing can be read."""
-    mark, look = wire(api).whole_mark, look_at(data)
-    if mark is None or look.text[:1] not in (b"{", b"["):
+    look = look_at(data)
+    if look.text[:1] not in (b"{", b"["):
         return []
     text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     pieces = list(filter(bytes.strip, text.split(b"\n")) if look.lines else
                   elements(text if text.startswith(b"[") else b"[" + text))
-    marked = [object_in(piece).get(mark[0]) == mark[1] for piece in pieces]
-    whole = any(marked) and all(known or not complete(piece) for known, piece in zip(marked, pieces, strict=True))
+    whole = _marked(pieces, api) if wire(api).whole_mark else len(pieces) > 1 and _ended(pieces, api)
     return pieces if whole and (len(pieces) > 1 or text.startswith(b"[")) else []
+
+
+def _marked(pieces: list[bytes], api: str) -> bool:
+    """Whether each complete piece has the mark of a whole answer."""
+    name, value = wire(api).whole_mark or ("", "")
+    marked = [object_in(piece).get(name) == value for piece in pieces]
+    return any(marked) and all(known or not complete(piece) for known, piece in zip(marked, pieces, strict=True))
+
+
+def _ended(pieces: list[bytes], api: str) -> bool:
+    """Whether each complete piece has a stop word, and an id of its own where the format has ids. Older streams of
+    Gemini have a stop word in each chunk, and one id or none."""
+    ids: set[str | None] = set()
+    named = any(row.fact == "id" for row in wire(api).reads)
+    for piece in filter(complete, pieces):
+        answer = decode_response(api, [piece])
+        if not answer.saw_stop_reason or answer.streaming or (named and (answer.id is None or answer.id in ids)):
+            return False
+        ids.add(answer.id)
+    return bool(ids)
 
 
 def _whole_streams(data: bytes, api: str) -> list[bytes]:
     """The streams in a file of several, one behind the other; empty if they cannot be told apart."""
-    end = wire(api).stream_end
-    ends = [0, *(match.end() for match in re.finditer(end, data, re.MULTILINE)), len(data)] if end else []
-    pieces = [data[start:end] for start, end in pairwise(ends)]
-    ids = [match[1] for piece in pieces if (match := _ID.search(piece))]
-    if not 1 < len(pieces) == len(set(ids)):
-        pieces = _streams_in_lines(data)
+    text, streams, ids, start = data.removeprefix(b"\xef\xbb\xbf"), [], set(), 0
+    in_lines = bool(look_at(data).lines)
+    while start < len(text):
+        ident, end = _first_stream(text, start, api, in_lines)
+        streams.append(text[start:end])
+        ids.add(ident or streams[-1])  # a stream that was sent twice is one answer
+        start = end
+    if not 1 < len(streams) == len(ids):
+        streams = _streams_in_lines(data)
     # A gateway may write its costs or an error behind the end mark, with an id of their own.
-    return pieces if all(traffic.by_content(piece) == api for piece in pieces) else []
+    return streams if all(traffic.by_content(each) == api for each in streams) else []
+
+
+def _first_stream(data: bytes, start: int, api: str, in_lines: bool) -> tuple[str | None, int]:
+    """The id of the stream that begins at `start`, and its end: where an event follows that is no part of it."""
+    reading, at = decoder(api), start
+    while at < len(data):
+        # What is read beyond the end is read again: never more than the stream has.
+        end = (data.find(b"\n", at) + 1 or len(data)) if in_lines else 2 * at - start + 1024
+        reading.feed(b"data: " + data[at:end] + b"\n\n" if in_lines else data[at:end])
+        late = next((found.at for found in reading.findings if found.rule == "frame.after_end"), None)
+        if late is not None and late.start:
+            return reading.id, at if in_lines else start + late.start
+        at = end
+    return reading.id, len(data)
 
 
 def _streams_in_lines(data: bytes) -> list[bytes]:

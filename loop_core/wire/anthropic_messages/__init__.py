@@ -243,7 +243,6 @@ FORMAT = Format(
     provider="anthropic",
     word_paths=(("stop_reason",),),
     whole_mark=("type", "message"),
-    stream_end=rb'^(?:data:|\{)[^\n]*"message_stop"[^\n]*\n\s*^(?=(?:event: ?|\{"type": ?")message_start)',
     prefills=frozenset({Prefill.PLAIN}),
     # A signature of Claude holds on each of its hosts (Claude docs, Extended thinking).
     signed_alike=frozenset({"bedrock_converse", "bedrock_invoke"}),

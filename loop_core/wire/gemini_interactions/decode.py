@@ -232,8 +232,8 @@ class Decoder(base.Decoder):
         elif kind in table.STOPS:
             self._close(event.get("index"))
         elif kind in table.LAST_EVENTS or kind in table.BEGINS:
-            if kind in table.BEGINS:
-                self._begin_interaction(word(mapping_of(event["interaction"]).get("id")))
+            if kind in table.BEGINS and not self._begin_interaction(word(mapping_of(event["interaction"]).get("id"))):
+                return
             self._interaction(event["interaction"], ("interaction",), last=kind in table.LAST_EVENTS)
         elif kind == table.UPDATE:
             self.id = word(event.get("interaction_id")) or self.id
@@ -244,14 +244,22 @@ class Decoder(base.Decoder):
         else:
             self._quirk("unknown_event", f"an event of type {str(kind)[:80]!r} is not known")
 
-    def _begin_interaction(self, ident: str | None) -> None:
-        if not self._order or (ident is not None and ident == self.id):
-            return
+    def _begin_interaction(self, ident: str | None) -> bool:
+        """Returns whether the interaction is the one that is read: one that begins behind its end is another answer."""
+        if ident is not None and ident == self.id:
+            return True
+        if self._tail is not None:
+            self.saw_done = True
+            self.after_end()
+            return False
+        if not self._order:
+            return True
         # A gateway that asks again writes the second answer behind the first: no status is about that one's calls.
         self._quirk("second_interaction", "another interaction begins before the first one ended")
         for step in self._order:
             step.orphan = True
         self._open.clear()
+        return True
 
     def _begin(self, event: Mapping[str, Any], holder: str) -> None:
         index = event.get("index")

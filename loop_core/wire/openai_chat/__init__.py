@@ -306,7 +306,6 @@ FORMAT = Format(
     provider="openai",
     word_paths=(("choices", 0, "finish_reason"),),
     whole_mark=("object", "chat.completion"),
-    stream_end=rb"^(?:data: ?)?\[DONE\]\s*^(?=data:|\{)",
     prefills=frozenset(Prefill) - {Prefill.NONE},  # the server's profile says which of them works
     body_marks=True,
     rules={"openai_chat.usage_contradiction": ("usage.reasoning_tokens",),
