@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
 from typing import NamedTuple
@@ -19,7 +19,19 @@ from inspector.sessions.recording import Exchange
 from inspector.sessions.traffic import host_of, moment
 from loop_core.json_parser import from_json
 from loop_core.judge.endings import cut_at_cap
-from loop_core.values import ArgsForm, CallKind, Message, OpaquePart, Request, Role, Stop, ToolCall, ToolResultPart
+from loop_core.values import (
+    ArgsForm,
+    CallKind,
+    Message,
+    OpaquePart,
+    Request,
+    Role,
+    Stop,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+)
+from loop_core.wire import wire
 
 
 class ItemKind(Enum):
@@ -174,6 +186,37 @@ def _kind(message: Message) -> ItemKind:
     if message.role is Role.TOOL or any(isinstance(part, ToolResultPart) for part in message.parts):
         return ItemKind.RESULTS
     return ItemKind.SYSTEM if message.role is Role.SYSTEM else ItemKind.USER
+
+
+def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[int, Request]:
+    """Exchange -> its request with the answers of other exchanges as messages of their own, in the formats in which a
+    history is one text: where a prompt begins with another prompt and its answer, it continues that one."""
+    requests = {index: request for index in group if (request := exchanges[index].request) is not None
+                and request.messages and wire(exchanges[index].api).history == "prompt"}
+    prompts = {index: squeeze(request.messages[-1].text) for index, request in requests.items()}
+    answers = {index: text for index in requests if (text := exchanges[index].response.text)}
+    known = [(prompts[index] + squeeze(text), False, index) for index, text in answers.items()]
+    split: dict[int, Request] = {}
+    begun: list[tuple[str, int]] = []  # prompts with their answers: each begins with the one below it
+    for text, is_prompt, index in sorted([*known, *((prompt, True, index) for index, prompt in prompts.items())]):
+        while begun and not text.startswith(begun[-1][0]):
+            begun.pop()
+        if not is_prompt:
+            begun.append((text, index))
+        elif begun:
+            before, parent = begun[-1]
+            added = _end_of(requests[index].messages[-1].text, len(text) - len(before))
+            messages = (*split.get(parent, requests[parent]).messages,
+                        Message(Role.ASSISTANT, (TextPart(answers[parent]),)),
+                        *([Message(Role.USER, (TextPart(added),))] if added else []))
+            split[index] = replace(requests[index], messages=messages)
+    return split
+
+
+def _end_of(text: str, size: int) -> str:
+    """The end of a text that has so many characters beside white space."""
+    places = [match.start() for match in re.finditer(r"\S", text)]
+    return text[places[-size] :] if size else ""
 
 
 def squeeze(text: str) -> str:

@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 from sys import intern
 from typing import NamedTuple
 
-from inspector.sessions.histories import History, HistoryTree, ItemKind, SeatedExchange, seat, size_of, times_of
+from inspector.sessions.histories import (
+    History,
+    HistoryTree,
+    ItemKind,
+    SeatedExchange,
+    seat,
+    size_of,
+    split_prompts,
+    times_of,
+)
 from inspector.sessions.parents import Index, last_answer, narrow, new_message, opening, place, tail_of
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
 from inspector.sessions.traffic import moment
@@ -109,8 +118,9 @@ class _Threader:
         waiting: list[int] = []
         free: list[tuple[int, int, float, int, Request]] = []
         answers = {self.exchanges[index].response.id for index in self.group} - {""}
+        prompts = split_prompts(self.exchanges, self.group)
         for index in self.group:
-            request = self.exchanges[index].request
+            request = prompts.get(index, self.exchanges[index].request)
             if request is not None and request.previous_id is not None and request.previous_id in answers:
                 waiting.append(index)
             elif request is not None:

@@ -850,3 +850,54 @@ def test_many_equal_requests_cost_no_more_than_others(opened):
         return calls["call"]
 
     assert work(400) < 4.2 * work(100)
+
+
+# -- histories that are one text --------------------------------------------------------------------------------------
+
+
+def completion(text: str, word: str) -> str:
+    return json.dumps({"object": "text_completion", "choices": [{"text": text, "index": 0, "finish_reason": word}]})
+
+
+def generated(text: str, word: str) -> str:
+    return json.dumps({"model": "m", "response": text, "done": True, "done_reason": word})
+
+
+def completed(text: str, word: str) -> str:
+    word = {"stop": "stop_sequence", "length": "max_tokens"}[word]
+    return json.dumps({"type": "completion", "id": text, "completion": text, "stop_reason": word})
+
+
+TEXT_FORMATS = pytest.mark.parametrize(("url", "body"), [
+    ("https://api.openai.com/v1/completions", completion), ("http://127.0.0.1:11434/api/generate", generated),
+    ("https://api.anthropic.com/v1/complete", completed)])
+
+
+def prompted(opened, url, *exchanges):
+    return threaded(opened, *(entry(None, body, url=url, request={"model": "m", "prompt": prompt, "stream": False})
+                              for prompt, body in exchanges))
+
+
+@TEXT_FORMATS
+@pytest.mark.parametrize("between", ["", "\n\n"])
+def test_a_prompt_that_ends_with_its_answer_continues_it(opened, url, body, between):
+    """Each was a turn of its own: the answer counted as cut though the next request had the rest of it."""
+    assert prompted(
+        opened, url, ("Tell me.", body(CUT, "length")), (f"Tell me.{between}{CUT}", body("ated.", "stop")),
+    ) == [[("Tell me.", [(0, "request", 1), (1, "continuation", 1)])]]
+
+
+@TEXT_FORMATS
+def test_what_a_prompt_adds_behind_an_answer_is_the_next_message(opened, url, body):
+    first, second = "User: go\nBot:", "\nUser: and then?\nBot:"
+    assert prompted(
+        opened, url, (first, body(" Done.", "stop")), (f"{first} Done.{second}", body(" Nothing.", "stop")),
+        (f"{first} Done.{second} Nothing.{second}", body(" Still nothing.", "stop")),
+    ) == [[(first, [(0, "request", 1)]), (second.strip(), [(1, "request", 1)]), (second.strip(), [(2, "request", 1)])]]
+
+
+@TEXT_FORMATS
+def test_prompts_that_only_begin_alike_are_conversations_of_their_own(opened, url, body):
+    found = prompted(opened, url, ("Tell me.", body("One.", "stop")), ("Tell me. One", body("Two.", "stop")),
+                     ("Tell me. Two.", body("Three.", "stop")), ("Tell me.", body("", "stop")))
+    assert [len(conversation) for conversation in found] == [1, 1, 1, 1]
