@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from inspector.sessions import traffic
 from inspector.sessions.importers import records, wiremock
-from inspector.sessions.importers.pair_bodies import PACKED, Path, batch_line, cassette, list_around, unpack_pieces
+from inspector.sessions.importers.stored_bodies import PACKED, Path, batch_line, cassette, list_around, unpack_pieces
 from inspector.sessions.importers.records import (
     FRAMED,
     complete,
