@@ -784,6 +784,26 @@ def test_server_sent_events_that_were_written_as_objects_are_their_stream(opened
     assert b'"finish_reason": "length"' in exchange.body[at.start : at.end]
 
 
+@pytest.mark.parametrize("holder", ["data", "chunk", "event", "payload", "raw"])
+@pytest.mark.parametrize("beside", [
+    {"ts": 5, "Level": "debug"}, {"timestamp": "2026-01-01T00:00:00Z", "seq": 1}, {"elapsed_ms": 1, "index": 0},
+    {"time": 5, "at": 5}, {"received_at": 5}, {"created_at": 5}])
+@pytest.mark.parametrize("texts", [True, False])
+def test_events_beside_the_time_at_which_they_came_are_their_stream(opened, holder, beside, texts):
+    """Such lines were refused."""
+    lines = [{**beside, holder: json.dumps(sent) if texts else sent} for sent in CHUNKS]
+    (exchange,) = opened("\n".join(map(json.dumps, lines))).exchanges
+    assert (exchange.response.text, exchange.response.stop_reason.raw) == ("hello", "length")
+
+
+def test_a_pair_whose_stream_is_a_list_of_json_texts_is_read(opened):
+    """It was shown as an answer that was interrupted before anything came."""
+    for done in ([], ["[DONE]"]):
+        stream = [*map(json.dumps, CHUNKS), *done]
+        (exchange,) = opened(json.dumps({"request": ASKED, "response": stream})).exchanges
+        assert (exchange.response.text, exchange.response.stop_reason.raw) == ("hello", "length")
+
+
 def test_the_names_of_such_events_may_begin_with_capitals(opened):
     events = [{"LastEventID": "", "Type": "", "Data": each["data"]} for each in map(as_event, SENT)]
     (exchange,) = opened("\n".join(map(json.dumps, events))).exchanges

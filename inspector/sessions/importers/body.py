@@ -14,15 +14,13 @@ from inspector.sessions import traffic
 from inspector.sessions.file_format import KNOWN_BODY
 from inspector.sessions.importers.known_formats import refusal
 from inspector.sessions.importers.records import (
-    FRAMED,
     complete,
     elements,
-    event_data,
     first_look,
-    frame_lines,
     look_at,
     object_in,
 )
+from inspector.sessions.importers.stored_bodies import FRAMED, event_data, frame_lines
 from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
 from loop_core.errors import DecodeError
 from loop_core.wire import decode_response, decoder, wire

@@ -15,15 +15,18 @@ from urllib.parse import quote
 
 from inspector.sessions import traffic
 from inspector.sessions.importers import records, wiremock
-from inspector.sessions.importers.stored_bodies import PACKED, Path, batch_line, cassette, list_around, unpack_pieces
-from inspector.sessions.importers.records import (
+from inspector.sessions.importers.records import complete, first_look, values_in
+from inspector.sessions.importers.stored_bodies import (
     FRAMED,
-    complete,
+    PACKED,
+    Path,
+    batch_line,
+    cassette,
     event_data,
-    first_look,
     frame_lines,
     join_stream,
-    values_in,
+    list_around,
+    unpack_pieces,
 )
 from inspector.sessions.intake import unpack
 from inspector.sessions.notices import Notice
@@ -344,9 +347,7 @@ def _response(
     return raw
 
 
-def _in_list(
-    raw: RawExchange, name: str, text: str, first: dict[str, Any], reading: FileReading
-) -> RawExchange:
+def _in_list(raw: RawExchange, name: str, text: str, first: dict[str, Any], reading: FileReading) -> RawExchange:
     counts = f', "usageMetadata": {json.dumps(first["usageMetadata"])}' if "usageMetadata" in first else ""  # ADK's
     raw.body = f'{{"{name}": {text}{counts}}}'.encode("utf-8", "replace")
     reading.note(f"answers were recorded as their {name} alone (Braintrust): the object around them was added")

@@ -9,7 +9,7 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
@@ -319,58 +319,6 @@ def _inflate(packed: bytes, room: Room) -> bytes | str:
     except zlib.error:
         return "it is damaged"
     return b"".join(found)
-
-
-DUMP = "__data__"
-"""The member that holds the JSON of an SDK's object, beside the object's type (Llama Stack's recordings)."""
-FRAMED = "streams were recorded as lists of events; their framing was added"
-EVENT_MEMBERS = frozenset({"data", "event", "type", "name", "id", "lasteventid", "retry"})
-"""The members of a server-sent event that a logger wrote as an object, in small letters; `data` is what was sent."""
-
-
-def event_data(value: Any) -> str | None:
-    """The member that holds the data of a server-sent event written as an object; None if this is no such object. Of
-    the providers' own events none has a `data` that is a text or an object: what they say stands beside their type."""
-    if not isinstance(value, dict) or len(value) < 2 or not EVENT_MEMBERS.issuperset(map(str.lower, value)):
-        return None
-    return next((name for name in ("data", "Data") if value.get(name) and isinstance(value[name], (str, dict))), None)
-
-
-def frame_lines(texts: Iterable[str]) -> list[str]:
-    """JSON texts, each on one line; of an SDK's object the text of its JSON, of a server-sent event its data."""
-    return [_one_line(_inner(text)) for text in texts]
-
-
-def _inner(text: str) -> str:
-    key = None
-    if f'"{DUMP}"' in text:
-        key = DUMP
-    elif '"data"' in text or '"Data"' in text:  # parsing every event would cost more than framing it
-        key = event_data(object_in(text))
-    span = char_span(text, key) if key is not None else None
-    if span is None:
-        return text
-    inner = text[span[0] : span[1]]
-    return str(json.loads(inner)) if inner.startswith('"') else inner
-
-
-def _one_line(text: str) -> str:
-    if "\n" not in text and "\r" not in text:
-        return text
-    try:
-        return json.dumps(json.loads(text), ensure_ascii=False)
-    except ValueError:
-        return " ".join(text.split())  # no JSON in any case; a line break would begin another field
-
-
-_FIELDS = ("data:", "event:", "id:", "retry:", ":")
-"""How a line of server-sent events begins, unless it is blank."""
-
-
-def join_stream(texts: Sequence[str]) -> str:
-    """The body of a stream that was stored as its chunks as they arrived, or as its lines."""
-    are_lines = all(not text or (text.startswith(_FIELDS) and "\n" not in text) for text in texts)
-    return "\n".join([*texts, ""]) if are_lines else "".join(texts)
 
 
 def beginnings(items: Iterable[Hashable], start: int = 0) -> list[int]:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from inspector.sessions import traffic
-from inspector.sessions.importers.records import frame_lines
 from inspector.sessions.importers.span_answers import OUTPUT
+from inspector.sessions.importers.stored_bodies import frame_lines
 from loop_core.errors import DecodeError
 from loop_core.values import ReasoningPart, TextPart, ToolCall
 from loop_core.wire import decode_response

@@ -1,14 +1,19 @@
-"""The bodies of recorded pairs: what cassettes, SDKs and batches store around the text that was sent."""
+"""Bodies as recorders store them: what stands around the text that was sent, and streams as lists."""
 
 from __future__ import annotations
 
 import binascii
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from inspector.sessions.importers import wiremock
-from inspector.sessions.importers.records import DUMP
+from inspector.sessions.importers.records import complete, object_in
 from inspector.sessions.transcripts.member_values import object_of
+from loop_core.wire.json_values import char_span
 
+DUMP = "__data__"
+"""The member that holds the JSON of an SDK's object, beside the object's type (Llama Stack's recordings)."""
 Path = tuple[str | int, ...]
 """The place of a value in a record."""
 
@@ -48,3 +53,62 @@ def list_around(value: Any) -> str | None:
     if members.keys() >= {"message", "finish_reason"}:
         return "choices"
     return "candidates" if "finishReason" in members and "parts" in object_of(members.get("content")) else None
+
+
+# -- Streams as lists of events or texts -------------------------------------------------------------------------------
+
+FRAMED = "streams were recorded as lists of events; their framing was added"
+EVENT_MEMBERS = frozenset({"event", "type", "name", "id", "lasteventid", "retry"})
+"""The members of a server-sent event that a logger wrote as an object, in small letters, beside what was sent."""
+TIMES = frozenset({"ts", "time", "timestamp", "at", "received_at", "created_at", "elapsed_ms", "seq", "index", "level"})
+"""The members in which a logger notes when an event came, and its number."""
+HOLDERS = ("data", "Data", "chunk", "event", "payload", "raw")
+"""The members in which loggers put an event as it was sent."""
+
+
+def event_data(value: Any) -> str | None:
+    """The member that holds an event as it was sent, in an object of a logger; None if this is no such object. Of
+    the providers' own events none has a `data` that is a text or an object: what they say stands beside their type."""
+    if not isinstance(value, dict) or len(value) < 2:
+        return None
+    name = next((name for name in HOLDERS if value.get(name) and isinstance(value[name], (str, dict))), None)
+    beside = {member.lower() for member in value if member != name}
+    return name if name and (beside <= EVENT_MEMBERS or beside <= TIMES) else None
+
+
+def frame_lines(texts: Iterable[str]) -> list[str]:
+    """JSON texts, each on one line; of an SDK's object the text of its JSON, of a server-sent event its data."""
+    return [_one_line(_inner(text)) for text in texts]
+
+
+def _inner(text: str) -> str:
+    key = None
+    if f'"{DUMP}"' in text:
+        key = DUMP
+    elif any(f'"{name}"' in text for name in HOLDERS):  # parsing every event would cost more than framing it
+        key = event_data(object_in(text))
+    span = char_span(text, key) if key is not None else None
+    if span is None:
+        return text
+    inner = text[span[0] : span[1]]
+    return str(json.loads(inner)) if inner.startswith('"') else inner
+
+
+def _one_line(text: str) -> str:
+    if "\n" not in text and "\r" not in text:
+        return text
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False)
+    except ValueError:
+        return " ".join(text.split())  # no JSON in any case; a line break would begin another field
+
+
+_FIELDS = ("data:", "event:", "id:", "retry:", ":")
+"""How a line of server-sent events begins, unless it is blank."""
+
+
+def join_stream(texts: Sequence[str]) -> str:
+    """The body of a stream that was stored as its chunks as they arrived, as its lines, or as JSON of its events."""
+    are_lines = all("\n" not in text and (text.startswith(_FIELDS) or text in ("", "[DONE]") or complete(text))
+                    for text in texts)
+    return "\n".join([*texts, ""]) if are_lines else "".join(texts)
