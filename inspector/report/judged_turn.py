@@ -251,7 +251,8 @@ def judge_steps(
     limit: tuple[str, int] | None, anew: bool = False,
 ) -> JudgedTurn:
     """A turn as the verdict table tests it, from the steps that decided it and its end. The recorded agent's actions do
-    not matter if the engine's answers are simulated or live, or missing because they were never asked for."""
+    not matter if the engine's answers are simulated or live, or missing because they were never asked for; but what it
+    had run before an edited input was given, it ran."""
     edited = stops_at_edit(steps)
     unanswered = not edited and turn.outcome is State.UNRECORDED and not any(
         isinstance(step.event, ProviderResponse) for step in steps)
@@ -259,12 +260,15 @@ def judge_steps(
     answers = tuple(_answers_of_run(case, record, steps) if simulated else ()) or tuple([
         TurnAnswer(case.recording.exchanges[link.index], case.judgements[link.index], case.verdicts[link.index],
                    link.place) for link in record.links])
-    findings = () if simulated else findings
+    if simulated:
+        received = {step.event.number for step in steps if edited and isinstance(step.event, ProviderResponse)}
+        findings = [note for note in findings if note.finding.rule == RAN_CUT and note.response in received]
     rules = frozenset(note.finding.rule for note in findings)
-    places = {link.index: position for position, link in enumerate(record.links)}
+    places = {id(answer.exchange): position for position, answer in enumerate(answers)}
     # A cut call that the agent ran outweighs every other trouble of the turn, since it has had effects.
     ran = [(n.response, n.call) for n in findings if n.finding.rule == RAN_CUT]
-    calls = tuple((places[index], call) for index, call in ran if index is not None and call is not None)
+    calls = tuple((places[id(case.recording.exchanges[index])], call) for index, call in ran
+                  if index is not None and call is not None)
     calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held_calls(each.verdicts))
     worst = calls[-1][0] if RAN_CUT in rules and calls else _deciding(answers, turn)
     cancelled = simulated and turn.terminal == "cancelled"

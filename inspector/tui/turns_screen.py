@@ -262,7 +262,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         names = [column.name for column in self.listed.columns_now]
         start = names.index(self.listed.sort) if self.listed.sort in names else 0
         again = "" if self.listed.reverse else self.listed.sort  # chosen again, this column turns the order round
-        lines = [(name, f"{'reversed: ' * (name == again)}{SORTS.get(name, '')}") for name in names]
+        lines = [(name, f"{'enter reverses: ' * (name == again)}{SORTS.get(name, '')}") for name in names]
         ask_operator(self.app, Choose("Sort by", lines, start), self.sort_by)
 
     def action_by_file(self) -> None:

@@ -186,17 +186,19 @@ def run_line(
 ) -> Line:
     """One run: its name, the end of a turn, its fidelity, its spend, and where it first differs from the original.
     `number` is the turn's place, from 0, the same in every run that is listed, so that the heading names it; None: the
-    worst turn of the run. With `room` the name is cut so that the end of the turn is within that many cells."""
+    worst turn of the run. With `room` the name is cut so that the end of the turn and its fidelity are within that many
+    cells."""
     mark = Span("▶ " if here else "  ", Tone.HERE)
     title: Line = (safe(name, Tone.STRONG if here else Tone.PLAIN),)
     turn = view.worst if number is None else view.turns[number] if number < len(view.turns) else None
     if turn is None:
         return (mark, *title)
-    end = (Span(f"turn {view.number(turn):,} ", Tone.DIM), *end_line(turn)) if number is None else end_line(turn)
+    place = (Span(f"turn {view.number(turn):,} ", Tone.DIM),) if number is None else ()
+    end = join_groups([(*place, *end_line(turn)), (Span(fidelity_of(view, turn).value),)])
     if room is not None:
         title = clip(title, max(LEAST_NAME, room - width_of((mark, *end)) - 2))
     return (mark, *title, Span("  "), *join_groups([
-        end, (Span(fidelity_of(view, turn).value),), (Span(count_of(turn.segments, "segment"), Tone.DIM),),
+        end, (Span(count_of(turn.segments, "segment"), Tone.DIM),),
         (Span(f"{turn.spend.output_tokens:,} output tokens", Tone.DIM),),
         *([] if branch is None else [(Span(_parting_text(branch, turn), Tone.DIM),)]),
     ]))

@@ -109,7 +109,7 @@ def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
                                        f"{spent.continuation_chars:,} characters"),
                 Span("  counted by the bounds of continuations", Tone.DIM))
     yield field("requests", Span(f"{spent.requests:,}"),
-                Span(f"  {count_of(spent.continuations, 'continuation')}, "
+                Span(f"  of them {count_of(spent.continuations, 'continuation')}, "
                      f"{count_of(spent.repairs, 'repair')}", Tone.DIM))
     guess = Span(f": {GUESS}, made up from the recorded text", Tone.DIM)
     yield field("fidelity", Span(end.fidelity), *((guess,) if end.simulated else ()))

@@ -89,9 +89,8 @@ def fold_line(matrix: Matrix, turns: range, *, here: bool) -> Line:
     """The line of consecutive turns in which all policies agree."""
     decisions = ", ".join(_decision_counts(matrix.rows[turn][0] for turn in turns))
     # Both numbers, since the first alone reads as a part of what follows: `1  3 turns`.
-    first, numbers = f"{turns[0] + 1:,}–", f"{turns[0] + 1:,}–{turns[-1] + 1:,}"
-    label = f"{numbers if len(numbers) < LABEL else first:<{LABEL}}"
-    return (Span(label, Tone.DIM), Span("▶" if here else " ", Tone.HERE),
+    numbers = f"{turns[0] + 1:,}–{turns[-1] + 1:,}"
+    return (Span(f"{numbers:<{LABEL}}", Tone.DIM), Span("▶" if here else " ", Tone.HERE),
             Span(f"{len(turns):,} turns{_files_text(matrix, turns)} in which all policies agree",
                  Tone.PLAIN if here else Tone.DIM),
             Span(f"  {decisions}", Tone.DIM))

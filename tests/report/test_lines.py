@@ -536,6 +536,8 @@ def test_a_branch_is_compared_with_its_original(seen: View) -> None:
         assert wanted in shown, wanted
     line = text_of(whatif.run_line(made.name, made.view, 0, made, here=True))
     assert line.startswith("▶ attempts=5  Complete · RECORDED · 6 segments")
+    long = text_of(whatif.run_line("a name of a run " * 9, made.view, 0, made, here=True, room=60))
+    assert long[:60].endswith("…  Complete · RECORDED"), "what was made up can be told from what was recorded"
 
 
 @pytest.mark.parametrize(("old", "new", "wanted"), [

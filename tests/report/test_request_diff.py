@@ -147,6 +147,21 @@ def test_calls_and_results_have_their_sizes() -> None:
     assert "+ tool ~3 tokens · 11 characters\n│ result ok, written" in found
 
 
+def test_a_long_message_says_where_all_of_it_is() -> None:
+    long, text = "w" * 401, "all are in Wire, request"
+    view = shown(asked([user(long)], chat("ok")), asked([user("w" * 400)], chat("ok")))
+    assert compared(view, 0).endswith(f"{'w' * 399}…\n│ 400 of 401 characters; {text}")
+    assert text not in compared(view, 1).split("+ user")[1], "a message of which nothing is missing"
+    told = [*FIRST, assistant("Here it is."), user(long)]
+    facts = shown(asked(FIRST, chat("Here it is.")), asked(told, chat("Yes.")),
+                  asked([*told, assistant("Yes."), user("More.")], chat("End.")))
+    request = facts.responses[2].exchange.request
+    assert request is not None
+    shorter = replace(request, messages=(*request.messages[:2], request.messages[-1]))
+    changed = replace(facts.responses[2], exchange=replace(facts.responses[2].exchange, request=shorter))
+    assert f"│ 400 of 401 characters; {text} of the response before" in plain(request_diff(facts, changed).lines)
+
+
 def test_many_messages_are_counted() -> None:
     view = shown(asked([user(f"say {number}") for number in range(MOST + 9)], chat("ok")))
     assert compared(view, 0).endswith("+ … 9 messages more")

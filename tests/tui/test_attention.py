@@ -225,6 +225,18 @@ async def test_several_files_are_named_in_the_header_and_the_list(tmp_path: Path
         assert session(pilot).run.outline.block_of(session(pilot).step).turn == 0, "headings are passed over"
 
 
+async def test_a_long_file_name_leaves_room_for_the_run_and_is_cut_at_its_beginning_alone(tmp_path: Path) -> None:
+    """A run that a stand-in answered has a file of its own, with a long name, beside the recording."""
+    long = f"{'20261129-014904-856670-' * 2}stand-in.har"
+    paths = [str(story(tmp_path, continued(), "one.har")), str(story(tmp_path, fine("b"), long))]
+    async with LoopInspector(paths, opened_already=load(paths, ReadingOptions())).run_test(size=(80, 24)) as pilot:
+        await pilot.press("]")
+        assert seen(pilot.app)[2].rstrip().endswith("-856670-stand-in.har · 2 inputs")
+        await pilot.press("[", "e", "5", "enter", "]")
+        assert session(pilot).run.name == "attempts=5"
+        assert "stand-in.har · run attempts=5" in seen(pilot.app)[2]
+
+
 def test_the_rows_of_an_outline_are_numbered_with_the_files_in_it(tmp_path: Path) -> None:
     paths = [str(story(tmp_path, entries, name)) for name, entries in (
         ("a.har", continued()), ("b.har", ran_a_cut_call()), ("c.har", fine("c")))]

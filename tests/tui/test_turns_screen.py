@@ -712,14 +712,14 @@ async def test_sorting_by_a_column_and_the_same_again_turns_it_round(folder: Pat
         assert [row.name for row in listed_rows(listed)] == ["a", "b", "c", "notes"]
         assert "session▾" in page(app)
         await pilot.press("s")
-        assert re.findall(r"(\w+) +reversed: by title, or file name", page(app)) == ["session"]
+        assert re.findall(r"(\w+) +enter reverses: by title, or file name", page(app)) == ["session"]
         rows = app.screen.query_one(ChoiceList).shown
-        assert sum("reversed: " in about for _, about in rows) == 1, "what enter does now, and of no other column"
+        assert sum("enter reverses: " in about for _, about in rows) == 1, "what enter does now, and of no other column"
         await pilot.press("enter")
         assert [row.name for row in listed_rows(listed)] == ["notes", "c", "b", "a"]
         assert "session▴" in page(app)
         await pilot.press("s")
-        assert "reversed: " not in page(app)
+        assert "enter reverses" not in page(app)
 
 
 @pytest.mark.parametrize(("column", "order"), [("tokens", ["b", "c", "a"]), ("took", ["c", "a", "b"])])

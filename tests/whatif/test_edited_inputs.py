@@ -93,6 +93,19 @@ def test_an_edited_message_is_answered_by_nothing():
     assert turn.verdict.word == "EDITED, NOT ASKED"
 
 
+def test_a_cut_call_that_ran_before_the_edited_input_stays_the_verdict():
+    """Its result is edited, but the call ran in the recording; before an edited message it was never sent."""
+    view = shown(*ran_cut_call())
+    turn = view.turns[0]
+    assert [each.what for each in turn_inputs(view.replay.case, turn.run.record)] == [
+        "user message", "result of write_file"]
+    edited = run_with(view, "1.2=nothing was written")
+    assert edited.view.turns[0].verdict.word == "CUT CALL RUN"
+    assert edited.view.turns[0].verdict.sentence == turn.verdict.sentence
+    assert "nobody was asked the edited request" in text(edited.branch)
+    assert run_with(view, "1.1=Do not write it.").view.turns[0].verdict.word == "EDITED, NOT ASKED"
+
+
 def test_both_reports_say_what_was_edited_and_where_the_answers_end():
     node = run_with(shown(*two_rounds()), "1.3=no")
     said = text(node.branch)

@@ -524,6 +524,15 @@ def test_turns_of_several_files_in_which_all_agree_say_how_many_files(tmp_path: 
     assert "1–2    2 turns of 2 files in which all policies agree" in policies_lines.text(made)
 
 
+def test_turns_in_which_all_agree_have_both_their_numbers_however_long():
+    """The first number alone, `99–`, reads as if its end were cut off."""
+    made = matrix(sample("02"), Settings())
+    many = Matrix(made.replays, made.rows * 200)
+    for turns, label in ((range(1, 97), "2–97   "), (range(98, 194), "99–194 "), (range(104, 194), "105–194 ")):
+        folded = text_of(policies_lines.fold_line(many, turns, here=False))
+        assert folded.startswith(f"{label}{len(turns)} turns in which")
+
+
 def test_a_file_that_does_not_fit_is_called_without_its_folder(tmp_path: Path) -> None:
     for folder in ("first-of-all", "second-of-all"):
         (tmp_path / folder).mkdir()

@@ -155,6 +155,7 @@ def test_one_turn_of_a_cell_tells_its_end_its_spend_and_its_fidelity():
     assert told[4:6] == ["verdict        LIMIT REACHED", "segments       4"]
     assert told[6].startswith("output         160 tokens, ")
     assert told[7].startswith("of cut answers 160 tokens, ")
+    assert told[8] == "requests       4  of them 3 continuations, 0 repairs"
     assert told[-1] == "fidelity       RECORDED"
     assert plain(cell_sheet(tuned("attempts=3,5", cancelled=lambda: True), 0, turn=1, most=None)).endswith("not run")
 

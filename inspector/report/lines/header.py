@@ -102,8 +102,9 @@ def counts(view: View) -> Line:
     return join_groups(each)
 
 
-FILE = 40
-"""The most characters of a file's name; of a longer one the end is shown, which identifies it better."""
+FILE = 28
+"""The most characters of a file's name, half of them beside the name of a run; of a longer one the end is shown, which
+identifies it better. With the number of inputs it fits into half a row of 80 cells, so it is not cut again."""
 
 
 def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Line:
@@ -114,7 +115,7 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
     file_name = last_name(paths[0]) if paths else "session"
     parts: list[list[Span]] = [run, [safe(title or file_name, Tone.DIM, 60)]]
     if file:
-        name = Span(end_of_line(file, FILE), Tone.STRONG)
+        name = Span(end_of_line(file, FILE if branch == "original" else FILE // 2), Tone.STRONG)
         parts = [[name], *([run] if branch != "original" else [])]
     policy = view.replay.settings.policy
     if policy.name != STRICT.name and policy.name not in branch:

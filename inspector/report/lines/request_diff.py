@@ -204,6 +204,10 @@ def _message_list(messages: Sequence[Message], mark: str, role: Tone, before: Re
         for part in message.parts:
             word, content = part_words(part)
             yield (Span("│ ", Tone.RULE), *((safe(f"{word} ", Tone.DIM),) if word else ()), safe(content, width=SHOWN))
+            if len(content) > SHOWN:
+                yield (Span("│ ", Tone.RULE),
+                       Span(f"{SHOWN} of {len(content):,} characters; all are in Wire, request"
+                            f"{' of the response before' if role is Tone.REMOVED else ''}", Tone.DIM))
     if len(messages) > MOST:
         yield EMPTY
         yield (Span(f"{mark}… {count_of(len(messages) - MOST, 'message')} more", Tone.DIM),)
