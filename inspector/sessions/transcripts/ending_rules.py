@@ -58,18 +58,22 @@ class EndSign(NamedTuple):
     at: At | None = None
 
 
+ERROR_MARKS: Mapping[str, Stop] = {
+    "cap": Stop.MAX_TOKENS, "context": Stop.CONTEXT_WINDOW_EXCEEDED, "filter": Stop.SAFETY_BLOCKED}
+"""Mark of a row of the agent about the answer before it -> how that answer ended."""
+
 Caps = frozenset[int]
 """The output caps that the rows of a file state."""
 Rule = Callable[[TranscriptAnswer, Caps], EndSign | None]
 
 
 def error_row(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """The agent's own next row reports that the output cap or the context was exceeded."""
+    """The agent's own next row reports that the output cap or the context was exceeded, or that a filter ended it."""
     for row in answer.after:
         if row.mark == "ended":
             break  # a failure after the end of the turn belongs to another request
-        if row.mark in ("cap", "context"):
-            stop = Stop.MAX_TOKENS if row.mark == "cap" else Stop.CONTEXT_WINDOW_EXCEEDED
+        stop = ERROR_MARKS.get(row.mark or "")
+        if stop is not None:
             return EndSign(stop, f"{row.where}: {row.text[:120]}", At(ExchangePart.BODY, *_last_row(answer)))
     return None
 
