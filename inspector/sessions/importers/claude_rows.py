@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from sys import intern
 from typing import Any
 
+from inspector.sessions.recording import TurnPlace
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import slice_of
 from inspector.sessions.transcripts.answer import (
     InterimRow,
     TranscriptAnswer,
     TranscriptLine,
+    TreePlace,
     any_text,
     store_result,
     text_of,
@@ -48,6 +50,13 @@ BLOCKED = re.compile(r"appears to violate our Usage Policy|safeguards flagged th
 """Matches Claude Code's row if the provider refused to answer."""
 REFUSED = "model_refusal_fallback"
 """The subtype of the system record about a model that refused, after which Claude Code asks another model."""
+REFUSAL = "refusal"
+"""The provider's word for such an answer."""
+MID_ANSWER = re.compile(r"The response above may be incomplete")
+"""Matches Claude Code's row about an answer whose rows stand before it, and which a failure ended. Claude Code may have
+written a stop word into them that the provider never sent."""
+MALFORMED = re.compile(r"\s*Your tool call was malformed and could not be parsed\b")
+"""Matches the beginning of Claude Code's message to a model whose stop word asks for tools, without a call."""
 ABORTED = re.compile(r"API Error:? *\(?Request was aborted")
 """Matches Claude Code's row if the user stopped a request before any output."""
 _LASTING = frozenset(word for word, row in STOP_REASONS.items() if row.stop not in PASSING)
@@ -168,9 +177,14 @@ def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[Inter
     if found is not None:
         mark = InterimRow(line.number, "", own=own, mark="interrupted", at_tool=found.at_tool)
         return (mark, InterimRow(line.number, found.rest)) if found.rest else (mark,)
-    words = InterimRow(line.number, text, own=own)
+    words = InterimRow(line.number, text, own=own, mark="malformed" if own and MALFORMED.match(text) else None)
     ends = own and FEEDBACK.match(text) is not None
     return (InterimRow(line.number, "Stop hook", mark="ended"), words) if ends else (words,)
+
+
+def place_after(where: TreePlace) -> TurnPlace | None:
+    """The place of an answer in its turn that the rows above it state; None if they state none."""
+    return TurnPlace.REPAIR if any(row.mark == "malformed" for row in where.rows()) else None
 
 
 def error_of(row: dict[str, Any], text: str) -> tuple[int | None, str | None]:

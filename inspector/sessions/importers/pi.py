@@ -33,7 +33,7 @@ from inspector.sessions.transcripts.answer import (
 )
 from inspector.sessions.transcripts.chat_messages import pointer_at, take_call
 from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text, numbered_objects, object_of
-from inspector.sessions.wordings import connection_lost
+from inspector.sessions.wordings import is_passing
 from loop_core.values import (
     WORDLESS,
     At,
@@ -116,7 +116,7 @@ def _error(message: str) -> ProviderError:
     """The error in pi's message about a failure, which may begin with the HTTP status."""
     words = message.replace(":", " ").replace('"', " ").lower().split()
     status = written_status(words[0]) if words else None
-    retryable = status in RETRYABLE_STATUS or not RETRYABLE_WORDS.isdisjoint(words) or connection_lost(message)
+    retryable = status in RETRYABLE_STATUS or not RETRYABLE_WORDS.isdisjoint(words) or is_passing(message)
     return ProviderError(message, None, None if status is None else str(status), retryable)
 
 
