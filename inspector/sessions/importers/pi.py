@@ -12,6 +12,7 @@ words are those of pi's agent loop.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
@@ -19,7 +20,7 @@ from typing import Any
 
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.notices import Notice, share
-from inspector.sessions.reasons import PROVIDER, error_reason, table_reason
+from inspector.sessions.reasons import PROVIDER, RECORDER, error_reason, table_reason, unrecorded_reason
 from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.traffic import written_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
@@ -62,6 +63,14 @@ STOPS: Mapping[str, StopRow] = {
 """Stop word of pi, which maps the providers' words before it stores them -> its meaning."""
 
 
+UNMAPPED = re.compile(r"(?:Provider finish_reason|Unhandled stop reason): (?P<word>\w+)\Z")
+"""Matches the error that pi makes of a word of the provider that it does not map to one of its own."""
+CLOSED = frozenset({"openai_responses", "gemini_generate"})
+"""The wire formats in which `stop` beside calls, or without counts, is no word but pi's default: the end of the answer
+gives pi the counts and another word for calls, and pi read none. Releases before 0.83 do not read `response.incomplete`
+of Responses, nor an error in a stream of Gemini."""
+
+
 def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, at: At) -> None:
     """Reads the parts of an answer. Arguments are the JSON of the row, which pi has parsed and perhaps repaired."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -91,9 +100,15 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
         answer.stop = error_reason(answer.error, place, word)
     else:
         answer.stop = table_reason(word, STOPS, place, "pi.stop_reasons")
-    raw = message.get("rawStopReason")
+    raw, in_message = message.get("rawStopReason"), UNMAPPED.match(answer.error.message) if answer.error else None
     if isinstance(raw, str) and raw:
         _take_raw(answer, answer.stop, raw, pointer_at(at, "message", "rawStopReason"))
+    elif in_message is not None:
+        _take_raw(answer, answer.stop, in_message["word"], pointer_at(at, "message", "errorMessage"))
+    elif word == "stop" and answer.api in CLOSED and answer.calls:
+        answer.stop = StopReason(Stop.INTERRUPTED, None, None, (Evidence(RECORDER, place, word),))
+    elif word == "stop" and answer.api in CLOSED and answer.parts and not any(answer.usage or ()):
+        answer.stop = unrecorded_reason(place)
 
 
 def _take_raw(answer: TranscriptAnswer, stop: StopReason, raw: str, at: At) -> None:
