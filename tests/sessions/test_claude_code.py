@@ -927,10 +927,40 @@ def test_a_stop_word_for_calls_without_a_call_is_a_malformed_call_that_is_asked_
     assert stops(seen) == ["malformed_tool_call", "tool_call", "end_turn"]
     assert seen.responses[0].exchange.response.raw_stop_reason == "tool_use"
     assert places(seen) == [["request", "repair", "tool_result"]]
+    assert words(seen) == ["CALL REPAIRED"]
+    assert seen.responses[1].exchange.request.messages[0].text == retry, "it was sent"
     at = seen.responses[0].judgement.stop.evidence[-1].at
     assert b"was malformed" in seen.responses[0].exchange.body[at.start : at.end]
+    # what `claude -p` prints calls such a row by another name
+    printed = shown(claude(*begun, prompt(retry, isSynthetic=True), *rows), tmp_path)
+    assert (places(printed), words(printed)) == (places(seen), words(seen))
     typed = shown(claude(*begun, prompt(retry), *rows), tmp_path)
     assert len(typed.turns) == 2, "what the user typed is no row of the agent"
+
+
+def test_an_answer_without_a_text_is_asked_for_again_in_its_turn(tmp_path):
+    again = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
+    thought = block({"type": "thinking", "thinking": "Hm.", "signature": ""}, stop="end_turn")
+    done = block(text("Done."), "msg_02", stop="end_turn")
+    seen = shown(claude(prompt("go"), thought, prompt(again, isMeta=True), done), tmp_path)
+    assert (places(seen), words(seen)) == ([["request", "retry"]], ["RETRIED"])
+    typed = shown(claude(prompt("go"), thought, prompt(again), done), tmp_path)
+    assert len(typed.turns) == 2
+
+
+def test_a_failed_run_that_was_printed_tells_no_word_of_its_last_answer(tmp_path):
+    error = "API Error: Overloaded"
+    begun, row = streamed([text("I will")]), failed(error, request_id="req_1")
+    begun["request_id"] = "req_1"
+    row.pop("requestId", None)
+    seen = shown(stream(begun, row, run_result(is_error=True, result=error, stop_reason="stop_sequence")), tmp_path)
+    (facts,) = seen.responses
+    assert (facts.exchange.response.raw_stop_reason, stops(seen), words(seen)) == (None, ["error"], ["ERROR"])
+    full = failed("API Error: The model has reached its context window limit.")
+    ended = run_result(is_error=True, stop_reason="stop_sequence")
+    seen = shown(stream(streamed([text("I will")]), full, ended), tmp_path)
+    (facts,) = seen.responses
+    assert (facts.exchange.response.raw_stop_reason, words(seen)) == (None, ["CONTEXT FULL"])
 
 
 FLAGGED = "API Error: The model's safeguards flagged this message (https://www.anthropic.com/legal/aup)."

@@ -276,8 +276,8 @@ class _Session(TranscriptReader):
     def _group(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TranscriptAnswer:
         """The answer with the message id of a row; for a row without an id the one right above."""
         value = line.value
-        agent, name, request = value.get("agentId"), message.get("id"), value.get("requestId")
-        key = (text_or_none(agent), value.get("isSidechain") is True, text_or_none(name), text_or_none(request))
+        agent, name = text_or_none(value.get("agentId")), text_or_none(message.get("id"))
+        key = (agent, value.get("isSidechain") is True, name, claude_rows.request_of(value))
         found = self.groups.get(key)
         # One answer is several rows with the same message id, each with the same usage (a row for each content block).
         if found is not None and (key[2] is not None or (where.since is None and found is where.answer)):
@@ -331,7 +331,7 @@ class _Session(TranscriptReader):
             above.follow(InterimRow(line.number, text, mark="cap" if cut else "context"))
             return where
         blocked = claude_rows.BLOCKED.search(text) is not None
-        request = line.value.get("requestId")
+        request = claude_rows.request_of(line.value)
         # What had come of an answer before the failure stands in rows of the same request.
         begun = above is not None and where.since is None and above.open and (
             claude_rows.MID_ANSWER.search(text) is not None or (request is not None and request == next(
