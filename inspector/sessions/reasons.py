@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 
 from inspector.sessions.recording import Exchange, RawExchange
-from inspector.sessions.wordings import connection_lost
+from inspector.sessions.wordings import is_passing
 from loop_core.values import (
     At,
     ChatResponse,
@@ -90,7 +90,7 @@ def error_in_text(text: str, status: int | None, kind: str | None) -> ProviderEr
     except (ValueError, RecursionError):
         body = None
     error = read_error(body, status) if isinstance(body, dict) else None
-    retryable = status in RETRYABLE_STATUS or kind in RETRYABLE_WORDS | {"rate_limit"} or connection_lost(text)
+    retryable = status in RETRYABLE_STATUS or kind in RETRYABLE_WORDS | {"rate_limit"} or is_passing(text)
     return error or ProviderError(text, kind, None if status is None else str(status), retryable)
 
 

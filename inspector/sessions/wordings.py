@@ -367,11 +367,13 @@ LOST: tuple[str, ...] = (
     r"und_err_\w+", r"incomplete chunked read", r"peer closed connection",
 )
 """Patterns of the messages by which undici, Node.js, Bun, httpx and the providers' SDKs report a lost connection."""
-_LOST = rf"\b(?:{'|'.join(LOST)})\b"
+SERVER_FAILED: tuple[str, ...] = (r"overloaded", r"server had an error", r"internal server error")
+"""Patterns of the messages by which the providers' servers report a failure of their own, which passes."""
+_PASSING = rf"\b(?:{'|'.join((*LOST, *SERVER_FAILED))})\b"
 _SEARCHED_NOTE = 400
-"""The number of characters at the beginning of a message that are searched for a lost connection."""
+"""The number of characters at the beginning of a message that are searched for a failure that passes."""
 
 
-def connection_lost(message: str) -> bool:
-    """Whether the message of a failed request reports a lost connection."""
-    return re.search(_LOST, message[:_SEARCHED_NOTE], re.IGNORECASE) is not None
+def is_passing(message: str) -> bool:
+    """Whether the message of a failed request reports a lost connection, or a server that may answer later."""
+    return re.search(_PASSING, message[:_SEARCHED_NOTE], re.IGNORECASE) is not None

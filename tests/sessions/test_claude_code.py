@@ -681,6 +681,10 @@ OVERLOADED = 'API Error: 529 {"type":"error","error":{"type":"overloaded_error",
         (failed("Prompt is too long"), "context_window_exceeded", "input", None),
         (failed("API Error: Connection error.", isApiErrorMessage=None), "error", "retryable", None),
         (failed("API Error: terminated"), "error", "retryable", None),
+        (failed("API Error: Overloaded", error="unknown"), "error", "retryable", None),
+        (failed("API Error: Internal server error", error="unknown"), "error", "retryable", None),
+        (failed("API Error: The server had an error while processing your request"), "error", "retryable", None),
+        (failed("API Error: no such server, and an error of its own", error="unknown"), "error", "fatal", None),
     ],
 )
 def test_a_failure_is_an_answer_that_failed(tmp_path, row, stop, detail, status):
@@ -888,6 +892,75 @@ def test_the_id_of_a_result_is_the_text_that_its_call_has(tmp_path):
     seen = shown(claude(prompt("write"), block(use(**WHOLE)), result("ok"), block(text("Done."), "msg_02")), tmp_path)
     first, second = (facts.exchange for facts in seen.responses)
     assert second.request.messages[0].results[0].call_id is first.response.tool_calls[0].id
+
+
+@pytest.mark.parametrize(("row", "count"), [
+    (failed("API Error: Overloaded", requestId="req_msg_01", error="unknown"), 1),
+    (failed("API Error: Connection closed mid-response. The response above may be incomplete."), 1),
+    (failed("API Error: Overloaded", requestId="req_other", error="unknown"), 2),
+    (failed("API Error: Overloaded", error="unknown"), 2),
+])
+def test_a_failure_behind_the_beginning_of_its_answer_is_that_answer(tmp_path, row, count):
+    # Claude Code 2.1.197 writes `end_turn` into such rows, which no provider sent
+    seen = shown(claude(prompt("go"), block(text("I will"), stop="end_turn"), row), tmp_path)
+    assert len(seen.responses) == count
+    last = seen.responses[-1].exchange.response
+    assert (last.stop_reason.normalized, last.raw_stop_reason, last.text) == (
+        "error", None, "I will" if count == 1 else None)
+    assert words(seen) == ["ERROR"]
+
+
+def test_a_refused_answer_keeps_the_word_of_its_provider(tmp_path):
+    seen = shown(claude(prompt("go"), block(text("I will"), stop="refusal"), failed(FLAGGED, requestId="req_msg_01")),
+                 tmp_path)
+    (facts,) = seen.responses
+    assert (facts.exchange.response.raw_stop_reason, stops(seen)) == ("refusal", ["safety_blocked"])
+    assert words(seen) == ["BLOCKED"]
+
+
+def test_a_stop_word_for_calls_without_a_call_is_a_malformed_call_that_is_asked_for_again(tmp_path):
+    retry = "Your tool call was malformed and could not be parsed. Please retry."
+    begun = (prompt("go"), block(text("I write."), stop="tool_use"))
+    rows = (block(use(**WHOLE), "msg_02", stop="tool_use"), result("ok"),
+            block(text("Done."), "msg_03", stop="end_turn"))
+    seen = shown(claude(*begun, prompt(retry, isMeta=True), *rows), tmp_path)
+    assert stops(seen) == ["malformed_tool_call", "tool_call", "end_turn"]
+    assert seen.responses[0].exchange.response.raw_stop_reason == "tool_use"
+    assert places(seen) == [["request", "repair", "tool_result"]]
+    assert words(seen) == ["CALL REPAIRED"]
+    assert seen.responses[1].exchange.request.messages[0].text == retry, "it was sent"
+    at = seen.responses[0].judgement.stop.evidence[-1].at
+    assert b"was malformed" in seen.responses[0].exchange.body[at.start : at.end]
+    # what `claude -p` prints calls such a row by another name
+    printed = shown(claude(*begun, prompt(retry, isSynthetic=True), *rows), tmp_path)
+    assert (places(printed), words(printed)) == (places(seen), words(seen))
+    typed = shown(claude(*begun, prompt(retry), *rows), tmp_path)
+    assert len(typed.turns) == 2, "what the user typed is no row of the agent"
+
+
+def test_an_answer_without_a_text_is_asked_for_again_in_its_turn(tmp_path):
+    again = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
+    thought = block({"type": "thinking", "thinking": "Hm.", "signature": ""}, stop="end_turn")
+    done = block(text("Done."), "msg_02", stop="end_turn")
+    seen = shown(claude(prompt("go"), thought, prompt(again, isMeta=True), done), tmp_path)
+    assert (places(seen), words(seen)) == ([["request", "retry"]], ["RETRIED"])
+    typed = shown(claude(prompt("go"), thought, prompt(again), done), tmp_path)
+    assert len(typed.turns) == 2
+
+
+def test_a_failed_run_that_was_printed_tells_no_word_of_its_last_answer(tmp_path):
+    error = "API Error: Overloaded"
+    begun, row = streamed([text("I will")]), failed(error, request_id="req_1")
+    begun["request_id"] = "req_1"
+    row.pop("requestId", None)
+    seen = shown(stream(begun, row, run_result(is_error=True, result=error, stop_reason="stop_sequence")), tmp_path)
+    (facts,) = seen.responses
+    assert (facts.exchange.response.raw_stop_reason, stops(seen), words(seen)) == (None, ["error"], ["ERROR"])
+    full = failed("API Error: The model has reached its context window limit.")
+    ended = run_result(is_error=True, stop_reason="stop_sequence")
+    seen = shown(stream(streamed([text("I will")]), full, ended), tmp_path)
+    (facts,) = seen.responses
+    assert (facts.exchange.response.raw_stop_reason, words(seen)) == (None, ["CONTEXT FULL"])
 
 
 FLAGGED = "API Error: The model's safeguards flagged this message (https://www.anthropic.com/legal/aup)."

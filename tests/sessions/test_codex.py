@@ -536,3 +536,76 @@ def test_a_search_for_tools_that_codex_runs_is_a_call(tmp_path, runs, stop, call
     assert stops(seen)[0] == stop
     found = seen.responses[0].exchange.response.tool_calls
     assert [(each.name, each.arguments) for each in found] == [("tool_search", '{"query": "issues"}')] * calls
+
+
+def used(output, key="resp_1"):
+    counts = {"input_tokens": 50, "cached_input_tokens": 40, "cache_write_input_tokens": 5, "output_tokens": output,
+              "reasoning_output_tokens": 3, "total_tokens": 50 + output}
+    return line("token_usage_record", response_id=key, usage=counts, turn_token_usage={**counts, "output_tokens": 999})
+
+
+def nothing_counted():
+    """The token count that Codex CLI 0.171.0 writes behind a response that was cut."""
+    nothing = dict.fromkeys(("input_tokens", "output_tokens", "total_tokens"), 0)
+    total = {"output_tokens": next(TOTALS)}
+    return event("token_count", info={"last_token_usage": nothing, "total_token_usage": total})
+
+
+def finished(error=None, last=None):
+    failed = {} if error is None else {"error": {"message": error, "codex_error_info": "other"}}
+    return event("task_complete", turn_id="t1", last_agent_message=last, **failed)
+
+
+CAPPED = "Incomplete response returned, reason: max_output_tokens"
+FILTERED = "stream disconnected before completion: Incomplete response returned, reason: content_filter"
+
+
+@pytest.mark.parametrize(("parts", "after", "word", "verdict"), [
+    ([{**said("Half of"), "status": "incomplete"}], [], "incomplete", "TRUNCATED"),
+    ([item("reasoning", summary=[{"type": "summary_text", "text": "They"}])], [], None, "TRUNCATED"),
+    ([said("I write."), call(CUT)], [result("failed to parse function arguments: EOF")], None, "CALL HELD"),
+])
+def test_an_answer_that_has_counts_of_its_own_and_was_cut_is_one_answer(tmp_path, parts, after, word, verdict):
+    for row in parts:
+        if "status" in row:
+            row["payload"]["status"] = row.pop("status")
+    seen = shown(rollout(user("go"), *parts, used(12), *after, nothing_counted(), finished(CAPPED)), tmp_path)
+    (facts,) = seen.responses
+    assert facts.judgement.stop.normalized is Stop.MAX_TOKENS
+    assert facts.exchange.response.raw_stop_reason == word
+    assert facts.exchange.response.usage == (50, 12, 3, 40, 5)
+    assert words(seen) == [verdict]
+
+
+def test_the_counts_of_a_response_end_its_answer_before_the_results(tmp_path):
+    seen = shown(rollout(user("go"), call(), used(7), result(), count(9), said("Done."), used(5, "resp_2"), count(8),
+                         finished(last="Done.")), tmp_path)
+    assert [facts.exchange.response.usage.output_tokens for facts in seen.responses] == [7, 5]
+    assert stops(seen) == ["tool_call", "end_turn"]
+
+
+def test_a_cut_before_any_item_is_an_answer_of_its_own(tmp_path):
+    seen = shown(rollout(user("go"), call(), used(7), result(), count(9), used(4, "resp_2"), nothing_counted(),
+                         finished(CAPPED)), tmp_path)
+    assert [facts.exchange.response.usage.output_tokens for facts in seen.responses] == [7, 4]
+    assert stops(seen) == ["tool_call", "max_tokens"]
+
+
+def test_the_counts_of_a_compaction_are_those_of_no_answer(tmp_path):
+    seen = shown(rollout(user("go"), said("Done."), used(7), user("more"), used(900, "resp_2"),
+                         line("compacted", message="…"), event("error", message="overloaded")), tmp_path)
+    assert [facts.exchange.response.usage and facts.exchange.response.usage.output_tokens for facts in seen.responses
+            ] == [7, None]
+
+
+def test_an_answer_that_a_filter_ended_is_asked_for_again_in_its_turn(tmp_path):
+    guidance = item("message", role="developer", content=[{"type": "input_text", "text": (
+        "<content_filter_guidance>\nYour previous response was blocked by a content filter.")}])
+    half, rest = said("Half of"), said("the rest")
+    half["payload"]["status"] = rest["payload"]["status"] = "incomplete"
+    seen = shown(rollout(user("go"), half, guidance, rest, guidance, finished(FILTERED)), tmp_path)
+    assert stops(seen) == ["safety_blocked", "safety_blocked"]
+    assert [facts.exchange.response.raw_stop_reason for facts in seen.responses] == ["incomplete", "incomplete"]
+    assert words(seen) == ["BLOCKED"]
+    at = seen.responses[0].judgement.stop.evidence[-1].at
+    assert b"content_filter_guidance" in seen.responses[0].exchange.body[at.start:at.end]

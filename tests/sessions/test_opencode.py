@@ -147,6 +147,18 @@ def test_errors_say_by_name_how_an_answer_ended(tmp_path, name, stop):
     assert rules(seen)[:2] == ["transcript.recorder", "opencode.errors"]
 
 
+@pytest.mark.parametrize(("word", "name", "count"), [
+    ("content-filter", "ContentFilterError", 1),
+    ("length", "MessageOutputLengthError", 1),
+    ("stop", "ContentFilterError", 2),
+    ("length", "APIError", 2),
+])
+def test_an_error_that_names_the_end_of_the_answer_again_is_no_request_of_its_own(tmp_path, word, name, count):
+    seen = exported(tmp_path, asked(), said(
+        {"type": "step-start"}, text("Half"), ended(word), error={"name": name, "data": {"message": "m"}}))
+    assert len(seen.responses) == count
+
+
 def test_another_error_is_read_by_what_it_holds(tmp_path):
     error = {"name": "APIError", "data": {"message": "Overloaded", "statusCode": 529, "isRetryable": True}}
     seen = exported(tmp_path, asked(), said(error=error))

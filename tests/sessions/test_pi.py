@@ -388,3 +388,48 @@ def test_an_event_about_the_session_is_no_record_of_unknown_type(kind, tmp_path)
     assert stops(seen) == ["tool_call", "max_tokens"]
     assert "unknown type" not in notices(seen)
     assert f"{kind} (1)" in notices(seen)
+
+
+NO_COUNTS = {"usage": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0}}
+
+
+@pytest.mark.parametrize("api", ["openai-responses", "google-generative-ai"])
+def test_a_stop_without_the_end_of_the_answer_is_no_word(tmp_path, api):
+    # pi 0.73.1 does not read `response.incomplete`, and keeps the `stop` that it began the answer with
+    cut = shown(pi(pi_user("go"), pi_said(text("Half of"), api=api, message=NO_COUNTS)), tmp_path)
+    assert (stops(cut), words(cut)) == (["unknown"], ["END NOT RECORDED"])
+    counted = shown(pi(pi_user("go"), pi_said(text("Done."), api=api)), tmp_path)
+    assert (stops(counted), words(counted)) == (["end_turn"], ["COMPLETE"])
+    empty = shown(pi(pi_user("go"), pi_said(api=api, tokens=0)), tmp_path)
+    assert words(empty) == ["EMPTY ANSWER"]
+    known = shown(pi(pi_user("go"), pi_said(
+        text("Half of"), api=api, message={**NO_COUNTS, "rawStopReason": "completed"})), tmp_path)
+    assert stops(known) == ["end_turn"], "the provider's own word is there"
+
+
+def test_a_stop_without_counts_is_a_word_where_servers_may_send_none(tmp_path):
+    seen = shown(pi(pi_user("go"), pi_said(text("Done."), api="openai-completions", message=NO_COUNTS)), tmp_path)
+    assert (stops(seen), words(seen)) == (["end_turn"], ["COMPLETE"])
+
+
+@pytest.mark.parametrize("api", ["openai-responses", "google-generative-ai"])
+def test_a_call_beside_such_a_stop_is_held(tmp_path, api):
+    seen = shown(pi(pi_user("go"), pi_said(text("I write."), pi_call(path="a"), api=api, message=NO_COUNTS),
+                    pi_result("ok"), pi_said(text("Done."), api=api)), tmp_path)
+    assert stops(seen) == ["interrupted", "end_turn"]
+    assert said(seen, "agent.ran_unsure_call")
+    assert words(seen) == ["CALL HELD"]
+
+
+@pytest.mark.parametrize(("api", "message", "stop", "raw"), [
+    ("openai-completions", "Provider finish_reason: content_filter", "safety_blocked", "content_filter"),
+    ("anthropic-messages", "Unhandled stop reason: model_context_window_exceeded", "context_window_exceeded",
+     "model_context_window_exceeded"),
+    ("openai-completions", "Provider finish_reason: ran_dry", "error", None),
+    ("openai-completions", "Provider finish_reason: content_filter was not expected", "safety_blocked", None),
+])
+def test_the_word_in_an_error_that_pi_makes_of_it_is_the_providers(tmp_path, api, message, stop, raw):
+    seen = shown(pi(pi_user("go"), pi_said(text("Half of"), stop="error", api=api, message={"errorMessage": message})),
+                 tmp_path)
+    (facts,) = seen.responses
+    assert (stops(seen), facts.exchange.response.raw_stop_reason) == ([stop], raw)

@@ -294,3 +294,31 @@ def test_a_result_without_an_id_behind_a_lost_answer_makes_no_earlier_call_ready
         row("1", None, "user", text("go")), row("2", "1", "assistant", call), row("3", "2", "user", text("again")),
         row("5", "4", "tool_result", result), row("6", "5", "assistant", text("Done."))), tmp_path)
     assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
+
+
+def told(key, parent, name="qwen-code.api_response", **more):
+    return row(key, parent, "system", subtype="ui_telemetry", systemPayload={"uiEvent": {"event.name": name, **more}})
+
+
+def test_messages_of_the_model_with_a_response_between_them_are_answers_of_their_own(tmp_path):
+    # Qwen Code 0.15.10 asks for the rest of a cut answer, and writes nothing of what it asks
+    counts = {"promptTokenCount": 9, "candidatesTokenCount": 4, "totalTokenCount": 13}
+    rows = [row("1", None, "user", text("go")), told("2", "1"),
+            row("3", "2", "assistant", text("Half of"), usageMetadata=counts), told("4", "3"),
+            row("5", "4", "assistant", text("the rest"), usageMetadata=counts)]
+    seen = shown(file(*rows), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Half of", "the rest"]
+    assert [facts.exchange.response.usage.output_tokens for facts in seen.responses] == [4, 4]
+    assert len(seen.turns) == 1
+    other = shown(file(*rows[:3], told("4", "3", "qwen-code.tool_call"), rows[4]), tmp_path)
+    assert len(other.responses) == 1
+    rows[2].pop("usageMetadata")  # the counts come with the last piece of a message
+    assert len(shown(file(*rows), tmp_path).responses) == 1
+
+
+@pytest.mark.parametrize(("kind", "stop"), [
+    ("APIUserAbortError", "cancelled"), ("AbortError", "cancelled"), ("APIConnectionError", "error")])
+def test_a_request_that_the_client_stopped_was_cancelled(tmp_path, kind, stop):
+    seen = shown(file(row("1", None, "user", text("go")), told(
+        "2", "1", "qwen-code.api_error", error_message="Request was aborted.", error_type=kind)), tmp_path)
+    assert stops(seen) == [stop]

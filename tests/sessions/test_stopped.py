@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inspector.sessions.wordings import connection_lost, interruption, refusal
+from inspector.sessions.wordings import interruption, is_passing, refusal
 from loop_core.values import ToolResultPart
 from tests.scenes.transcripts import (
     MISSING,
@@ -479,9 +479,10 @@ def test_what_the_agent_writes_itself_is_no_message_of_the_user(tmp_path, said):
     "Connection error.", "connection refused", "The socket connection was closed unexpectedly", "network error",
     "Request timed out.", "connect ETIMEDOUT 1.2.3.4:443", "read ECONNRESET", "timed out", "stream ended early",
     "UND_ERR_SOCKET", "incomplete chunked read", "peer closed connection without sending complete message body",
+    "Overloaded", "The server had an error while processing the request.", "Internal server error",
 ])
-def test_a_lost_connection_is_sent_again(tmp_path, message):
-    assert connection_lost(message)
+def test_a_lost_connection_or_a_failed_server_is_asked_again(tmp_path, message):
+    assert is_passing(message)
     row = pi_said(text("Editing:"), stop="error", message={"errorMessage": message})
     seen = shown(pi(pi_user("edit"), row), tmp_path)
     assert (stops(seen), seen.responses[0].judgement.stop.detail) == (["error"], "retryable")
@@ -495,9 +496,10 @@ def test_an_answer_that_broke_and_was_asked_for_at_once_again_is_a_retry(tmp_pat
     assert words(seen) == ["RETRIED"]
 
 
-@pytest.mark.parametrize("message", ["model not found", "invalid x-api-key", "the contract was terminatedly signed"])
+@pytest.mark.parametrize("message", ["model not found", "invalid x-api-key", "the contract was terminatedly signed",
+                                     "the operator is not overloadedly defined"])
 def test_another_failure_is_no_lost_connection(message):
-    assert not connection_lost(message)
+    assert not is_passing(message)
 
 
 # -- an answer that a parent quotes -----------------------------------------------------------------------------------

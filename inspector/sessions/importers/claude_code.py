@@ -204,6 +204,8 @@ class _Session(TranscriptReader):
             row = each if each.unit == self.unit else each._replace(unit=self.unit)
             if row.mark == "interrupted":
                 self.count_stopped(where)
+            elif row.mark == "malformed" and where.answer is not None:
+                where.answer.take(line)
             where = where.after(row)
         return where
 
@@ -274,8 +276,8 @@ class _Session(TranscriptReader):
     def _group(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TranscriptAnswer:
         """The answer with the message id of a row; for a row without an id the one right above."""
         value = line.value
-        agent, name, request = value.get("agentId"), message.get("id"), value.get("requestId")
-        key = (text_or_none(agent), value.get("isSidechain") is True, text_or_none(name), text_or_none(request))
+        agent, name = text_or_none(value.get("agentId")), text_or_none(message.get("id"))
+        key = (agent, value.get("isSidechain") is True, name, claude_rows.request_of(value))
         found = self.groups.get(key)
         # One answer is several rows with the same message id, each with the same usage (a row for each content block).
         if found is not None and (key[2] is not None or (where.since is None and found is where.answer)):
@@ -288,6 +290,7 @@ class _Session(TranscriptReader):
         name = key if isinstance(key, str) and key not in self.ids else f"{uuid or key or 'row'}:{line.number}"
         self.ids.add(name)
         answer = self.add(self.begin(name, API, model, where, line))
+        answer.recorded_place = claude_rows.place_after(where)
         # Releases before agents had files of their own wrote subagents between the rows of the session, without an id.
         if _agent(line.value)[0] and not isinstance(line.value.get("agentId"), str):
             answer.session = below_file("subagent")
@@ -328,17 +331,19 @@ class _Session(TranscriptReader):
             above.follow(InterimRow(line.number, text, mark="cap" if cut else "context"))
             return where
         blocked = claude_rows.BLOCKED.search(text) is not None
-        request = line.value.get("requestId")
-        # What had come of an answer before the refusal stands in rows of the same request.
-        begun = blocked and request is not None and above is not None and where.since is None and above.open and (
-            next((key[3] for key, answer in reversed(self.groups.items()) if answer is above), None) == request)
+        request = claude_rows.request_of(line.value)
+        # What had come of an answer before the failure stands in rows of the same request.
+        begun = above is not None and where.since is None and above.open and (
+            claude_rows.MID_ANSWER.search(text) is not None or (request is not None and request == next(
+                (key[3] for key, answer in reversed(self.groups.items()) if answer is above), None)))
         answer = above if begun and above is not None else self._begin(line, message.get("id"), None, where)
         at = answer.take(line)
         row = Evidence(RECORDER, at, text[:200])
         if claude_rows.ABORTED.match(text):
             answer.stop = StopReason(Stop.CANCELLED, None, None, (row,))
         elif blocked:
-            answer.stop = StopReason(Stop.SAFETY_BLOCKED, None, "refusal", (row,))
+            if answer.word != claude_rows.REFUSAL:  # else the provider's own word says so
+                answer.stop = StopReason(Stop.SAFETY_BLOCKED, None, claude_rows.REFUSAL, (row,))
         elif cut or full:
             answer.cap = cap
             stop = Stop.CONTEXT_WINDOW_EXCEEDED if full else Stop.MAX_TOKENS

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from sys import intern
 from typing import Any
 
+from inspector.sessions.recording import TurnPlace
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import slice_of
 from inspector.sessions.transcripts.answer import (
     InterimRow,
     TranscriptAnswer,
     TranscriptLine,
+    TreePlace,
     any_text,
     store_result,
     text_of,
@@ -48,6 +50,19 @@ BLOCKED = re.compile(r"appears to violate our Usage Policy|safeguards flagged th
 """Matches Claude Code's row if the provider refused to answer."""
 REFUSED = "model_refusal_fallback"
 """The subtype of the system record about a model that refused, after which Claude Code asks another model."""
+REFUSAL = "refusal"
+"""The provider's word for such an answer."""
+MID_ANSWER = re.compile(r"The response above may be incomplete")
+"""Matches Claude Code's row about an answer whose rows stand before it, and which a failure ended. Claude Code may have
+written a stop word into them that the provider never sent."""
+MALFORMED = re.compile(r"\s*Your tool call was malformed and could not be parsed\b")
+"""Matches the beginning of Claude Code's message to a model whose stop word asks for tools, without a call."""
+TOLD = ((FEEDBACK, ("Stop hook", "ended")), (MALFORMED, ("Claude Code could not parse its call", "malformed")))
+"""What matches a message that tells how the answer before it ended, with the text and the mark of a row for that."""
+SILENT = re.compile(r"\s*\[Your previous response had no visible output\b")
+"""Matches the beginning of Claude Code's message to a model whose answer had no text."""
+AGAIN = ((MALFORMED, TurnPlace.REPAIR), (SILENT, TurnPlace.RETRY))
+"""What matches a message in which Claude Code asks again, with the place of the answer to it in its turn."""
 ABORTED = re.compile(r"API Error:? *\(?Request was aborted")
 """Matches Claude Code's row if the user stopped a request before any output."""
 _LASTING = frozenset(word for word, row in STOP_REASONS.items() if row.stop not in PASSING)
@@ -111,11 +126,13 @@ def take_stream_end(answer: TranscriptAnswer, line: TranscriptLine) -> None:
         delta = {**object_of(event.get("delta")), "usage": event.get("usage")}
         take_end(answer, delta, answer.take(line), "/event/delta")
     elif line.value.get("type") == "result":
+        failed = line.value.get("is_error") is True
         if answer.word is None:
             early_usage(answer)  # without a last event its counts are those of the stream's beginning
-            take_end(answer, {"stop_reason": line.value.get("stop_reason")}, answer.take(line), "")
+            # the word of a failed run is that of the agent's own row about the failure
+            take_end(answer, {"stop_reason": None if failed else line.value.get("stop_reason")}, answer.take(line), "")
         how = str(line.value.get("subtype", "success"))
-        whole = how == "success" and line.value.get("is_error") is not True
+        whole = how == "success" and not failed
         answer.follow(InterimRow(line.number, how, mark="ended" if whole else "stopped"))
 
 
@@ -162,15 +179,26 @@ def result_text(value: Any, number: int) -> str:
 
 def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[InterimRow, ...]:
     """The texts of a row. The agent wrote the texts in the same row as results (`beside`)."""
-    # isMeta: rows that its screen hides
-    own = beside or line.value.get("isMeta") is True or text.lstrip().startswith(OWN)
+    # isMeta: rows that its screen hides; in the stream they are called isSynthetic
+    own = beside or line.value.get("isMeta", line.value.get("isSynthetic")) is True or text.lstrip().startswith(OWN)
     found = interruption(text)
     if found is not None:
         mark = InterimRow(line.number, "", own=own, mark="interrupted", at_tool=found.at_tool)
         return (mark, InterimRow(line.number, found.rest)) if found.rest else (mark,)
     words = InterimRow(line.number, text, own=own)
-    ends = own and FEEDBACK.match(text) is not None
-    return (InterimRow(line.number, "Stop hook", mark="ended"), words) if ends else (words,)
+    told = next((told for beginning, told in TOLD if own and beginning.match(text)), None)
+    return (words,) if told is None else (InterimRow(line.number, told[0], mark=told[1]), words)
+
+
+def place_after(where: TreePlace) -> TurnPlace | None:
+    """The place of an answer in its turn that the rows above it state; None if they state none."""
+    own = [row.text for row in where.rows() if row.own]
+    return next((place for beginning, place in AGAIN if any(map(beginning.match, own))), None)
+
+
+def request_of(row: dict[str, Any]) -> str | None:
+    """The id of the request that a row belongs to; the stream spells the member in its own way."""
+    return text_or_none(row.get("requestId", row.get("request_id")))
 
 
 def error_of(row: dict[str, Any], text: str) -> tuple[int | None, str | None]:

@@ -1,8 +1,9 @@
 """Rollout files of Codex CLI: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-….jsonl`, also archived and packed with zstd.
 
 A rollout keeps the items of answers and the events of the agent, but no stop reason: Codex turns `response.incomplete`
-into an error, retries, and then ends the turn. An answer is inferred: its items end at the next token count or, in
-files without counts, at the results of its calls. A text may be in an item and in an event; then the item is read.
+into an error, retries, and then ends the turn. An answer is inferred: its items end at the row with the counts of its
+response or, in older files, at the next token count or at the results of its calls. A text may be in an item and in an
+event; then the item is read.
 Sources: codex-rs/rollout and codex-rs/protocol. Files of 2025 are flat, without `payload`.
 """
 
@@ -18,9 +19,9 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
-from inspector.sessions.transcripts.ending_rules import provider_stop
+from inspector.sessions.transcripts.ending_rules import ERROR_MARKS, provider_stop
 from inspector.sessions.transcripts.member_values import known_text, object_of, text_or_none
-from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, TextPart, ToolResultPart, Usage
+from loop_core.values import Evidence, Finding, Severity, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire import wire
 
 API = "openai_responses"
@@ -58,8 +59,12 @@ class _Rollout(ChatReader):
         """Whether the file has token counts, and whether a row was read as if the file had none."""
         self.early: bool | None = None
         """Whether a token count precedes its items, as in files of 2025; None before the first count."""
+        self.by_response = False
+        """Whether the file has counts for each response, beside which token counts are not read."""
         self.ahead: Usage | None = None
         """The token count of the items that follow."""
+        self.over: TranscriptAnswer | None = None
+        """The answer whose response has just ended: an error about a cut is about this one."""
         self.total: Any = None
         """The running total in the last token count."""
         self.texts: set[int] = set()
@@ -114,8 +119,10 @@ class _Rollout(ChatReader):
             self._header(payload)
         elif kind == "turn_context":
             self.model = payload["model"] if isinstance(payload.get("model"), str) else self.model
+        elif kind == "token_usage_record":
+            self._end_response(items.usage_of(payload, "usage"))
         elif kind == "compacted":
-            self.compacted = COMPACTED.format(line.number)
+            self._compact(line)
         lines.count(kind, items.ENVELOPES | {"state"})
         return place
 
@@ -153,7 +160,7 @@ class _Rollout(ChatReader):
         if kind in items.NO_OUTPUT or kind == "None":
             lines.count(kind, items.NO_OUTPUT)
             if kind in items.COMPACTIONS:
-                self.compacted = COMPACTED.format(line.number)
+                self._compact(line)
             return place
         if kind == "message":
             text = items.item_text(payload.get("content"))
@@ -179,7 +186,8 @@ class _Rollout(ChatReader):
         """The open answer, or a new one that begins at this row."""
         if self.open is not None:
             return self.open
-        self.open = answer = self.begin(f"line:{line.number}", API, self.model, place, line)
+        self.over, self.open = None, self.begin(f"line:{line.number}", API, self.model, place, line)
+        answer = self.open
         answer.usage, self.ahead = self.ahead, None
         self.note_compaction(answer)
         return self.add(answer)
@@ -193,8 +201,10 @@ class _Rollout(ChatReader):
             place = self._add_awaited(place)
             self.starts.append(place)
             self.event_texts.clear()
-        self.open = None
-        mark = "interrupted" if items.ABORTED.match(text) else None
+        mark = next((mark for beginning, mark in items.MARKS if beginning.match(text)), None)
+        self.open, self.over = None, place.answer if mark == "filter" else None
+        if self.over is not None:
+            self.over.take(line)
         return place.after(InterimRow(line.number, text, own=own, mark=mark))
 
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
@@ -280,8 +290,9 @@ class _Rollout(ChatReader):
 
     def _count(self, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """Reads a token count: that of the answer before, or in files of 2025 that of the items after."""
-        usage, total = items.usage_of(payload.get("info")), object_of(payload.get("info")).get("total_token_usage")
-        if usage is None or (total is not None and total == self.total):
+        info = object_of(payload.get("info"))
+        usage, total = items.usage_of(info, "last_token_usage"), info.get("total_token_usage")
+        if usage is None or self.by_response or (total is not None and total == self.total):
             return place  # Codex repeats the last count when it learns new rate limits, also within an answer
         self.total = total
         if self.early is None:
@@ -292,6 +303,20 @@ class _Rollout(ChatReader):
             self.ahead = usage
         self.open = None
         return place
+
+    def _end_response(self, usage: Usage | None) -> None:
+        """Reads the counts of one response, which newer releases write behind its items, before the results of its
+        calls. A later token count says nothing more, and none of this one where the response was cut."""
+        self.early, self.by_response = False, True
+        self.over, self.open = self.open, None
+        if self.over is None:
+            self.ahead = usage
+        else:
+            self.over.usage = usage
+
+    def _compact(self, line: TranscriptLine) -> None:
+        """Notes that the history was compacted. The response before it was the summary, and no answer."""
+        self.compacted, self.ahead = COMPACTED.format(line.number), None
 
     def _complete(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """Reads the end of a turn: a failure, or the mark that Codex regards the turn as complete."""
@@ -324,19 +349,18 @@ class _Rollout(ChatReader):
         text = inner["message"] if isinstance(inner.get("message"), str) else "no message"
         info = inner.get("codex_error_info", inner.get("kind"))
         kind = info if isinstance(info, str) else next(iter(info), None) if isinstance(info, dict) else None
-        cut, full = items.CUT.search(text), kind == "context_window_exceeded"
-        capped = cut is not None and cut["why"] == "max_output_tokens"
-        above = self.open
-        if (capped or full) and above is not None:
+        cut = items.CUT.search(text)
+        mark = "context" if kind == "context_window_exceeded" else items.CUTS.get(cut["why"]) if cut else None
+        above = self.open or (self.over if mark else None)
+        if mark and above is not None:
             above.take(line)
             self.open = None
-            return TreePlace(above).after(InterimRow(line.number, text, mark="cap" if capped else "context"))
+            return TreePlace(above).after(InterimRow(line.number, text, mark=mark))
         answer = above if above is not None else self._answer(line, place)
         at = answer.take(line)
         self.open = None
-        if capped or full:
-            stop = Stop.MAX_TOKENS if capped else Stop.CONTEXT_WINDOW_EXCEEDED
-            answer.stop = StopReason(stop, None, None, (
+        if mark:
+            answer.stop = StopReason(ERROR_MARKS[mark], None, None, (
                 Evidence(RECORDER, at, text[:200]), Evidence(f"{INFERRED}error_row", at, text[:200])))
             return TreePlace(answer)
         answer.fail(text, at, items.status_of(info), kind)

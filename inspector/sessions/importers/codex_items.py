@@ -38,10 +38,14 @@ OWN = re.compile(
     r"recommended_plugins|extension_context|agent_message_board_notification|hook_prompt)\b|# AGENTS\.md instructions)",
     re.IGNORECASE)
 """Matches the beginning of a message of the role `user` that Codex wrote itself (codex-rs/core `src/context`)."""
-ABORTED = re.compile(r"\s*<turn_aborted>", re.IGNORECASE)
-"""Matches the beginning of the message in which Codex tells the model that the user interrupted the turn."""
+MARKS = ((re.compile(r"\s*<turn_aborted>", re.IGNORECASE), "interrupted"),
+         (re.compile(r"\s*<content_filter_guidance>", re.IGNORECASE), "filter"))
+"""What matches the beginning of a message in which Codex tells the model how its last answer ended, with the mark of
+the row."""
 CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGNORECASE)
 """Matches the error into which Codex turns `response.incomplete`."""
+CUTS: Mapping[str, str] = {"max_output_tokens": "cap", "content_filter": "filter"}
+"""The reason in that error -> the mark of its row."""
 INCOMPLETE = "incomplete"
 """Status of an item that was cut, which newer releases keep as the provider sent it; why is not kept."""
 DELIVERED = "delivered_assistant_message"
@@ -90,9 +94,9 @@ def item_text(value: Any) -> str:
     return text_of(value)
 
 
-def usage_of(info: Any) -> Usage | None:
-    """The token counts of the last answer, not the running total of the session beside them."""
-    counts = object_of(info).get("last_token_usage")
+def usage_of(info: Mapping[str, Any], name: str) -> Usage | None:
+    """The token counts of one answer, not the running totals of the turn and the session beside them."""
+    counts = info.get(name)
     if not isinstance(counts, dict):
         return None
     return Usage(*counts_of(counts, *COUNTS))

@@ -19,6 +19,7 @@ from inspector.sessions.importers.opencode_records import (
     end_by_error,
     end_by_word,
     end_without_part,
+    names_end,
     result_of,
     usage_of,
 )
@@ -290,10 +291,13 @@ class _Reader(DialogueReader):
     def _end_answer(self, message: TranscriptLine) -> None:
         value, error = message.value, object_of(message.value.get("error"))
         last = self.made[-1] if self.made else None
-        # The last answer had already ended, so the error hit either its tools (an abort) or the next request.
+        # The last answer had already ended, so the error says the same of it, or hit its tools (an abort) or the next
+        # request.
         if error and last is not None and last.stop is not None and not last.is_dropped:
             self._end_step()
-            if error.get("name") == "MessageAbortedError":
+            if names_end(error, last.stop):
+                last.take(message)
+            elif error.get("name") == "MessageAbortedError":
                 self.say(message.number, "", mark="interrupted", at_tool=True)
             else:
                 self._error_answer(message, error)

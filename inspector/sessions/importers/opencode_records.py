@@ -39,7 +39,7 @@ from inspector.sessions.transcripts.member_values import (
     objects_of,
     text_or_none,
 )
-from loop_core.values import ArgsForm, At, Evidence, Stop, ToolCall, ToolResultPart, Usage
+from loop_core.values import ArgsForm, At, Evidence, Stop, StopReason, ToolCall, ToolResultPart, Usage
 from loop_core.wire.body import value_at
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import byte_span
@@ -368,6 +368,12 @@ def end_by_error(answer: TranscriptAnswer, error: dict[str, Any], at: At) -> Non
     again = data.get("isRetryable")
     answer.error = found._replace(retryable=again) if isinstance(again, bool) else found
     answer.stop = error_reason(answer.error, place, word)
+
+
+def names_end(error: dict[str, Any], stop: StopReason) -> bool:
+    """Whether an error is opencode's name for the end of an answer that a word has told before."""
+    row = ERRORS.get(str(error.get("name")))
+    return row is not None and row.stop is stop.normalized
 
 
 def _message_of(error: dict[str, Any]) -> str:

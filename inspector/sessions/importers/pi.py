@@ -12,6 +12,7 @@ words are those of pi's agent loop.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
@@ -19,7 +20,7 @@ from typing import Any
 
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.notices import Notice, share
-from inspector.sessions.reasons import PROVIDER, error_reason, table_reason
+from inspector.sessions.reasons import PROVIDER, RECORDER, error_reason, table_reason, unrecorded_reason
 from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.traffic import written_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
@@ -33,7 +34,7 @@ from inspector.sessions.transcripts.answer import (
 )
 from inspector.sessions.transcripts.chat_messages import pointer_at, take_call
 from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text, numbered_objects, object_of
-from inspector.sessions.wordings import connection_lost
+from inspector.sessions.wordings import is_passing
 from loop_core.values import (
     WORDLESS,
     At,
@@ -60,6 +61,14 @@ STOPS: Mapping[str, StopRow] = {
     "aborted": StopRow(Stop.CANCELLED, None, "pi docs/session-format.md"),
 }
 """Stop word of pi, which maps the providers' words before it stores them -> its meaning."""
+
+
+UNMAPPED = re.compile(r"(?:Provider finish_reason|Unhandled stop reason): (?P<word>\w+)\Z")
+"""Matches the error that pi makes of a word of the provider that it does not map to one of its own."""
+CLOSED = frozenset({"openai_responses", "gemini_generate"})
+"""The wire formats in which `stop` beside calls, or without counts, is no word but pi's default: the end of the answer
+gives pi the counts and another word for calls, and pi read none. Releases before 0.83 do not read `response.incomplete`
+of Responses, nor an error in a stream of Gemini."""
 
 
 def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, at: At) -> None:
@@ -91,9 +100,15 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
         answer.stop = error_reason(answer.error, place, word)
     else:
         answer.stop = table_reason(word, STOPS, place, "pi.stop_reasons")
-    raw = message.get("rawStopReason")
+    raw, in_message = message.get("rawStopReason"), UNMAPPED.match(answer.error.message) if answer.error else None
     if isinstance(raw, str) and raw:
         _take_raw(answer, answer.stop, raw, pointer_at(at, "message", "rawStopReason"))
+    elif in_message is not None:
+        _take_raw(answer, answer.stop, in_message["word"], pointer_at(at, "message", "errorMessage"))
+    elif word == "stop" and answer.api in CLOSED and answer.calls:
+        answer.stop = StopReason(Stop.INTERRUPTED, None, None, (Evidence(RECORDER, place, word),))
+    elif word == "stop" and answer.api in CLOSED and answer.parts and not any(answer.usage or ()):
+        answer.stop = unrecorded_reason(place)
 
 
 def _take_raw(answer: TranscriptAnswer, stop: StopReason, raw: str, at: At) -> None:
@@ -116,7 +131,7 @@ def _error(message: str) -> ProviderError:
     """The error in pi's message about a failure, which may begin with the HTTP status."""
     words = message.replace(":", " ").replace('"', " ").lower().split()
     status = written_status(words[0]) if words else None
-    retryable = status in RETRYABLE_STATUS or not RETRYABLE_WORDS.isdisjoint(words) or connection_lost(message)
+    retryable = status in RETRYABLE_STATUS or not RETRYABLE_WORDS.isdisjoint(words) or is_passing(message)
     return ProviderError(message, None, None if status is None else str(status), retryable)
 
 

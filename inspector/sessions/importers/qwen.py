@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from inspector.sessions.importers.records import Piece, first_look, values_in
-from inspector.sessions.reasons import table_reason
+from inspector.sessions.reasons import RECORDER, table_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.traffic import http_status, written_status
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
@@ -26,7 +26,7 @@ from inspector.sessions.transcripts.member_values import (
     object_of,
     objects_of,
 )
-from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart, Usage
+from loop_core.values import At, Evidence, OpaquePart, ReasoningPart, Stop, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 from loop_core.wire.gemini_generate.table import API
 
@@ -45,6 +45,10 @@ STOPS: Mapping[str, StopRow] = {
 }
 """Word for the end of a turn that Qwen Code gives its client -> how the turn's last answer ended. Of `end_turn` Qwen
 Code asks no provider: it says so of an answer that was cut as well (QwenLM/qwen-code #12113)."""
+RESPONSE = "qwen-code.api_response"
+"""The name of the event of telemetry behind each response, which stands before the response's message."""
+ABORTED = frozenset({"APIUserAbortError", "AbortError"})
+"""The types of the error by which the SDKs report that the client stopped a request."""
 MANAGED = "managedSession"
 """The member with an event of the managed engine, which stores the contents of messages in files of its own."""
 FIELDS: Fields = {
@@ -90,6 +94,8 @@ class _Transcript(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.by_row: dict[str, TranscriptAnswer] = {}
+        self.responses = self.taken = 0
+        """The number of responses that telemetry has told of, and that at the last row of the model."""
 
     def lines(self, data: bytes | IO[bytes]) -> TranscriptLines:
         lines = _Records(data, self.fields)
@@ -132,11 +138,14 @@ class _Transcript(ChatReader):
         return self._system(line, lines, place)
 
     def _assistant(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """Reads a message of the model; consecutive messages, and those with the same `uuid`, are one answer."""
+        """Reads a message of the model; consecutive messages, and those with the same `uuid`, are one answer, but not a
+        message with counts and one after a further response."""
         key = known_text(line.value.get("uuid")) or f"line {line.number}"
-        answer = self.by_row.get(key)
-        if answer is None and place.right_above is not None and place.right_above.error is None:
-            answer = place.right_above
+        answer, above = self.by_row.get(key), place.right_above
+        another = above is not None and above.usage is not None and self.responses > self.taken
+        if answer is None and above is not None and above.error is None and not another:
+            answer = above
+        self.taken = self.responses
         if answer is None:
             answer = self.answer(line, place, "row", line.value.get("model"))
             # `/branch` copies rows into another file with their ids, by which such a copy is recognised.
@@ -179,6 +188,8 @@ class _Transcript(ChatReader):
             place = self._outcome(line, payload, place if line.value.get("parentUuid") else self.last)
         elif kind == "rewind" and isinstance(payload.get("targetUuid"), str):
             place = self.parent(payload["targetUuid"]) or place
+        elif event.get("event.name") == RESPONSE:
+            self.responses += 1
         # With a function's name, the error is that of a tool.
         elif isinstance(event.get("error_message"), str) and "function_name" not in event:
             return self._failure(line, event, place)
@@ -208,9 +219,12 @@ class _Transcript(ChatReader):
 
     def _failure(self, line: TranscriptLine, event: dict[str, Any], place: TreePlace) -> TreePlace:
         answer = self.answer(line, place, "failure", event.get("model"))
-        at = answer.take(line)
-        answer.fail(event["error_message"], at, http_status(event.get("status_code")),
-                    known_text(event.get("error_type")))
+        at, kind = answer.take(line), known_text(event.get("error_type"))
+        if kind in ABORTED:
+            row = Evidence(RECORDER, at, event["error_message"][:200])
+            answer.stop = StopReason(Stop.CANCELLED, None, None, (row,))
+        else:
+            answer.fail(event["error_message"], at, http_status(event.get("status_code")), kind)
         return TreePlace(answer)
 
 

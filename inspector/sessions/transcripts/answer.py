@@ -80,7 +80,7 @@ class InterimRow(NamedTuple):
     own: bool = False
     """Whether the agent wrote the text, and not the user."""
     mark: str | None = None
-    """The mark of a row that was not sent: `interrupted`, `stopped`, `cap`, `context` or `ended`; else None."""
+    """The mark of a row that asks nothing: `interrupted`, `stopped`, `ended`, or a key of `ERROR_MARKS`; else None."""
     at_tool: bool = False
     """Whether a tool was interrupted, and not the answer."""
     denied: bool = False

@@ -58,18 +58,23 @@ class EndSign(NamedTuple):
     at: At | None = None
 
 
+ERROR_MARKS: Mapping[str, Stop] = {
+    "cap": Stop.MAX_TOKENS, "context": Stop.CONTEXT_WINDOW_EXCEEDED, "filter": Stop.SAFETY_BLOCKED,
+    "malformed": Stop.MALFORMED_TOOL_CALL}
+"""Mark of a row of the agent about the answer before it -> how that answer ended."""
+
 Caps = frozenset[int]
 """The output caps that the rows of a file state."""
 Rule = Callable[[TranscriptAnswer, Caps], EndSign | None]
 
 
 def error_row(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """The agent's own next row reports that the output cap or the context was exceeded."""
+    """The agent's own next row reports that a cap, the context or a filter ended it, or that no call could be read."""
     for row in answer.after:
         if row.mark == "ended":
             break  # a failure after the end of the turn belongs to another request
-        if row.mark in ("cap", "context"):
-            stop = Stop.MAX_TOKENS if row.mark == "cap" else Stop.CONTEXT_WINDOW_EXCEEDED
+        stop = ERROR_MARKS.get(row.mark or "")
+        if stop is not None:
             return EndSign(stop, f"{row.where}: {row.text[:120]}", At(ExchangePart.BODY, *_last_row(answer)))
     return None
 
@@ -191,12 +196,11 @@ def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, Stop
     if answer.word is None:
         return infer(answer, caps)
     reason = provider_reason(answer.word, answer.word_at, words, answer.api)
-    if reason.normalized is Stop.TOOL_CALL and not answer.calls:
-        return missing_call_reason(reason)
     # A router may report `stop` for an answer that the cap has cut; the agent's error row is the stronger evidence.
     sign = error_row(answer, caps) if reason.normalized in {*FINISHED, Stop.INTERRUPTED} else None
     if sign is None:
-        return reason
+        missing = reason.normalized is Stop.TOOL_CALL and not answer.calls
+        return missing_call_reason(reason) if missing else reason
     inference = Evidence(f"{INFERRED}error_row", sign.at, sign.note)
     return StopReason(sign.stop, answer.word, None, (*reason.evidence, inference))
 
