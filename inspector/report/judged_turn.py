@@ -266,9 +266,9 @@ def judge_steps(
     rules = frozenset(note.finding.rule for note in findings)
     places = {id(answer.exchange): position for position, answer in enumerate(answers)}
     # A cut call that the agent ran outweighs every other trouble of the turn, since it has had effects.
-    ran = [(n.response, n.call) for n in findings if n.finding.rule == RAN_CUT]
-    calls = tuple((places[id(case.recording.exchanges[index])], call) for index, call in ran
-                  if index is not None and call is not None)
+    ran = [(places.get(id(case.recording.exchanges[n.response])), n.call) for n in findings
+           if n.finding.rule == RAN_CUT and n.response is not None]
+    calls = tuple((place, call) for place, call in ran if place is not None and call is not None)
     calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held_calls(each.verdicts))
     worst = calls[-1][0] if RAN_CUT in rules and calls else _deciding(answers, turn)
     cancelled = simulated and turn.terminal == "cancelled"

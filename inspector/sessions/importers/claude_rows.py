@@ -57,7 +57,7 @@ MID_ANSWER = re.compile(r"The response above may be incomplete")
 written a stop word into them that the provider never sent."""
 MALFORMED = re.compile(r"\s*Your tool call was malformed and could not be parsed\b")
 """Matches the beginning of Claude Code's message to a model whose stop word asks for tools, without a call."""
-TOLD = ((FEEDBACK, ("Stop hook", "ended")), (MALFORMED, ("Claude Code could not parse its call", "malformed")))
+END_NOTES = ((FEEDBACK, ("Stop hook", "ended")), (MALFORMED, ("Claude Code could not parse its call", "malformed")))
 """What matches a message that tells how the answer before it ended, with the text and the mark of a row for that."""
 SILENT = re.compile(r"\s*\[Your previous response had no visible output\b")
 """Matches the beginning of Claude Code's message to a model whose answer had no text."""
@@ -186,8 +186,8 @@ def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[Inter
         mark = InterimRow(line.number, "", own=own, mark="interrupted", at_tool=found.at_tool)
         return (mark, InterimRow(line.number, found.rest)) if found.rest else (mark,)
     words = InterimRow(line.number, text, own=own)
-    told = next((told for beginning, told in TOLD if own and beginning.match(text)), None)
-    return (words,) if told is None else (InterimRow(line.number, told[0], mark=told[1]), words)
+    note = next((note for beginning, note in END_NOTES if own and beginning.match(text)), None)
+    return (words,) if note is None else (InterimRow(line.number, note[0], mark=note[1]), words)
 
 
 def place_after(where: TreePlace) -> TurnPlace | None:
