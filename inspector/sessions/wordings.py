@@ -132,10 +132,11 @@ REFUSALS: tuple[NotRun, ...] = (
            r"the \S+ tool was called with invalid arguments\b)", "the agent refused its arguments", "opencode"),
     NotRun("user_rejected", r"the user rejected (?:permission to use this specific|this) tool call\b",
            "the user refused it", "opencode; Copilot CLI; Kiro"),
-    NotRun("rule_prevents", r"the user has specified a rule which prevents you from using this specific tool call\b",
-           "a permission rule refused it", "opencode"),
+    NotRun("rule_prevents", r"(?:the user has specified a rule which prevents you from using this specific tool call\b|"
+           r"command blocked by security policy$)", "a permission rule refused it", "opencode; Continue CLI"),
     NotRun("denied", r"(?:user denied permission\b|the user has declined to run this tool\b|"
-           r"the user declined this tool call\b)", "the user refused it", "Crush; Goose; opencode 2 runner/step.ts"),
+           r"the user declined this tool call\b|permission denied by user$)", "the user refused it",
+           "Crush; Goose; opencode 2 runner/step.ts; Continue CLI stream/streamChatResponse.helpers.ts"),
     NotRun("call_skipped", r"<user_cancellation>(?:tool execution skipped by user\b|user cancelled the operation\b|"
            r"[\w.-]{1,100}</user_cancellation>)", "the user refused it",
            "Mistral Vibe core/utils/tags.py: mostly with the name of the tool alone"),
@@ -208,8 +209,9 @@ REFUSALS: tuple[NotRun, ...] = (
            "OpenHands SDK agent/agent.py: the event `AgentErrorEvent`, which also tells of a tool that failed"),
     NotRun("command_rejected", r"(?:exec command |patch )?rejected by user\b", "the user refused it", "Codex CLI"),
     NotRun("unsupported_call", r"unsupported (?:custom tool )?call:", "the agent knows no such tool", "Codex CLI"),
-    NotRun("parameters_missing", r"\S+ call rejected: missing required parameters?\b",
-           "the agent refused its arguments", "Droid"),
+    NotRun("parameters_missing", r"(?:\S+ call rejected: missing required parameters?\b|"
+           r"required parameter \"\S+\" missing for tool \")", "the agent refused its arguments",
+           "Droid; Continue CLI tools/index.tsx"),
     NotRun("operation_cancelled", r"\[operation cancelled\] reason:", "the user cancelled it", "Gemini CLI"),
     NotRun("chat_mode", r"let the user know the tool call was skipped in goose chat mode\b",
            "the agent runs no tools in this mode", "Goose tool_execution.rs"),

@@ -342,6 +342,18 @@ def test_a_reminder_of_clines_sdk_is_no_message_of_the_user(tmp_path, metadata):
     assert stops(seen) == ["unknown", "end_turn"]
 
 
+CUT_OFF = ("Your previous response was cut off because it reached the model's output-token limit before finishing. "
+           "Keep responses concise.")
+
+
+@pytest.mark.parametrize(("span", "ends"), [(0, ["max_tokens", "unknown"]), (1, ["unknown", "unknown"])])
+def test_what_clines_sdk_tells_the_model_of_the_output_limit_shows_a_cut(tmp_path, span, ends):
+    seen = stored(tmp_path, user(said("go")), model(said("The queue was")),
+                  user(said(CUT_OFF), ts=3000, metadata={"userRunSpan": span}), model(said(" full."), ts=4000))
+    assert stops(seen) == ends
+    assert ("transcript.inferred.resumed" in rules(seen)) is (span == 0)
+
+
 def test_clines_sdk_counts_each_answer_or_a_whole_turn(tmp_path):
     first = {"inputTokens": 5, "outputTokens": 2, "cacheReadTokens": 1, "cacheWriteTokens": 3}
     last = {"inputTokens": 9, "outputTokens": 4}

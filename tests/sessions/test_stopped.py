@@ -163,6 +163,9 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Let the user know the tool call was skipped in Goose chat mode.", "the agent runs no tools in this mode"),
     ("Skipped due to queued user message.", "the user spoke first, and it was skipped"),
     ('Error: Execute call rejected: missing required parameters "path".', "the agent refused its arguments"),
+    ('Required parameter "content" missing for tool "Write"', "the agent refused its arguments"),
+    ("Permission denied by user", "the user refused it"),
+    ("Command blocked by security policy", "a permission rule refused it"),
     ("[Operation Cancelled] Reason: User did not allow tool call", "the user cancelled it"),
     ("<exception>action was not executed</exception>", "the run ended before it"),
     ("failed to parse function arguments: EOF while parsing a value", "the agent could not parse its arguments"),
@@ -261,7 +264,8 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     "Params must be set with care.", "Error: Function failed.", "error: argument parsing failed: see --help",
     # A server's tool may look for something itself, and a program that ran may check an input of its own.
     "MCP error -32602: issue 5 was closed in the meantime", "Input validation error: age must be above 17",
-    '{"error": "Input validation error: no such branch"}',
+    '{"error": "Input validation error: no such branch"}', 'Required parameter "id" missing for the endpoint "a"',
+    "Permission denied by user 'root'", "Command blocked by security policy of the host: see /etc/policy",
 ])
 def test_other_results_leave_the_call_as_it_is(tmp_path, said):
     assert refusal(ToolResultPart("toolu_01A", None, said), "Write") is None
