@@ -130,8 +130,8 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("validation_failed", r"validation failed for tool\b", "the agent refused its arguments", "pi"),
     NotRun("arguments_invalid", r"(?:the arguments provided to the tool are invalid\b|"
            r"the \S+ tool was called with invalid arguments\b)", "the agent refused its arguments", "opencode"),
-    NotRun("user_rejected", r"the user rejected (?:permission to use this specific|this) tool call\b",
-           "the user refused it", "opencode; Copilot CLI; Kiro"),
+    NotRun("user_rejected", r"the (?:user rejected (?:permission to use this specific|this) tool call|"
+           r"tool call is rejected by the user)\b", "the user refused it", "opencode; Copilot CLI; Kiro; Kimi CLI"),
     NotRun("rule_prevents", r"(?:the user has specified a rule which prevents you from using this specific tool call\b|"
            r"command blocked by security policy$)", "a permission rule refused it", "opencode; Continue CLI"),
     NotRun("denied", r"(?:user denied permission\b|the user has declined to run this tool\b|"
@@ -190,8 +190,8 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("no_native_call", r"invalid native tool call format$", "the agent could not parse it",
            "CrewAI agents/agent_executor.py"),
     NotRun("input_not_parsed", r"(?:error parsing (?:the following )?tool call arguments: |"
-           r"found \d+ validation errors parsing tool input arguments: )", "the agent refused its arguments",
-           "Inspect model/_call_tools.py"),
+           r"found \d+ validation errors parsing tool input arguments: |error (?:parsing|validating) json arguments: )",
+           "the agent refused its arguments", "Inspect model/_call_tools.py; Kimi CLI kosong/tooling/error.py"),
     NotRun("params_not_valid", r"params(?:/\S+)? must (?:have required property '|match |equal |"
            r"not have (?:additional|fewer|more) |be (?:string|number|integer|boolean|object|array|null|equal|>|<))",
            "the agent refused its arguments", "Gemini CLI and Qwen Code utils/schemaValidator.ts: Ajv's words"),
@@ -248,7 +248,7 @@ def _beginning(wording: str) -> str:
     `\\s+` for each space the pattern of all wordings takes twice as long to compile."""
     spelled = wording.replace("'", "['\u2019]")
     # possessive, so that the marks cause no backtracking
-    return rf"(?i)(?:</?(?:tool_use_error|error)>|error:|\{{ ?\"error\": ?\"| )*+(?:{spelled})"
+    return rf"(?i)(?:</?(?:tool_use_error|error|system)>|error:|\{{ ?\"error\": ?\"| )*+(?:{spelled})"
 
 
 _ANY = _beginning("|".join(row.pattern for row in REFUSALS))

@@ -375,7 +375,8 @@ def test_an_error_that_clines_sdk_writes_in_the_models_name_ends_the_answer_befo
 
 def test_an_error_of_clines_sdk_without_an_answer_is_a_request_that_failed(tmp_path):
     seen = stored(tmp_path, user(said("go")), model(CALL), user(result("done"), ts=3000),
-                  failure("429 Too Many Requests", ts=4000, modelInfo={"id": "m-4"}), user(said("again"), ts=5000), model(said("ok"), ts=6000))
+                  failure("429 Too Many Requests", ts=4000, modelInfo={"id": "m-4"}), user(said("again"), ts=5000),
+                  model(said("ok"), ts=6000))
     assert [facts.exchange.response.text for facts in seen.responses] == [None, None, "ok"]
     failed = seen.responses[1].exchange
     assert (failed.response.error.message, failed.model) == ("429 Too Many Requests", "m-4")

@@ -44,7 +44,7 @@ RESUMED = re.compile(
     r"your (?:previous )?response was cut off because it (?:exceeded the|reached the model's) output[ -]token limit)\b",
     re.IGNORECASE,
 )
-"""Matches the beginning of the message of Claude Code, or of Cline, to a model whose answer was cut at the output cap."""
+"""Matches the beginning of the message of Claude Code or Cline to a model whose answer was cut at the output cap."""
 
 
 OUTPUT_COUNTS = (("message", "usage", "output_tokens"), ("event", "usage", "output_tokens"))
