@@ -205,7 +205,7 @@ REFUSALS: tuple[NotRun, ...] = (
            "Codex CLI; opencode 2 runner/publish-llm-event.ts; Crush agent.go"),
     NotRun("call_not_parsed", r"there was a problem parsing the tool call\b", "the agent refused its arguments",
            "Antigravity"),
-    NotRun("args_not_valid", r"error validating args\b", "the agent refused its arguments",
+    NotRun("args_not_valid", r"error validating (?:args\b|tool '\S{1,200}': )", "the agent refused its arguments",
            "OpenHands SDK agent/agent.py: the event `AgentErrorEvent`, which also tells of a tool that failed"),
     NotRun("command_rejected", r"(?:exec command |patch )?rejected by user\b", "the user refused it", "Codex CLI"),
     NotRun("unsupported_call", r"unsupported (?:custom tool )?call:", "the agent knows no such tool", "Codex CLI"),

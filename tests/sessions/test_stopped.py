@@ -170,6 +170,8 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("<exception>action was not executed</exception>", "the run ended before it"),
     ("failed to parse function arguments: EOF while parsing a value", "the agent could not parse its arguments"),
     ("Error validating args {\"command\": \"l for tool 'terminal': x", "the agent refused its arguments"),
+    ("Error validating tool 'terminal': Unterminated string. Arguments: unparseable JSON",
+     "the agent refused its arguments"),
     ("exec command rejected by user", "the user refused it"),
     ("unsupported call: fly", "the agent knows no such tool"),
     ("Tool call failed: arguments were not valid JSON. Please check your tool call format and try again.",
