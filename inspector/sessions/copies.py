@@ -56,8 +56,9 @@ def _folder_beside(source: Input) -> str:
     return folder and os.path.join(stem, folder.removeprefix("../"))
 
 
-WHOLE_FILES: Mapping[str, str] = {"transcript.jsonl": "transcript_full.jsonl"}
-"""Name of a file in which Antigravity shortens long texts -> the name of the file beside it that has the same steps."""
+WHOLE_FILES: Mapping[str, str] = {"transcript.jsonl": "transcript_full.jsonl", "context.jsonl": "wire.jsonl"}
+"""Name of a file with less of a session -> the name of the file beside it with the same steps and more of each:
+Antigravity shortens long texts, and Kimi CLI keeps the messages without their times, counts and ends."""
 PIECE = 1 << 20
 """The number of bytes of a file that are read at a time to compare it with others."""
 

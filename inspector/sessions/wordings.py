@@ -130,12 +130,13 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("validation_failed", r"validation failed for tool\b", "the agent refused its arguments", "pi"),
     NotRun("arguments_invalid", r"(?:the arguments provided to the tool are invalid\b|"
            r"the \S+ tool was called with invalid arguments\b)", "the agent refused its arguments", "opencode"),
-    NotRun("user_rejected", r"the user rejected (?:permission to use this specific|this) tool call\b",
-           "the user refused it", "opencode; Copilot CLI; Kiro"),
-    NotRun("rule_prevents", r"the user has specified a rule which prevents you from using this specific tool call\b",
-           "a permission rule refused it", "opencode"),
+    NotRun("user_rejected", r"the (?:user rejected (?:permission to use this specific|this) tool call|"
+           r"tool call is rejected by the user)\b", "the user refused it", "opencode; Copilot CLI; Kiro; Kimi CLI"),
+    NotRun("rule_prevents", r"(?:the user has specified a rule which prevents you from using this specific tool call\b|"
+           r"command blocked by security policy$)", "a permission rule refused it", "opencode; Continue CLI"),
     NotRun("denied", r"(?:user denied permission\b|the user has declined to run this tool\b|"
-           r"the user declined this tool call\b)", "the user refused it", "Crush; Goose; opencode 2 runner/step.ts"),
+           r"the user declined this tool call\b|permission denied by user$)", "the user refused it",
+           "Crush; Goose; opencode 2 runner/step.ts; Continue CLI stream/streamChatResponse.helpers.ts"),
     NotRun("call_skipped", r"<user_cancellation>(?:tool execution skipped by user\b|user cancelled the operation\b|"
            r"[\w.-]{1,100}</user_cancellation>)", "the user refused it",
            "Mistral Vibe core/utils/tags.py: mostly with the name of the tool alone"),
@@ -189,8 +190,8 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("no_native_call", r"invalid native tool call format$", "the agent could not parse it",
            "CrewAI agents/agent_executor.py"),
     NotRun("input_not_parsed", r"(?:error parsing (?:the following )?tool call arguments: |"
-           r"found \d+ validation errors parsing tool input arguments: )", "the agent refused its arguments",
-           "Inspect model/_call_tools.py"),
+           r"found \d+ validation errors parsing tool input arguments: |error (?:parsing|validating) json arguments: )",
+           "the agent refused its arguments", "Inspect model/_call_tools.py; Kimi CLI kosong/tooling/error.py"),
     NotRun("params_not_valid", r"params(?:/\S+)? must (?:have required property '|match |equal |"
            r"not have (?:additional|fewer|more) |be (?:string|number|integer|boolean|object|array|null|equal|>|<))",
            "the agent refused its arguments", "Gemini CLI and Qwen Code utils/schemaValidator.ts: Ajv's words"),
@@ -204,12 +205,13 @@ REFUSALS: tuple[NotRun, ...] = (
            "Codex CLI; opencode 2 runner/publish-llm-event.ts; Crush agent.go"),
     NotRun("call_not_parsed", r"there was a problem parsing the tool call\b", "the agent refused its arguments",
            "Antigravity"),
-    NotRun("args_not_valid", r"error validating args\b", "the agent refused its arguments",
+    NotRun("args_not_valid", r"error validating (?:args\b|tool '\S{1,200}': )", "the agent refused its arguments",
            "OpenHands SDK agent/agent.py: the event `AgentErrorEvent`, which also tells of a tool that failed"),
     NotRun("command_rejected", r"(?:exec command |patch )?rejected by user\b", "the user refused it", "Codex CLI"),
     NotRun("unsupported_call", r"unsupported (?:custom tool )?call:", "the agent knows no such tool", "Codex CLI"),
-    NotRun("parameters_missing", r"\S+ call rejected: missing required parameters?\b",
-           "the agent refused its arguments", "Droid"),
+    NotRun("parameters_missing", r"(?:\S+ call rejected: missing required parameters?\b|"
+           r"required parameter \"\S+\" missing for tool \")", "the agent refused its arguments",
+           "Droid; Continue CLI tools/index.tsx"),
     NotRun("operation_cancelled", r"\[operation cancelled\] reason:", "the user cancelled it", "Gemini CLI"),
     NotRun("chat_mode", r"let the user know the tool call was skipped in goose chat mode\b",
            "the agent runs no tools in this mode", "Goose tool_execution.rs"),
@@ -246,7 +248,7 @@ def _beginning(wording: str) -> str:
     `\\s+` for each space the pattern of all wordings takes twice as long to compile."""
     spelled = wording.replace("'", "['\u2019]")
     # possessive, so that the marks cause no backtracking
-    return rf"(?i)(?:</?(?:tool_use_error|error)>|error:|\{{ ?\"error\": ?\"| )*+(?:{spelled})"
+    return rf"(?i)(?:</?(?:tool_use_error|error|system)>|error:|\{{ ?\"error\": ?\"| )*+(?:{spelled})"
 
 
 _ANY = _beginning("|".join(row.pattern for row in REFUSALS))

@@ -484,6 +484,19 @@ def http_text(value: Any) -> bytes:
         for each in (value if isinstance(value, list) else []))
 
 
+def curl_trace(value: Any) -> bytes:
+    """A trace of curl in hexadecimal, whose bodies are these values."""
+    def block(what: str, data: bytes) -> bytes:
+        rows = [f"{at:04x}: {data[at : at + 16].hex(' '):<47} {'.' * 16}" for at in range(0, len(data), 16)]
+        return "\n".join([f"{what}, {len(data)} bytes (0x{len(data):x})", *rows, ""]).encode()
+
+    return b"".join(
+        block("=> Send header", b"POST /v1/chat/completions HTTP/2\r\nHost: api.openai.com\r\n\r\n")
+        + block("<= Recv header", b"HTTP/2 200 \r\n\r\n") + block("<= Recv data", json.dumps(each).encode())
+        + b"== Info: Connection #0 to host api.openai.com left intact\n"
+        for each in (value if isinstance(value, list) else []))
+
+
 def tnetstring(value: Any) -> bytes:
     """A value as mitmproxy writes it."""
     if isinstance(value, (list, dict)):
@@ -757,6 +770,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("httprr", "trace.httprr", [[{"model": "m", "max_tokens": 7, "messages": [{"role": "user", "content": "go"}]},
                                       LITELLM["response"]]], write=httprr),
     Shape("http-text", "curl.txt", [LITELLM["response"]], write=http_text),
+    Shape("curl-trace", "curl.trace", [LITELLM["response"]], write=curl_trace),
     Shape("pydantic-ai", "history.json", [
         {"kind": "request", "conversation_id": "s", "parts": [
             {"part_kind": "system-prompt", "content": "be brief"},

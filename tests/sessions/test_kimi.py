@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
+from inspector.sessions import open_paths
 from inspector.sessions.importers import choose
 from loop_core.values import ReasoningPart
 from tests.scenes.transcripts import places, rules, shown, stops, words
@@ -633,3 +635,16 @@ def test_a_step_that_begins_again_leaves_the_turns_as_they_are(tmp_path):
     seen = shown(session(prompt("first"), begin(), call(), end(finishReason="tool_use"), result(), begin("s2"),
                          *turn("s2", "", "One.")[1:], *turn("s3", "second", "Two.")), tmp_path)
     assert places(seen) == [["request", "tool_result"], ["request"]]
+
+
+def test_the_messages_beside_the_events_of_a_session_are_not_counted_twice(tmp_path):
+    events = (HEAD, wired("TurnBegin", user_input="go"), piece("Hi."), wired("TurnEnd"))
+    folder = tmp_path / "session"
+    folder.mkdir()
+    (folder / "wire.jsonl").write_text("".join(json.dumps(row) + "\n" for row in events))
+    (folder / "context.jsonl").write_text(history({"role": "user", "content": "go"},
+                                                    {"role": "assistant", "content": "Hi."}))
+    held = {os.path.basename(each.path): each.responses for each in open_paths([str(folder)]).inputs}
+    assert (held["wire.jsonl"], held["context.jsonl"]) == (1, 0)
+    alone = open_paths([str(folder / "context.jsonl")])
+    assert [each.response.text for each in alone.exchanges] == ["Hi."]

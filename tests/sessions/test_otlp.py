@@ -475,6 +475,11 @@ def test_the_spans_of_claude_code_say_their_end_and_counts(opened):
     assert "spans that are not an answer of a model: 1" in notices(seen)
 
 
+def test_a_text_behind_an_empty_line_is_no_protobuf() -> None:
+    text = b"\n# aider chat started\n\n> aider --llm-history-file llm.history  \n> telemetry.sdk is off\n"
+    assert otlp.sniff(text, ".aider.chat.history.md") == 0
+
+
 @pytest.mark.parametrize("mark", [b"gen_ai.system", b"llm.model_name", b"openinference.span.kind",
                                   b"telemetry.sdk.name", b"service.name"])
 def test_protobuf_is_known_by_the_names_that_such_spans_have(mark: bytes) -> None:

@@ -342,6 +342,62 @@ def test_a_reminder_of_clines_sdk_is_no_message_of_the_user(tmp_path, metadata):
     assert stops(seen) == ["unknown", "end_turn"]
 
 
+CUT_OFF = ("Your previous response was cut off because it reached the model's output-token limit before finishing. "
+           "Keep responses concise.")
+
+
+@pytest.mark.parametrize(("span", "ends"), [(0, ["max_tokens", "unknown"]), (1, ["unknown", "unknown"])])
+def test_what_clines_sdk_tells_the_model_of_the_output_limit_shows_a_cut(tmp_path, span, ends):
+    seen = stored(tmp_path, user(said("go")), model(said("The queue was")),
+                  user(said(CUT_OFF), ts=3000, metadata={"userRunSpan": span}), model(said(" full."), ts=4000))
+    assert stops(seen) == ends
+    assert ("transcript.inferred.resumed" in rules(seen)) is (span == 0)
+
+
+def failure(text, **more):
+    """The row that Cline writes in the model's name where a run fails."""
+    return model(said(text), metadata={"displayOnly": True, "displayRole": "error"}, **more)
+
+
+LOST = "The socket connection was closed unexpectedly. For more information, pass `verbose: true`"
+NO_COUNTS = {"inputTokens": 0, "outputTokens": 0, "cacheReadTokens": 0, "cacheWriteTokens": 0}
+
+
+def test_an_error_that_clines_sdk_writes_in_the_models_name_ends_the_answer_before_it(tmp_path):
+    seen = stored(tmp_path, user(said("go")), model(said("The queue was sat"), metrics=NO_COUNTS),
+                  failure(LOST, ts=4000))
+    (facts,) = seen.responses
+    response = facts.exchange.response
+    assert (response.text, response.error.message, response.usage) == ("The queue was sat", LOST, None)
+    assert [turn.verdict.word for turn in seen.turns] == ["ERROR"]
+    assert facts.exchange.body.count(b"\n") == 1  # both rows
+
+
+def test_an_error_of_clines_sdk_without_an_answer_is_a_request_that_failed(tmp_path):
+    seen = stored(tmp_path, user(said("go")), model(CALL), user(result("done"), ts=3000),
+                  failure("429 Too Many Requests", ts=4000, modelInfo={"id": "m-4"}), user(said("again"), ts=5000),
+                  model(said("ok"), ts=6000))
+    assert [facts.exchange.response.text for facts in seen.responses] == [None, None, "ok"]
+    failed = seen.responses[1].exchange
+    assert (failed.response.error.message, failed.model) == ("429 Too Many Requests", "m-4")
+    assert stops(seen)[0] == "tool_call"
+    assert [turn.verdict.word for turn in seen.turns] == ["ERROR", "END NOT RECORDED"]
+
+
+def test_the_error_of_clines_sdk_about_the_output_limit_shows_a_cut(tmp_path):
+    limit = "Model reached the maximum output token limit before completing the turn"
+    seen = stored(tmp_path, user(said("go")), model(said("The queue was")), failure(limit, ts=4000))
+    assert stops(seen) == ["max_tokens"]
+    assert "transcript.inferred.error_row" in rules(seen)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["The queue was"]
+
+
+def test_an_error_of_clines_sdk_behind_a_call_says_nothing_of_its_answer(tmp_path):
+    seen = stored(tmp_path, user(said("go")), model(CALL), failure("ENOSPC: no space left on device", ts=4000))
+    assert stops(seen) == ["unknown"]
+    assert [call.name for call in seen.responses[0].exchange.response.tool_calls] == ["apply_diff"]
+
+
 def test_clines_sdk_counts_each_answer_or_a_whole_turn(tmp_path):
     first = {"inputTokens": 5, "outputTokens": 2, "cacheReadTokens": 1, "cacheWriteTokens": 3}
     last = {"inputTokens": 9, "outputTokens": 4}

@@ -163,10 +163,15 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Let the user know the tool call was skipped in Goose chat mode.", "the agent runs no tools in this mode"),
     ("Skipped due to queued user message.", "the user spoke first, and it was skipped"),
     ('Error: Execute call rejected: missing required parameters "path".', "the agent refused its arguments"),
+    ('Required parameter "content" missing for tool "Write"', "the agent refused its arguments"),
+    ("Permission denied by user", "the user refused it"),
+    ("Command blocked by security policy", "a permission rule refused it"),
     ("[Operation Cancelled] Reason: User did not allow tool call", "the user cancelled it"),
     ("<exception>action was not executed</exception>", "the run ended before it"),
     ("failed to parse function arguments: EOF while parsing a value", "the agent could not parse its arguments"),
     ("Error validating args {\"command\": \"l for tool 'terminal': x", "the agent refused its arguments"),
+    ("Error validating tool 'terminal': Unterminated string. Arguments: unparseable JSON",
+     "the agent refused its arguments"),
     ("exec command rejected by user", "the user refused it"),
     ("unsupported call: fly", "the agent knows no such tool"),
     ("Tool call failed: arguments were not valid JSON. Please check your tool call format and try again.",
@@ -224,6 +229,10 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Error while parsing function arguments: x", "the agent could not parse its arguments"),
     ("Error: Invalid native tool call format", "the agent could not parse it"),
     ("Error parsing the following tool call arguments:\n\n{\"p", "the agent refused its arguments"),
+    ("Error parsing JSON arguments: Unterminated string starting at", "the agent refused its arguments"),
+    ("<system>ERROR: Error validating JSON arguments: 'path' is missing</system>", "the agent refused its arguments"),
+    ("The tool call is rejected by the user. Stop what you are doing", "the user refused it"),
+    ("Tool `fly` not found", "the agent knows no such tool"),
     ("Found 1 validation errors parsing tool input arguments:\n- x", "the agent refused its arguments"),
     ("params must have required property 'content'", "the agent refused its arguments"),
     ("params/path must be string", "the agent refused its arguments"),
@@ -261,7 +270,8 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     "Params must be set with care.", "Error: Function failed.", "error: argument parsing failed: see --help",
     # A server's tool may look for something itself, and a program that ran may check an input of its own.
     "MCP error -32602: issue 5 was closed in the meantime", "Input validation error: age must be above 17",
-    '{"error": "Input validation error: no such branch"}',
+    '{"error": "Input validation error: no such branch"}', 'Required parameter "id" missing for the endpoint "a"',
+    "Permission denied by user 'root'", "Command blocked by security policy of the host: see /etc/policy",
 ])
 def test_other_results_leave_the_call_as_it_is(tmp_path, said):
     assert refusal(ToolResultPart("toolu_01A", None, said), "Write") is None

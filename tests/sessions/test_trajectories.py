@@ -330,7 +330,7 @@ def test_older_versions_say_in_words_that_the_user_stopped_a_command(told, tmp_p
                       {"role": "user", "content": "<returncode>0</returncode>"}), tmp_path)
     assert (words(seen), stops(seen)) == (["CANCELLED", "END INFERRED"], ["cancelled", "tool_call"])
     assert seen.turns[1].run.record.user_text == told
-    assert seen.responses[0].exchange.started == "1764649029.5"
+    assert seen.responses[0].exchange.started == "2025-12-02T04:17:09.500+00:00"
     first = shown(mini({"role": "user", "content": told}, said), tmp_path)
     assert first.turns[0].run.record.user_text == told
 

@@ -245,8 +245,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "http-text": FileFormat(
         f"{_HERE}.http_text", "HTTP messages as text (curl -i, curl -v, HTTPie)",
-        "a status line such as HTTP/1.1 200 OK, a request line, or lines of curl -v", _ANY_BYTES,
-        (b"HTTP/", b"curl: ("),
+        "a status line such as HTTP/1.1 200 OK, a request, or lines of curl -v", _ANY_BYTES, (b"HTTP/", b"curl: ("),
+    ),
+    "curl-trace": FileFormat(
+        f"{_HERE}.curl_trace", "trace of curl (--trace, --trace-ascii)", "lines such as => Send header, 208 bytes",
+        _ANY_BYTES, (b"=> Send ",),
     ),
     "langfuse": FileFormat(
         f"{_HERE}.langfuse", "Langfuse export", 'an object with "trace" and "observations", or observations',
@@ -319,10 +322,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "vscode-chat": FileFormat(
         f"{_HERE}.vscode_chat", "VS Code chat", 'an object with "requests", or lines with "kind", "k" and "v"',
-        Keeps(Words.HINT, usage=True), (b'"requests"', b'{"kind"', b'"k"'), tuple(
-            AgentFolder("VS Code chat", "", user, parts, ("*.json", "*.jsonl")) for user in editor_folders.USERS
-            for parts in (("workspaceStorage", "*", "chatSessions"), ("globalStorage", "emptyWindowChatSessions"))
-        ),
+        Keeps(Words.HINT, usage=True), (b'"requests"', b'{"kind"', b'"k"'), editor_folders.CHATS,
     ),
     "known": FileFormat(f"{_HERE}.known_formats", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(

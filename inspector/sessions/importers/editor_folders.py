@@ -19,3 +19,6 @@ TASKS = (
     )),
 )
 """Where Cline and the extensions made of it keep a task."""
+CHATS = tuple(AgentFolder("VS Code chat", "", user, parts, ("*.json", "*.jsonl")) for user in USERS for parts in (
+    ("workspaceStorage", "*", "chatSessions"), ("globalStorage", "emptyWindowChatSessions")))
+"""Where VS Code keeps its chats."""

@@ -24,6 +24,7 @@ from inspector.sessions.transcripts.chat_messages import (
     take_message,
     unanswered_call,
 )
+from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.member_values import (
     cap_of,
     counts_of,
@@ -134,8 +135,7 @@ class _Trajectory(ChatReader):
         value, response = line.value, object_of(extra.get("response"))
         answer = self.answer(line, place, str(response.get("id") or ""))
         at = answer.take(line)
-        when = extra.get("timestamp", value.get("timestamp"))
-        answer.started = str(when) if type(when) in (int, float) else answer.started
+        answer.started = moment_text(extra.get("timestamp", value.get("timestamp"))) or answer.started
         if value.get("object") == "response":
             take_response(answer, value, line, at)
         else:

@@ -96,7 +96,9 @@ def _printed_kind(value: Any) -> str | None:
 
 def _is_proto(head: bytes) -> bool:
     prefixed = head[4:5] == b"\n" and 0 < int.from_bytes(head[:4], "big") < 1 << 31
-    return head[:1] == b"\n" or prefixed  # 0x0A: field 1 of TracesData (`resource_spans`), length-delimited
+    # 0x0A: field 1 of TracesData (`resource_spans`), length-delimited. 0x12: the tag of the value of any attribute,
+    # which a text behind an empty line does not have.
+    return (head[:1] == b"\n" or prefixed) and b"\x12" in head
 
 
 def records_in(data: bytes, notices: list[Notice | str]) -> Iterator[RecordPiece]:

@@ -68,6 +68,8 @@ NOTES: Mapping[str, Stop] = {
 }
 """Beginning of the agent's own paragraph at the end of a model's text, or in place of one -> how the answer ended;
 UNKNOWN if the paragraph does not say it."""
+OUTPUT_LIMIT = re.compile(r"Model reached the maximum output token limit\b")
+"""Matches the error of Cline's SDK after an answer that was cut at the output cap."""
 REJECTED = re.compile(
     r"Invalid tool call for '[^']*': missing nativeArgs|"
     r"\A(?:\{\"error\":\s*\")?Tool call \S+ (?:emitted invalid JSON arguments|was rejected before execution):")
@@ -178,6 +180,8 @@ class _Reader(DialogueReader):
             self.remarks["were hidden from the model later, by a summary or a shorter history"] += 1
         if value.get("isSummary") is True or value.get("isTruncationMarker") is True:
             self.say(line.number, _words(value.get("content")), own=True)
+        elif role == "assistant" and roo_store.is_error(value):
+            self._fail(line)
         elif role == "assistant":
             self._answer(line)
         elif role == "user":
@@ -242,6 +246,18 @@ class _Reader(DialogueReader):
         note = next((note for note in NOTES if last_paragraph.startswith(note)), None)
         if note is not None:
             _take_note(answer, note, at)
+
+    def _fail(self, line: TranscriptLine) -> None:
+        """Reads the error of a run: that of the answer directly above, unless it has calls, or of a request without
+        an answer."""
+        text, above = _words(line.value.get("content")), self.here.right_above
+        capped = OUTPUT_LIMIT.match(text) is not None
+        if above is not None and (above.calls or capped):
+            self.say(line.number, text, mark="cap" if capped else "stopped")
+            return
+        answer = above or self.answer_of(line, f"{self.session}:{line.number}", None,
+                                         object_of(line.value.get("modelInfo")).get("id"), line.value.get("ts"))
+        answer.fail(text, answer.take(line))
 
     def _stop_reason(self, answer: TranscriptAnswer, request: roo_store.TaskRequest, at: At) -> StopReason | None:
         """The stop reason by the agent's word for an early end of the request; None if there is none."""

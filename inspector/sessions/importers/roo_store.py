@@ -133,6 +133,11 @@ def is_own(value: dict[str, Any]) -> bool:
     return metadata.get("displayRole") in ("system", "status", "error") or metadata.get("userRunSpan") == 0
 
 
+def is_error(value: dict[str, Any]) -> bool:
+    """Whether Cline wrote a message in the model's name to say that its run failed (`recordTerminalError`)."""
+    return object_of(value.get("metadata")).get("displayRole") == "error"
+
+
 def take_unread_calls(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
     """Gives the calls that Cline could not read the text that the model sent; adds those that had no name."""
     listed = objects_of(object_of(value.get("metadata")).get("invalidToolCalls"))
@@ -155,7 +160,7 @@ def count_turns(turns: Sequence[Sequence[tuple[TranscriptAnswer, dict[str, Any]]
     for turn in turns:
         counted = [(answer, usage) for answer, metrics in turn
                    if (usage := usage_in(metrics, "inputTokens", "outputTokens", None, "cacheReadTokens",
-                                    "cacheWriteTokens")) is not None]
+                                    "cacheWriteTokens")) is not None and any(usage)]  # zeros if none were sent
         if len(turn) == 1 or len(counted) > 1:  # older releases write one count for a turn
             for answer, usage in counted:
                 answer.usage = usage

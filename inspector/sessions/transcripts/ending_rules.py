@@ -41,9 +41,10 @@ KNOWN_CAPS = frozenset({4_096, 8_192, 16_384, 32_000, 32_768, 64_000, 65_536, 12
 """The default output caps of Claude models and Claude Code. An answer of exactly so many tokens was cut."""
 RESUMED = re.compile(
     r"\s*(?:output token limit hit|"
-    r"your (?:previous )?response was cut off because it exceeded the output token limit)\b", re.IGNORECASE,
+    r"your (?:previous )?response was cut off because it (?:exceeded the|reached the model's) output[ -]token limit)\b",
+    re.IGNORECASE,
 )
-"""Matches the beginning of Claude Code's message to a model whose answer was cut at the output cap."""
+"""Matches the beginning of the message of Claude Code or Cline to a model whose answer was cut at the output cap."""
 
 
 OUTPUT_COUNTS = (("message", "usage", "output_tokens"), ("event", "usage", "output_tokens"))
