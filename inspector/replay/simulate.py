@@ -70,6 +70,8 @@ class SimulatedTurn:
     """Whether the initial max_tokens differs from the recorded one; if not, recorded answers are used unchanged."""
     _outputs: dict[int, KnownOutput] = field(default_factory=dict)
     _cuts: dict[str, StopReason] = field(default_factory=dict)
+    _lengths: dict[int, tuple[tuple[Segment, ...], int]] = field(default_factory=dict)
+    """The segments of the last request for each known output, and the length that they have received of it."""
 
     @property
     def word_at_cap(self) -> str | None:
@@ -159,14 +161,19 @@ class SimulatedTurn:
 
     def _known_length(self, turn: Turn, output: KnownOutput) -> int:
         """The number of characters of the known text that this turn has received already."""
+        segments = _round(turn)
+        known, length = self._lengths.get(output.first, ((), 0))
+        if segments[: len(known)] != known:
+            known, length = (), 0
         lengths = {self.source.answers[place][2].number: end for place, end in enumerate(output.after, output.first)}
-        text, length = output.text, 0
-        for segment in _round(turn):
+        text = output.text
+        for segment in segments[len(known) :]:
             length = _place(segment.method, text, length)
             if segment.response is None:
                 length += len(segment.text) - len(_repetition(text, length, segment))
             else:
                 length = lengths.get(segment.response, length)
+        self._lengths[output.first] = segments, length
         return length
 
     # -- the answer ----------------------------------------------------------------------------------------------
@@ -284,11 +291,11 @@ def _place(method: Method | None, text: str, length: int) -> int:
     return 0 if method is Method.BOOST and not text[:length].strip() else length
 
 
-def _round(turn: Turn) -> list[Segment]:
+def _round(turn: Turn) -> tuple[Segment, ...]:
     """The segments of the current answer, from the last resumption on."""
     segments = turn.answers[-1]
     starts = [place for place, segment in enumerate(segments) if segment.method in RESUMING_METHODS]
-    return list(segments[starts[-1] if starts else 0 :])
+    return segments[starts[-1] if starts else 0 :]
 
 
 def _prefix(text: str, offset: int, send: Send) -> str:
