@@ -71,7 +71,6 @@ class SimulatedTurn:
     _outputs: dict[int, KnownOutput] = field(default_factory=dict)
     _cuts: dict[str, StopReason] = field(default_factory=dict)
     _lengths: dict[int, tuple[tuple[Segment, ...], int]] = field(default_factory=dict)
-    """The segments of the last request for each known output, and the length that they have received of it."""
 
     @property
     def word_at_cap(self) -> str | None:
@@ -116,27 +115,24 @@ class SimulatedTurn:
 
     def answers_used(self, turn: Turn) -> int:
         """The number of recorded answers that a run with this end has used, unchanged or cut again."""
-        return len(self._until_round(turn))
+        return sum(1 for _ in self._until_round(turn))
 
     # -- the place in the recording ------------------------------------------------------------------------------
 
-    def _until_round(self, turn: Turn) -> list[bool]:
+    def _until_round(self, turn: Turn) -> Iterator[bool]:
         """For every recorded answer up to the current round, whether it belongs to this round."""
         key = turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries
-        found: list[bool] = []
         reached = dict.fromkeys(RequestPlace, 0)
         for place, ordinal, _ in self.source.answers:
             reached[place] = ordinal
             now = reached[RequestPlace.REQUEST], reached[RequestPlace.RESUME], reached[RequestPlace.NUDGE]
             if now > key:
                 break  # none of these numbers falls
-            found.append(now == key)
-        return found
+            yield now == key
 
     def _position_of_round(self, turn: Turn) -> int | None:
         """The position that the answer of this round began at; None if the recording has no such round."""
-        found = self._until_round(turn)
-        return found.index(True) if True in found else None
+        return next((place for place, found in enumerate(self._until_round(turn)) if found), None)
 
     def _output_of(self, first: int) -> KnownOutput:
         if first not in self._outputs:
@@ -161,18 +157,15 @@ class SimulatedTurn:
 
     def _known_length(self, turn: Turn, output: KnownOutput) -> int:
         """The number of characters of the known text that this turn has received already."""
-        segments = _round(turn)
+        text, segments = output.text, _round(turn)
         known, length = self._lengths.get(output.first, ((), 0))
         if segments[: len(known)] != known:
             known, length = (), 0
         lengths = {self.source.answers[place][2].number: end for place, end in enumerate(output.after, output.first)}
-        text = output.text
         for segment in segments[len(known) :]:
             length = _place(segment.method, text, length)
-            if segment.response is None:
-                length += len(segment.text) - len(_repetition(text, length, segment))
-            else:
-                length = lengths.get(segment.response, length)
+            length = length + len(segment.text) - len(_repetition(text, length, segment)) \
+                if segment.response is None else lengths.get(segment.response, length)
         self._lengths[output.first] = segments, length
         return length
 
@@ -294,8 +287,7 @@ def _place(method: Method | None, text: str, length: int) -> int:
 def _round(turn: Turn) -> tuple[Segment, ...]:
     """The segments of the current answer, from the last resumption on."""
     segments = turn.answers[-1]
-    starts = [place for place, segment in enumerate(segments) if segment.method in RESUMING_METHODS]
-    return segments[starts[-1] if starts else 0 :]
+    return segments[max((at for at, segment in enumerate(segments) if segment.method in RESUMING_METHODS), default=0) :]
 
 
 def _prefix(text: str, offset: int, send: Send) -> str:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from inspector.replay.known import _length
 from inspector.replay.simulate import RULE, _repetition, cut_word
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission
@@ -390,6 +391,18 @@ def test_no_cut_of_an_answer_reads_all_later_answers_again(budget: int) -> None:
     assert len([answer for answer in answers(trace) if answer.recut and answer.recut.cut]) >= tokens(TEXT) // budget
     assert counted.reads[3:] == [3] * 10  # in one search for an answer that was cut
     assert (source.answers_used(ended(trace)), counted.reads[3:]) == (1, [3] * 10)
+
+
+def test_a_known_answer_of_many_segments_is_joined_without_reading_all_before_each(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("inspector.replay.known._is_call", lambda stretch: bool(asked.append(1)))
+    monkeypatch.setattr("inspector.replay.known._length", lambda given: asked.extend(given) or _length(given))
+    pieces = [f"Part {number} of it. " for number in range(100)]
+    request, source = simulated(recorded("openai_chat", *pieces), 1_000, 8)
+    trace = run("t", request, source, Plan(AMPLE, fidelity=Fidelity.RECORDED))
+    assert ended(trace).joined_answer().text == "".join(pieces)
+    assert len(asked) <= 6 * len(pieces)
 
 
 def test_a_cut_reads_neither_all_segments_nor_all_messages_before_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
