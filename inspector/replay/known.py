@@ -101,21 +101,23 @@ def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[
     segments: list[Segment] = []
     after: list[int] = []
     measured: list[TokenMeasure] = []
+    calls: list[TokenStretch] = []
     base = measure(first)
-    position, broken = first, False
+    position, length, broken = first, 0, False
     while True:
         place, _, answer = answers[position]
         output = measure(position)
-        calls = [stretch for stretch in output.stretches if _is_call(stretch)]
+        had_calls, calls = bool(calls), [stretch for stretch in output.stretches if _is_call(stretch)]
         # A continuation of a response with calls has to bring the calls again, like a repair.
-        if position > first and (place is RequestPlace.REPAIR or any(map(_is_call, stretches))):
+        if position > first and (place is RequestPlace.REPAIR or had_calls):
             if not calls:
                 broken = True  # the cut call was never sent again
                 break
             stretches = [stretch for stretch in stretches if not _is_call(stretch)] + calls
-        elif not _length(stretches):
+        elif not length:
             stretches, base = list(output.stretches), output
             segments = [_segment(answer)]
+            length = _length(stretches)
         else:
             segments.append(_segment(answer))
             seam = join(segments).seams[-1]
@@ -123,9 +125,12 @@ def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[
             # From the last to the first, so that earlier offsets stay valid.
             for begin, left_out in reversed(seam.removals):
                 fresh = [*_stretches_until(fresh, begin), *_stretches_from(fresh, begin + len(left_out))]
-            stretches = [*_stretches_until(stretches, seam.at), *_stretches_from(fresh, len(seam.cut))]
+            fresh = _stretches_from(fresh, len(seam.cut))
+            _cut_stretches(stretches, length, seam.at)
+            stretches += fresh
+            length = min(length, seam.at) + _length(fresh)
         measured.append(output)
-        after.append(_length(stretches))
+        after.append(length)
         following = position + 1
         if following >= len(answers) or not is_continuation(answer, answers[following]):
             break
@@ -258,6 +263,15 @@ def _stretches_until(stretches: Sequence[TokenStretch], at: int) -> list[TokenSt
                 stretch = TokenStretch(TextPart(text), [*ends, len(text)] if text else ())
         kept_stretches.append(stretch)
     return kept_stretches
+
+
+def _cut_stretches(stretches: list[TokenStretch], length: int, at: int) -> None:
+    """Ends the text of the stretches, of this length, at character `at`; they are read from the last one to there."""
+    place, begin = len(stretches), length
+    while begin > at:
+        place -= 1
+        begin -= _length(stretches[place : place + 1])
+    stretches[place:] = _stretches_until(stretches[place:], at - begin)
 
 
 def _stretches_from(stretches: Sequence[TokenStretch], cut: int) -> list[TokenStretch]:

@@ -70,6 +70,7 @@ class SimulatedTurn:
     """Whether the initial max_tokens differs from the recorded one; if not, recorded answers are used unchanged."""
     _outputs: dict[int, KnownOutput] = field(default_factory=dict)
     _cuts: dict[str, StopReason] = field(default_factory=dict)
+    _lengths: dict[int, tuple[tuple[Segment, ...], int]] = field(default_factory=dict)
 
     @property
     def word_at_cap(self) -> str | None:
@@ -114,27 +115,24 @@ class SimulatedTurn:
 
     def answers_used(self, turn: Turn) -> int:
         """The number of recorded answers that a run with this end has used, unchanged or cut again."""
-        return len(self._until_round(turn))
+        return sum(1 for _ in self._until_round(turn))
 
     # -- the place in the recording ------------------------------------------------------------------------------
 
-    def _until_round(self, turn: Turn) -> list[bool]:
+    def _until_round(self, turn: Turn) -> Iterator[bool]:
         """For every recorded answer up to the current round, whether it belongs to this round."""
         key = turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries
-        found: list[bool] = []
         reached = dict.fromkeys(RequestPlace, 0)
         for place, ordinal, _ in self.source.answers:
             reached[place] = ordinal
             now = reached[RequestPlace.REQUEST], reached[RequestPlace.RESUME], reached[RequestPlace.NUDGE]
             if now > key:
                 break  # none of these numbers falls
-            found.append(now == key)
-        return found
+            yield now == key
 
     def _position_of_round(self, turn: Turn) -> int | None:
         """The position that the answer of this round began at; None if the recording has no such round."""
-        found = self._until_round(turn)
-        return found.index(True) if True in found else None
+        return next((place for place, found in enumerate(self._until_round(turn)) if found), None)
 
     def _output_of(self, first: int) -> KnownOutput:
         if first not in self._outputs:
@@ -159,14 +157,16 @@ class SimulatedTurn:
 
     def _known_length(self, turn: Turn, output: KnownOutput) -> int:
         """The number of characters of the known text that this turn has received already."""
+        text, segments = output.text, _round(turn)
+        known, length = self._lengths.get(output.first, ((), 0))
+        if segments[: len(known)] != known:
+            known, length = (), 0
         lengths = {self.source.answers[place][2].number: end for place, end in enumerate(output.after, output.first)}
-        text, length = output.text, 0
-        for segment in _round(turn):
+        for segment in segments[len(known) :]:
             length = _place(segment.method, text, length)
-            if segment.response is None:
-                length += len(segment.text) - len(_repetition(text, length, segment))
-            else:
-                length = lengths.get(segment.response, length)
+            length = length + len(segment.text) - len(_repetition(text, length, segment)) \
+                if segment.response is None else lengths.get(segment.response, length)
+        self._lengths[output.first] = segments, length
         return length
 
     # -- the answer ----------------------------------------------------------------------------------------------
@@ -284,11 +284,10 @@ def _place(method: Method | None, text: str, length: int) -> int:
     return 0 if method is Method.BOOST and not text[:length].strip() else length
 
 
-def _round(turn: Turn) -> list[Segment]:
+def _round(turn: Turn) -> tuple[Segment, ...]:
     """The segments of the current answer, from the last resumption on."""
     segments = turn.answers[-1]
-    starts = [place for place, segment in enumerate(segments) if segment.method in RESUMING_METHODS]
-    return list(segments[starts[-1] if starts else 0 :])
+    return segments[max((at for at, segment in enumerate(segments) if segment.method in RESUMING_METHODS), default=0) :]
 
 
 def _prefix(text: str, offset: int, send: Send) -> str:

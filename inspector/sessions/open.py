@@ -15,7 +15,8 @@ from inspector.config import files
 from inspector.sessions import NO_ANSWER, intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once, equal_files, equal_input, is_spread, session_key
-from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choose, reading_of, recognise
+from inspector.sessions.importers import EXPECTED, IMPORTERS, SQLITE, choose, reading_of, recognise
+from inspector.sessions.importers.heads import HEAD
 from inspector.sessions.intake import STDIN, unpack
 from inspector.sessions.notices import mask_notice, notice_of
 from inspector.sessions.recording import (

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from loop_core.values import Message
+
 HINT_POINTS = (
     "Previous response was truncated by token limit.",
     "Continue exactly from where you left off.",
@@ -31,11 +33,13 @@ EMPTY = "Your previous response was empty: it held neither text nor a tool call.
 _BETWEEN = "Begin by repeating exactly the characters between "
 
 
-def mark_for(texts: Sequence[str]) -> str:
-    """A name for tags that occurs in none of these texts; the last candidate if all of them occur."""
+def mark_for(text: str, history: Sequence[Message]) -> str:
+    """A name for tags that occurs neither in a text nor in these messages; the last candidate if all of them occur."""
     # Both names may occur in a text about this engine. The last one is used then: asking under an ambiguous name still
     # works, since `find_quotation` removes no tags that the answer itself contains.
-    return next((mark for mark in QUOTE_MARKS if not any(has_tags(text, mark) for text in texts)), QUOTE_MARKS[-1])
+    # The messages are read only up to the first that has the tags: earlier hints of a long turn have them.
+    return next((mark for mark in QUOTE_MARKS if not has_tags(text, mark)
+                 and not any(has_tags(message.text, mark) for message in history)), QUOTE_MARKS[-1])
 
 
 def has_tags(text: str, mark: str) -> bool:

@@ -145,7 +145,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         elif method is Method.ANCHOR:
             anchor = history.anchor_of(turn.joined_answer().text)
             # The tags must be new to the whole conversation, or the model could close tags of another message.
-            mark = mark_for([text, *(message.text for message in turn.history)])
+            mark = mark_for(text, turn.history)
         # Only text goes back: the cut response may have held calls and opaque blocks that must not be repeated.
         partial = Message(Role.ASSISTANT, (TextPart(text),))
         system = turn.ability.system_hint and turn.policy.system_hint
@@ -196,7 +196,7 @@ def _enter_nudge(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     spent = turn.spend._replace(requests=turn.spend.requests + 1, empty_retries=turn.spend.empty_retries + 1)
     begun, previous, system = turn.joined_answer().text, turn.last_send, turn.ability.system_hint
     anchor = history.anchor_of(begun) if begun.strip() else ""
-    mark = mark_for([begun, *(message.text for message in turn.history)]) if anchor else QUOTE_MARKS[0]
+    mark = mark_for(begun, turn.history) if anchor else QUOTE_MARKS[0]
     unsaid = history.whole_characters(turn.tail)  # text that no request contains yet
     partial = (Message(Role.ASSISTANT, (TextPart(unsaid),)),) if anchor and unsaid.strip() else ()
     send = Send(

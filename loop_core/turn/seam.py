@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 from loop_core.turn import continuation
@@ -50,27 +48,35 @@ class _JoinedSegments(NamedTuple):
     """The text before the last segment, to which the join returns if that segment is replaced."""
 
 
-@lru_cache(maxsize=16)
+class _Recent(NamedTuple):
+    """A join that was asked for."""
+
+    segments: tuple[Segment, ...]
+    rule: SeamRule
+    joined: _JoinedSegments
+
+
+_recent: list[_Recent] = []
+"""The joins that were asked for last, the last one first: a turn asks for each several times, and then with one segment
+more."""
+_MOST_RECENT = 16
+
+
 def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _JoinedSegments:
-    """Joins segments by adding the last one to the join of all others. The result is cached, because a turn asks for it
-    several times after each answer."""
-    if len(segments) == 1:
-        return _JoinedSegments(segments[0].text)
-    # Segments are only ever appended, so the join of all but the last is in the cache, or one of a few less.
-    done = len(segments) - 1
-    if done >= _MOST_NESTED:
-        done -= done % _STRIDE
-    joined_segments = _join(segments[:done], rule)
-    for last, segment in pairwise(segments[done - 1 :]):
-        joined_segments = _add(joined_segments, last, segment, rule)
-    return joined_segments
-
-
-_MOST_NESTED = 100
-"""The number of earlier segments up to which a join begins with the join of all of them. Each of these joins is a
-nested call if it is not in the cache yet."""
-_STRIDE = 16
-"""If there are more segments than `_MOST_NESTED`, a join begins with the join of a multiple of this many segments."""
+    """Joins segments by adding the last ones to the longest recent join with which they begin. The join of all but the
+    last stays too: while a stream arrives, its text is another last segment with each event."""
+    # Compared, not hashed: a turn's segments are the same objects each time, and another turn's differ in the first.
+    recent = tuple(_recent)
+    fits = (each for each in sorted(recent, key=lambda each: -len(each.segments))
+            if each.rule is rule and segments[: len(each.segments)] == each.segments)
+    base = next(fits, None) or _Recent(segments[:1], rule, _JoinedSegments(segments[0].text))
+    made = [base]
+    for segment in segments[len(base.segments) :]:
+        last = made[0]
+        joined_segments = _add(last.joined, last.segments[-1], segment, rule)
+        made = [_Recent((*last.segments, segment), rule, joined_segments), last]
+    _recent[:] = [*made, *(each for each in recent if each is not base)][:_MOST_RECENT]
+    return made[0].joined
 
 
 def _add(before: _JoinedSegments, last: Segment, segment: Segment, rule: SeamRule) -> _JoinedSegments:

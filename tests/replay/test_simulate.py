@@ -10,11 +10,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from inspector.replay.simulate import RULE, cut_word
+from inspector.replay.known import _length
+from inspector.replay.simulate import RULE, _repetition, cut_word
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission
 from loop_core.judge.signs import stops_in_the_middle
-from loop_core.turn.continuation import Method
+from loop_core.turn.continuation import Method, has_tags
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, run
@@ -390,3 +391,38 @@ def test_no_cut_of_an_answer_reads_all_later_answers_again(budget: int) -> None:
     assert len([answer for answer in answers(trace) if answer.recut and answer.recut.cut]) >= tokens(TEXT) // budget
     assert counted.reads[3:] == [3] * 10  # in one search for an answer that was cut
     assert (source.answers_used(ended(trace)), counted.reads[3:]) == (1, [3] * 10)
+
+
+def test_a_known_answer_of_many_segments_is_joined_without_reading_all_before_each(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("inspector.replay.known._is_call", lambda stretch: bool(asked.append(1)))
+    monkeypatch.setattr("inspector.replay.known._length", lambda given: asked.extend(given) or _length(given))
+    pieces = [f"Part {number} of it. " for number in range(100)]
+    request, source = simulated(recorded("openai_chat", *pieces), 1_000, 8)
+    trace = run("t", request, source, Plan(AMPLE, fidelity=Fidelity.RECORDED))
+    assert ended(trace).joined_answer().text == "".join(pieces)
+    assert len(asked) <= 6 * len(pieces)
+
+
+def test_a_cut_reads_neither_all_segments_nor_all_messages_before_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cuts times segments would be minutes for a thousand of them."""
+    read = {"segments": 0, "texts": 0}
+
+    def count(name, function):
+        def counted(*given):
+            read[name] += 1
+            return function(*given)
+        return counted
+
+    monkeypatch.setattr("inspector.replay.simulate._repetition", count("segments", _repetition))
+    monkeypatch.setattr("loop_core.turn.continuation.has_tags", count("texts", has_tags))
+    text = " ".join(f"word{number}" for number in range(200))
+    request, source = simulated([(RequestPlace.REQUEST, *said("openai_chat", Stop.END_TURN, TextPart(text)))], 4, 1_000)
+    policy = Policy(STRICT.name, STRICT.title, methods=(Method.ANCHOR,))
+    trace = run("t", request, source, Plan(AMPLE, policy, Ability(), fidelity=Fidelity.RECORDED))
+    assert ended(trace).joined_answer().text == text
+    cuts = len([answer for answer in answers(trace) if answer.recut and answer.recut.cut])
+    assert cuts > 50
+    assert read["segments"] == cuts, "once for each segment"
+    assert read["texts"] <= 10 * cuts, "up to the second hint"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers import HEAD, IMPORTERS, body, recognise
+from inspector.sessions.importers import IMPORTERS, body, recognise
+from inspector.sessions.importers.heads import HEAD
 from tests.scenes.shapes import SHAPES, Shape
 
 MEMBER = {

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from loop_core.turn import history
 from loop_core.turn.continuation import HINT_POINTS, Method, Seam, SeamDecision, Segment, mark_for
 from loop_core.turn.seam import ANCHOR_CHARS, join
+from loop_core.values import Message, Role, TextPart
 
 FOX = "The quick brown fox jumps over the lazy dog, and then it goes on to"
 REST = " sleep under the tree.\nThe end."
@@ -106,8 +107,12 @@ def test_each_quotation_mark_is_taken_for_the_plain_one(own: str, sent: str) -> 
 
 
 def test_the_tags_have_a_name_that_the_conversation_does_not_hold() -> None:
-    assert mark_for(["What is a <p>?", "A paragraph."]) == "last"
-    assert mark_for(["What is <last>?"]) == mark_for(["", "It ends with </last>."]) == "last_words"
+    def messages(*texts: str) -> tuple[Message, ...]:
+        return tuple(Message(Role.USER, (TextPart(text),)) for text in texts)
+
+    assert mark_for("What is a <p>?", messages("A paragraph.")) == "last"
+    assert mark_for("What is <last>?", ()) == mark_for("", messages("", "It ends with </last>.")) == "last_words"
+    assert mark_for("<last_words>", messages("What is <last>?")) == "last_words", "none is new to all of them"
     for mark in ("last", "last_words"):
         asked = history.hint_message("so far", mark=mark)
         assert (history.mark_of_hint(asked), history.anchor_of_hint(asked)) == (mark, "so far")

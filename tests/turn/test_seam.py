@@ -17,7 +17,7 @@ from loop_core.turn.seam import (
     ECHO_CHARS,
     RESTART_CHARS,
     _add,
-    _join,
+    _recent,
     added_chars,
     join,
     should_ask_again,
@@ -499,7 +499,7 @@ def test_a_join_does_not_depend_on_what_was_joined_before(first: str, more: list
     """Joins are built on that of all but the last segment, which may be there already."""
     segments = (Segment(first), *more)
     grown = [join(segments[: size + 1], rule) for size in range(len(segments))][-1]
-    _join.cache_clear()
+    _recent.clear()
     assert join(segments, rule) == grown
 
 
@@ -521,7 +521,10 @@ def test_a_further_segment_costs_few_seams_however_many_there_are(monkeypatch: p
     segments = [Segment(f"Part {number} of many. ", Method.ECHO) for number in range(400)]
     for size in range(2, 401):
         join(segments[:size])
-    assert len(made) < 16 * 400, "all of them anew each time would be 80,000"
+    assert len(made) == 399, "one for each; all of them anew each time would be 80,000"
+    for size in range(100):
+        join([*segments[1:], Segment("." * size, Method.ECHO)])
+    assert len(made) == 399 + 399 + 99, "a last segment that changes costs its own seam"
 
 
 def test_long_segments_are_joined_in_no_time() -> None:

@@ -26,7 +26,7 @@ from loop_core.turn.continuation import Method, SeamRule
 from loop_core.turn.limits import GUARDS, Limits
 from loop_core.turn.policy import STRICT, BatchRule, Dispatch, ReasonSource
 from loop_core.turn.presets import POLICIES
-from loop_core.turn.seam import _join
+from loop_core.turn.seam import _recent
 from loop_core.turn.state import NotRecorded, RequestPlace, State, Turn
 from loop_core.turn.trace import Step, step_key
 from loop_core.values import Stop
@@ -373,7 +373,7 @@ def kept(make) -> int:
     before = tracemalloc.get_traced_memory()[0]
     made = make()
     gc.collect()  # what a run leaves behind in cycles does not stay
-    _join.cache_clear()  # nor do the last joins
+    _recent.clear()  # nor do the last joins
     after = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert made.turns

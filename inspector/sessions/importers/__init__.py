@@ -12,6 +12,7 @@ from typing import IO, Any, cast
 from inspector.sessions import traffic
 from inspector.sessions.file_format import CERTAIN, KNOWN_BODY, AgentFolder, FileFormat, Importer, Keeps, Words
 from inspector.sessions.importers import editor_folders
+from inspector.sessions.importers.heads import HEAD, LONG_HEAD, beginnings, has_mark
 from inspector.sessions.recording import ODD, FileReading, Options
 
 _HERE = "inspector.sessions.importers"
@@ -338,10 +339,6 @@ FOLDERS_BESIDE = sorted({row.beside.rpartition("/")[0] for row in IMPORTERS.valu
 """The folders beside a file, by their places, whose files may be read with it."""
 EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
 """The end of the message about a file in no known format."""
-HEAD = 1 << 16
-"""The number of bytes at the beginning of a file by which its format is recognised."""
-LONG_HEAD = 1 << 22
-"""The number of those bytes if the first do not show a format: the first request of a log may hold a long prompt."""
 
 
 def importer(name: str) -> Importer:
@@ -371,11 +368,12 @@ def choose(head: bytes, path: str) -> str | None:
 
 
 def recognise(data: bytes, path: str) -> str | None:
-    """The format of a whole file, by a long head if its first row is long, or if HEAD shows nothing but JSON."""
-    long_row = data[:1] in (b"{", b"[") and b"\n" not in data[:HEAD] and b"\n" in data[HEAD:LONG_HEAD].rstrip()
-    name, score = (None, 0) if long_row else _best(data[:HEAD], path)
-    if long_row or (name == "body" and score < KNOWN_BODY and len(data) > HEAD):
-        return choose(data[:LONG_HEAD], path)
+    """The format of a whole file, by the first of its heads that shows more than JSON."""
+    name: str | None = None
+    for head in beginnings(data):
+        name, score = _best(head, path)
+        if name != "body" or score >= KNOWN_BODY:
+            break
     return name
 
 
@@ -385,7 +383,7 @@ def _best(head: bytes, path: str) -> tuple[str | None, int]:
     best, best_score = None, 0
     marked = head + os.fsencode(path).lower()
     for name, row in IMPORTERS.items():
-        if row.most <= best_score or (row.marks and not any(mark in marked for mark in row.marks)):
+        if row.most <= best_score or (row.marks and not any(has_mark(marked, mark) for mark in row.marks)):
             continue
         try:
             if row.members and not (head.startswith(SQLITE) or any(map(first_look(head).has, row.members))):

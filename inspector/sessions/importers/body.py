@@ -166,7 +166,8 @@ def _explain(data: bytes, path: str) -> str:
     parsed_head = look_at(data)
     if parsed_head.text[:1] not in (b"{", b"["):
         return "server-sent events of no API that is known: expected one of the known APIs, or `--api ID`"
-    if len(parsed_head.lines) > 1:
+    first, _, more = data.partition(b"\n")
+    if len(parsed_head.lines) > 1 or (more.strip() and complete(first)):
         return refusal(parsed_head.text, path)
     try:
         return _explain_json(traffic.loads(data)) or refusal(parsed_head.text, path)

@@ -1,0 +1,61 @@
+"""The format of a file whose first request holds images of several MB."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.sessions import open_paths
+from inspector.sessions.importers import IMPORTERS, heads
+from inspector.sessions.importers.heads import LONG_HEAD
+from tests.scenes.recordings import asked, chat, lines, user
+
+SCREENSHOT = "data:image/png;base64," + "iVBORw0K" * (LONG_HEAD // 8 + 1)
+PASTED = "# Notes \\\" of \\n" * (LONG_HEAD // 16 + 1)
+
+
+def request(content: str) -> dict[str, Any]:
+    return {"messages": [user(content)], "model": "m", "max_tokens": 50}
+
+
+def pair(content: str) -> dict[str, Any]:
+    return {"request": request(content), "response": chat("It is a cat.")}
+
+
+@pytest.mark.parametrize("written", [
+    lambda: lines(asked([user(SCREENSHOT)], chat("It is a cat.")), asked([user("And?")], chat("It is a cat."))),
+    lambda: "\n".join(json.dumps(pair(each)) for each in (SCREENSHOT, "And?")).encode(),
+    lambda: "\n".join(json.dumps(pair(each)) for each in (PASTED, "And?")).encode(),
+    lambda: json.dumps([pair(SCREENSHOT), pair("And?")], indent=1).encode(),
+], ids=["session file", "pairs in lines", "pasted text", "pairs in a list"])
+def test_a_first_request_longer_than_every_head_is_read(tmp_path: Path, written: Any) -> None:
+    path = tmp_path / "log.json"
+    path.write_bytes(written())
+    recording = open_paths([str(path)])
+    assert [each.error for each in recording.inputs] == [None]
+    assert [each.response.text for each in recording.exchanges] == ["It is a cat."] * 2
+
+
+def test_a_long_first_line_of_no_known_format_is_not_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes("\n".join(json.dumps({"note": each}) for each in (SCREENSHOT, "And?")).encode())
+    error = open_paths([str(path)]).inputs[0].error or ""
+    assert "JSON of no API and no session format that is known (an object with note)" in error
+
+
+def test_a_backslash_before_a_quotation_mark_ends_no_string() -> None:
+    text = json.dumps({"a": 'x\\"' * LONG_HEAD + "\\", "model": "m", "b": "\\"})
+    assert [json.loads(each) for each in [*heads.beginnings(text.encode())][2:]] == [{"a": "", "model": "m", "b": "\\"}]
+
+
+def test_a_mark_is_looked_for_once_in_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large file of no known format would be searched for each format, and for the message again."""
+    path = tmp_path / "log.json"
+    path.write_bytes(json.dumps({"rows": list(range(20_000))}).encode())
+    heads.has_mark.cache_clear()
+    assert "no mark of" in (open_paths([str(path)]).inputs[0].error or "")
+    marks = {mark for row in IMPORTERS.values() for mark in row.marks}
+    assert heads.has_mark.cache_info().misses <= 2 * len(marks), "in a short and in a long head"
