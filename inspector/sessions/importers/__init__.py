@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 from inspector.sessions import traffic
 from inspector.sessions.file_format import CERTAIN, KNOWN_BODY, AgentFolder, FileFormat, Importer, Keeps, Words
 from inspector.sessions.importers import editor_folders
-from inspector.sessions.importers.heads import HEAD, LONG_HEAD, beginnings, has_mark
+from inspector.sessions.importers.heads import HEAD, LONG_HEAD, beginnings
 from inspector.sessions.recording import ODD, FileReading, Options
 
 _HERE = "inspector.sessions.importers"
@@ -383,7 +383,7 @@ def _best(head: bytes, path: str) -> tuple[str | None, int]:
     best, best_score = None, 0
     marked = head + os.fsencode(path).lower()
     for name, row in IMPORTERS.items():
-        if row.most <= best_score or (row.marks and not any(has_mark(marked, mark) for mark in row.marks)):
+        if row.most <= best_score or (row.marks and not any(mark in marked for mark in row.marks)):
             continue
         try:
             if row.members and not (head.startswith(SQLITE) or any(map(first_look(head).has, row.members))):

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 HEAD = 1 << 16
 """The number of bytes at the beginning of a file by which its format is recognised."""
@@ -31,10 +30,3 @@ def _without_long_strings(data: bytes) -> bytes:
         if size >= LONG_HEAD:
             break
     return b"".join(kept_pieces)
-
-
-@lru_cache(maxsize=256)
-def has_mark(text: bytes, mark: bytes) -> bool:
-    """Whether a text has a mark. Several formats share one, and the message about a file that no format accepts looks
-    for all of them again: in a long head that takes seconds."""
-    return mark in text

@@ -12,7 +12,7 @@ from typing import Any
 from inspector.sessions import redact
 from inspector.sessions.file_format import AgentFolder, FileFormat
 from inspector.sessions.importers import EXPECTED, IMPORTERS, SQLITE
-from inspector.sessions.importers.heads import HEAD, has_mark
+from inspector.sessions.importers.heads import HEAD
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import NOT_READ, FileReading, Options, UnreadableError
 from inspector.sessions.transcripts.member_values import objects_of
@@ -64,7 +64,7 @@ def refusal(head: bytes, path: str) -> str:
 def _formats_with_mark(data: bytes) -> list[FileFormat]:
     """The formats that have one of their marks in a text."""
     return [row for name, row in IMPORTERS.items()
-            if name not in _LAST and row.marks and any(has_mark(data, mark) for mark in row.marks)]
+            if name not in _LAST and row.marks and any(mark in data for mark in row.marks)]
 
 
 def _expectations(formats: list[FileFormat]) -> str:
