@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers import IMPORTERS, heads
+from inspector.sessions.importers import heads
 from inspector.sessions.importers.heads import LONG_HEAD
 from tests.scenes.recordings import asked, chat, lines, user
 
@@ -49,13 +49,3 @@ def test_a_long_first_line_of_no_known_format_is_not_called_damaged(tmp_path: Pa
 def test_a_backslash_before_a_quotation_mark_ends_no_string() -> None:
     text = json.dumps({"a": 'x\\"' * LONG_HEAD + "\\", "model": "m", "b": "\\"})
     assert [json.loads(each) for each in [*heads.beginnings(text.encode())][2:]] == [{"a": "", "model": "m", "b": "\\"}]
-
-
-def test_a_mark_is_looked_for_once_in_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large file of no known format would be searched for each format, and for the message again."""
-    path = tmp_path / "log.json"
-    path.write_bytes(json.dumps({"rows": list(range(20_000))}).encode())
-    heads.has_mark.cache_clear()
-    assert "no mark of" in (open_paths([str(path)]).inputs[0].error or "")
-    marks = {mark for row in IMPORTERS.values() for mark in row.marks}
-    assert heads.has_mark.cache_info().misses <= 2 * len(marks), "in a short and in a long head"
