@@ -61,8 +61,6 @@ END_NOTES = ((FEEDBACK, ("Stop hook", "ended")), (MALFORMED, ("Claude Code could
 """What matches a message that tells how the answer before it ended, with the text and the mark of a row for that."""
 SILENT = re.compile(r"\s*\[Your previous response had no visible output\b")
 """Matches the beginning of Claude Code's message to a model whose answer had no text."""
-AGAIN = ((MALFORMED, TurnPlace.REPAIR), (SILENT, TurnPlace.RETRY))
-"""What matches a message in which Claude Code asks again, with the place of the answer to it in its turn."""
 ABORTED = re.compile(r"API Error:? *\(?Request was aborted")
 """Matches Claude Code's row if the user stopped a request before any output."""
 _LASTING = frozenset(word for word, row in STOP_REASONS.items() if row.stop not in PASSING)
@@ -192,8 +190,7 @@ def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[Inter
 
 def place_after(where: TreePlace) -> TurnPlace | None:
     """The place of an answer in its turn that the rows above it state; None if they state none."""
-    own = [row.text for row in where.rows() if row.own]
-    return next((place for beginning, place in AGAIN if any(map(beginning.match, own))), None)
+    return TurnPlace.RETRY if any(row.own and SILENT.match(row.text) for row in where.rows()) else None
 
 
 def request_of(row: dict[str, Any]) -> str | None:
