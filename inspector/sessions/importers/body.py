@@ -119,14 +119,18 @@ def _ended(pieces: list[bytes], api: str) -> bool:
 
 def _whole_streams(data: bytes, api: str) -> list[bytes]:
     """The streams in a file of several, one behind the other; empty if they cannot be told apart."""
-    text, streams, ids, start = data.removeprefix(b"\xef\xbb\xbf"), [], set(), 0
+    text, start = data.removeprefix(b"\xef\xbb\xbf"), 0
+    streams: list[bytes] = []
+    ids: list[str | None] = []
     in_lines = bool(look_at(data).lines)
     while start < len(text):
         ident, end = _first_stream(text, start, api, in_lines)
         streams.append(text[start:end])
-        ids.add(ident or streams[-1])  # a stream that was sent twice is one answer
+        ids.append(ident)
         start = end
-    if not 1 < len(streams) == len(ids):
+    # A stream that was sent twice is one answer, and events out of their order have no id where the others have one.
+    distinct = len(set(filter(None, ids))) or len({each.strip() for each in streams})
+    if not 1 < len(streams) == distinct:
         streams = _streams_in_lines(data)
     # A gateway may write its costs or an error behind the end mark, with an id of their own.
     return streams if all(traffic.by_content(each) == api for each in streams) else []
@@ -141,9 +145,9 @@ def _first_stream(data: bytes, start: int, api: str, in_lines: bool) -> tuple[st
         reading.feed(b"data: " + data[at:end] + b"\n\n" if in_lines else data[at:end])
         late = next((found.at for found in reading.findings if found.rule == "frame.after_end"), None)
         if late is not None and late.start:
-            return reading.id, at if in_lines else start + late.start
+            return reading.close().id, (at if at > start else end) if in_lines else start + late.start
         at = end
-    return reading.id, len(data)
+    return reading.close().id, len(data)
 
 
 def _streams_in_lines(data: bytes) -> list[bytes]:
