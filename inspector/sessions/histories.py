@@ -198,7 +198,7 @@ def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[i
     history is one text: where a prompt begins with another prompt and its answer, it continues that one. Of a request
     with several prompts none continues anything."""
     requests = {index: request for index in group if (request := exchanges[index].request) is not None
-                and wire(exchanges[index].api).history == "prompt"
+                and request.messages and wire(exchanges[index].api).history == "prompt"
                 and [message.text for message in request.messages if message.role is Role.USER and message.text]
                 == [request.messages[-1].text]}
     prompts = {index: squeeze(request.messages[-1].text) for index, request in requests.items()}

@@ -266,3 +266,20 @@ def test_an_answer_of_an_api_that_is_not_read_is_not_called_a_request(tmp_path):
 ])
 def test_what_is_refused_is_named_as_the_file_has_it(written, what, tmp_path):
     assert what in str(shown(written, tmp_path, name="a.txt").inputs[0].error)
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+@pytest.mark.parametrize("api", FORMATS)
+def test_whole_answers_that_a_logger_wrote_beside_their_times_are_answers_of_their_own(api, as_text, tmp_path):
+    """They were one stream: of Chat Completions the texts were joined, of others nothing seemed to have come."""
+    whole = bodies(api, stream=False)
+    rows = [{"ts": 1, "data": body.decode() if as_text else json.loads(body)} for body in whole]
+    assert ends(shown("\n".join(map(json.dumps, rows)), tmp_path, name="a.jsonl")) == list(ANSWERS)
+
+
+@pytest.mark.parametrize("whole", [completion, message, response])
+@pytest.mark.parametrize("beside", ["start", {"model": "m", "messages": [{"role": "user", "content": "hi"}]}])
+def test_a_log_of_other_things_beside_whole_answers_is_no_stream(whole, beside, tmp_path):
+    rows = [{"time": 1, "level": "info", "event": each} for each in (beside, whole("one"), beside, whole("two"))]
+    seen = shown("\n".join(map(json.dumps, rows)), tmp_path, name="a.jsonl")
+    assert "JSON lines of no known format" in str(seen.inputs[0].error)

@@ -915,7 +915,7 @@ def test_of_several_prompts_and_of_none_nothing_is_continued(opened):
     url, text = "https://api.openai.com/v1/completions", "It is a long story"
     assert len(prompted(opened, url, (["Once.", "Twice."], completion(text, "stop")),
                         ("Twice." + text, completion("x", "stop")), ("", completion(text, "stop")),
-                        (text + ", she said.", completion("y", "stop")))) == 4
+                        (text + ", she said.", completion("y", "stop")), (None, completion("z", "stop")))) == 5
 
 
 def test_a_prompt_beside_another_image_continues_nothing(opened):

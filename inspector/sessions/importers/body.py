@@ -65,15 +65,23 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _framed(data: bytes) -> bytes:
-    """The stream of server-sent events that a logger wrote as objects, in lines or in a list; else the same bytes."""
+    """The stream of server-sent events that a logger wrote as objects, in lines or in a list, or the lines of whole
+    answers that it wrote so; else the same bytes."""
     look = look_at(data)
     seen = look.lines or (look.first if isinstance(look.first, list) else ())
     if not seen or any(event_data(value) is None for value in seen[:-1] or seen):  # the last one may be cut
         return data
     text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     pieces = filter(bytes.strip, text.split(b"\n")) if look.lines else elements(text)
-    return b"".join(f"data: {frame}\n\n".encode() for frame in frame_lines(
-        piece.decode("utf-8", "replace") for piece in pieces))
+    frames = [frame.encode("utf-8", "replace") for frame in frame_lines(
+        piece.decode("utf-8", "replace") for piece in pieces)]
+    lines = b"\n".join(frames)
+    api = traffic.by_content(lines)
+    if api is not None and (_marked(frames, api) or _whole_answers(lines, api)):
+        return lines
+    if api is not None and any(_has_mark(frame, api) for frame in frames):
+        return data  # a log of other things beside whole answers
+    return b"".join(b"data: " + frame + b"\n\n" for frame in frames)
 
 
 def _without_page(data: bytes) -> bytes:
@@ -99,9 +107,13 @@ def _whole_answers(data: bytes, api: str) -> list[bytes]:
 
 def _marked(pieces: list[bytes], api: str) -> bool:
     """Whether each complete piece has the mark of a whole answer."""
-    name, value = wire(api).whole_mark or ("", "")
-    marked = [object_in(piece).get(name) == value for piece in pieces]
+    marked = [_has_mark(piece, api) for piece in pieces]
     return any(marked) and all(known or not complete(piece) for known, piece in zip(marked, pieces, strict=True))
+
+
+def _has_mark(piece: bytes, api: str) -> bool:
+    mark = wire(api).whole_mark
+    return mark is not None and object_in(piece).get(mark[0]) == mark[1]
 
 
 def _ended(pieces: list[bytes], api: str) -> bool:
