@@ -23,6 +23,7 @@ from loop_core.values import (
     ArgsForm,
     CallKind,
     Message,
+    MessagePart,
     OpaquePart,
     Request,
     Role,
@@ -188,13 +189,21 @@ def _kind(message: Message) -> ItemKind:
     return ItemKind.SYSTEM if message.role is Role.SYSTEM else ItemKind.USER
 
 
+_CHANCE = 8
+"""A cut answer of fewer characters may be what another prompt goes on with by chance: `Write` + `a`, `Write about`."""
+
+
 def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[int, Request]:
     """Exchange -> its request with the answers of other exchanges as messages of their own, in the formats in which a
-    history is one text: where a prompt begins with another prompt and its answer, it continues that one."""
+    history is one text: where a prompt begins with another prompt and its answer, it continues that one. Of a request
+    with several prompts none continues anything."""
     requests = {index: request for index in group if (request := exchanges[index].request) is not None
-                and request.messages and wire(exchanges[index].api).history == "prompt"}
+                and request.messages and wire(exchanges[index].api).history == "prompt"
+                and [message.text for message in request.messages if message.role is Role.USER and message.text]
+                == [request.messages[-1].text]}
     prompts = {index: squeeze(request.messages[-1].text) for index, request in requests.items()}
-    answers = {index: text for index in requests if (text := exchanges[index].response.text)}
+    answers = {index: text for index in requests if (text := exchanges[index].response.text)
+               and (len(squeeze(text)) >= _CHANCE or exchanges[index].response.stop_reason.normalized in _FINISHED)}
     known = [(prompts[index] + squeeze(text), False, index) for index, text in answers.items()]
     split: dict[int, Request] = {}
     begun: list[tuple[str, int]] = []  # prompts with their answers: each begins with the one below it
@@ -203,7 +212,7 @@ def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[i
             begun.pop()
         if not is_prompt:
             begun.append((text, index))
-        elif begun:
+        elif begun and _beside(requests[index]) == _beside(requests[begun[-1][1]]):
             before, parent = begun[-1]
             added = _end_of(requests[index].messages[-1].text, len(text) - len(before))
             messages = (*split.get(parent, requests[parent]).messages,
@@ -211,6 +220,11 @@ def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[i
                         *([Message(Role.USER, (TextPart(added),))] if added else []))
             split[index] = replace(requests[index], messages=messages)
     return split
+
+
+def _beside(request: Request) -> list[MessagePart]:
+    """What stands beside the text of a prompt, such as images."""
+    return [part for part in request.messages[-1].parts if type(part) is not TextPart]
 
 
 def _end_of(text: str, size: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +50,14 @@ def test_a_long_first_line_of_no_known_format_is_not_called_damaged(tmp_path: Pa
 def test_a_backslash_before_a_quotation_mark_ends_no_string() -> None:
     text = json.dumps({"a": 'x\\"' * LONG_HEAD + "\\", "model": "m", "b": "\\"})
     assert [json.loads(each) for each in [*heads.beginnings(text.encode())][2:]] == [{"a": "", "model": "m", "b": "\\"}]
+
+
+def test_escapes_in_a_long_string_cost_no_memory() -> None:
+    """Each was a place to which the search might return: a text of 30 MB cost 1.8 GB."""
+    text = b'{"a": "' + b"\\n" * LONG_HEAD + b'", "model": "m"}'
+    tracemalloc.start()
+    try:
+        assert [*heads.beginnings(text)][2:] == [b'{"a": "", "model": "m"}']
+        assert tracemalloc.get_traced_memory()[1] < 6 * len(text)
+    finally:
+        tracemalloc.stop()

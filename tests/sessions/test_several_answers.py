@@ -146,7 +146,23 @@ def test_streams_of_each_format_behind_one_another_are_answers_of_their_own(api,
 
 @pytest.mark.parametrize("api", ["bedrock_converse", "ollama_chat", "ollama_generate", "gemini_generate"])
 def test_a_stream_that_was_sent_twice_is_one_answer(api, tmp_path):
-    assert ends(shown(2 * bodies(api, stream=True)[1], tmp_path, name="a.sse")) == [ANSWERS[1]]
+    stream = bodies(api, stream=True)[1]
+    for written in (2 * stream, stream + b"\n\n" + stream):
+        assert ends(shown(written, tmp_path, name="a.sse")) == [ANSWERS[1]]
+
+
+@pytest.mark.parametrize("stream", [message_stream, response_stream])
+def test_an_event_behind_the_end_of_its_own_stream_is_no_answer(stream, tmp_path):
+    """It was a second answer, of which the end seemed to be missing: events have come out of their order."""
+    frames = stream("one").split("\n\n")[:-1]
+    frames[-2:] = reversed(frames[-2:])
+    assert len(shown("\n\n".join([*frames, ""]), tmp_path, name="a.sse").responses) == 1
+
+
+def test_a_line_that_holds_more_than_one_stream_ends(tmp_path):
+    """A carriage return ends a line of server-sent events as well: the same line was read again for ever."""
+    inside = "\r\rdata: ".join([*chunk_lines(chat_stream("two")), "[DONE]", *chunk_lines(chat_stream("three"))])
+    assert shown("\n".join([*chunk_lines(chat_stream("one")), "[DONE]", inside]), tmp_path, name="a.jsonl").responses
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -250,3 +266,20 @@ def test_an_answer_of_an_api_that_is_not_read_is_not_called_a_request(tmp_path):
 ])
 def test_what_is_refused_is_named_as_the_file_has_it(written, what, tmp_path):
     assert what in str(shown(written, tmp_path, name="a.txt").inputs[0].error)
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+@pytest.mark.parametrize("api", FORMATS)
+def test_whole_answers_that_a_logger_wrote_beside_their_times_are_answers_of_their_own(api, as_text, tmp_path):
+    """They were one stream: of Chat Completions the texts were joined, of others nothing seemed to have come."""
+    whole = bodies(api, stream=False)
+    rows = [{"ts": 1, "data": body.decode() if as_text else json.loads(body)} for body in whole]
+    assert ends(shown("\n".join(map(json.dumps, rows)), tmp_path, name="a.jsonl")) == list(ANSWERS)
+
+
+@pytest.mark.parametrize("whole", [completion, message, response])
+@pytest.mark.parametrize("beside", ["start", {"model": "m", "messages": [{"role": "user", "content": "hi"}]}])
+def test_a_log_of_other_things_beside_whole_answers_is_no_stream(whole, beside, tmp_path):
+    rows = [{"time": 1, "level": "info", "event": each} for each in (beside, whole("one"), beside, whole("two"))]
+    seen = shown("\n".join(map(json.dumps, rows)), tmp_path, name="a.jsonl")
+    assert "JSON lines of no known format" in str(seen.inputs[0].error)

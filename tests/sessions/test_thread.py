@@ -901,3 +901,26 @@ def test_prompts_that_only_begin_alike_are_conversations_of_their_own(opened, ur
     found = prompted(opened, url, ("Tell me.", body("One.", "stop")), ("Tell me. One", body("Two.", "stop")),
                      ("Tell me. Two.", body("Three.", "stop")), ("Tell me.", body("", "stop")))
     assert [len(conversation) for conversation in found] == [1, 1, 1, 1]
+
+
+@TEXT_FORMATS
+def test_a_short_cut_answer_may_be_the_beginning_of_another_prompt_by_chance(opened, url, body):
+    """`CUT, COMPLETED` or an answer that was lost: of a cut answer of one letter any other prompt seemed the rest."""
+    found = prompted(opened, url, ("Write", body(" a", "length")), ("Write about dogs.", body("Dogs.", "stop")))
+    assert len(found) == 2
+
+
+def test_of_several_prompts_and_of_none_nothing_is_continued(opened):
+    """The first answer was taken for that of the last prompt; any prompt continued an answer to none."""
+    url, text = "https://api.openai.com/v1/completions", "It is a long story"
+    assert len(prompted(opened, url, (["Once.", "Twice."], completion(text, "stop")),
+                        ("Twice." + text, completion("x", "stop")), ("", completion(text, "stop")),
+                        (text + ", she said.", completion("y", "stop")), (None, completion("z", "stop")))) == 5
+
+
+def test_a_prompt_beside_another_image_continues_nothing(opened):
+    url, first = "http://127.0.0.1:11434/api/generate", "What is this?"
+    found = threaded(opened, *(entry(None, generated(text, word), url=url, request={
+        "model": "m", "prompt": prompt, "images": [image]}) for prompt, image, text, word in (
+            (first, "YQ==", CUT, "length"), (first + CUT, "Yg==", "ated.", "stop"))))
+    assert len(found) == 2

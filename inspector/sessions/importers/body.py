@@ -65,15 +65,23 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _framed(data: bytes) -> bytes:
-    """The stream of server-sent events that a logger wrote as objects, in lines or in a list; else the same bytes."""
+    """The stream of server-sent events that a logger wrote as objects, in lines or in a list, or the lines of whole
+    answers that it wrote so; else the same bytes."""
     look = look_at(data)
     seen = look.lines or (look.first if isinstance(look.first, list) else ())
     if not seen or any(event_data(value) is None for value in seen[:-1] or seen):  # the last one may be cut
         return data
     text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     pieces = filter(bytes.strip, text.split(b"\n")) if look.lines else elements(text)
-    return b"".join(f"data: {frame}\n\n".encode() for frame in frame_lines(
-        piece.decode("utf-8", "replace") for piece in pieces))
+    frames = [frame.encode("utf-8", "replace") for frame in frame_lines(
+        piece.decode("utf-8", "replace") for piece in pieces)]
+    lines = b"\n".join(frames)
+    api = traffic.by_content(lines)
+    if api is not None and (_marked(frames, api) or _whole_answers(lines, api)):
+        return lines
+    if api is not None and any(_has_mark(frame, api) for frame in frames):
+        return data  # a log of other things beside whole answers
+    return b"".join(b"data: " + frame + b"\n\n" for frame in frames)
 
 
 def _without_page(data: bytes) -> bytes:
@@ -99,9 +107,13 @@ def _whole_answers(data: bytes, api: str) -> list[bytes]:
 
 def _marked(pieces: list[bytes], api: str) -> bool:
     """Whether each complete piece has the mark of a whole answer."""
-    name, value = wire(api).whole_mark or ("", "")
-    marked = [object_in(piece).get(name) == value for piece in pieces]
+    marked = [_has_mark(piece, api) for piece in pieces]
     return any(marked) and all(known or not complete(piece) for known, piece in zip(marked, pieces, strict=True))
+
+
+def _has_mark(piece: bytes, api: str) -> bool:
+    mark = wire(api).whole_mark
+    return mark is not None and object_in(piece).get(mark[0]) == mark[1]
 
 
 def _ended(pieces: list[bytes], api: str) -> bool:
@@ -119,14 +131,18 @@ def _ended(pieces: list[bytes], api: str) -> bool:
 
 def _whole_streams(data: bytes, api: str) -> list[bytes]:
     """The streams in a file of several, one behind the other; empty if they cannot be told apart."""
-    text, streams, ids, start = data.removeprefix(b"\xef\xbb\xbf"), [], set(), 0
+    text, start = data.removeprefix(b"\xef\xbb\xbf"), 0
+    streams: list[bytes] = []
+    ids: list[str | None] = []
     in_lines = bool(look_at(data).lines)
     while start < len(text):
         ident, end = _first_stream(text, start, api, in_lines)
         streams.append(text[start:end])
-        ids.add(ident or streams[-1])  # a stream that was sent twice is one answer
+        ids.append(ident)
         start = end
-    if not 1 < len(streams) == len(ids):
+    # A stream that was sent twice is one answer, and events out of their order have no id where the others have one.
+    distinct = len(set(filter(None, ids))) or len({each.strip() for each in streams})
+    if not 1 < len(streams) == distinct:
         streams = _streams_in_lines(data)
     # A gateway may write its costs or an error behind the end mark, with an id of their own.
     return streams if all(traffic.by_content(each) == api for each in streams) else []
@@ -141,9 +157,9 @@ def _first_stream(data: bytes, start: int, api: str, in_lines: bool) -> tuple[st
         reading.feed(b"data: " + data[at:end] + b"\n\n" if in_lines else data[at:end])
         late = next((found.at for found in reading.findings if found.rule == "frame.after_end"), None)
         if late is not None and late.start:
-            return reading.id, at if in_lines else start + late.start
+            return reading.close().id, (at if at > start else end) if in_lines else start + late.start
         at = end
-    return reading.id, len(data)
+    return reading.close().id, len(data)
 
 
 def _streams_in_lines(data: bytes) -> list[bytes]:

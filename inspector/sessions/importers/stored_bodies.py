@@ -72,8 +72,11 @@ def event_data(value: Any) -> str | None:
     if not isinstance(value, dict) or len(value) < 2:
         return None
     name = next((name for name in HOLDERS if value.get(name) and isinstance(value[name], (str, dict))), None)
-    beside = {member.lower() for member in value if member != name}
-    return name if name and (beside <= EVENT_MEMBERS or beside <= TIMES) else None
+    if name is None:
+        return None
+    held, beside = value[name], {member.lower() for member in value if member != name}
+    timed = beside <= TIMES and (isinstance(held, dict) or held.lstrip().startswith(("{", "[")))  # no other log line
+    return name if timed or beside <= EVENT_MEMBERS else None
 
 
 def frame_lines(texts: Iterable[str]) -> list[str]:
