@@ -42,21 +42,15 @@ def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> Join
 class _JoinedSegments(NamedTuple):
     """Segments that are joined already, and to which another segment can be added."""
 
+    segments: tuple[Segment, ...]
+    rule: SeamRule
     text: str
     seams: tuple[Seam, ...] = ()
     base: str = ""
     """The text before the last segment, to which the join returns if that segment is replaced."""
 
 
-class _Recent(NamedTuple):
-    """A join that was asked for."""
-
-    segments: tuple[Segment, ...]
-    rule: SeamRule
-    joined: _JoinedSegments
-
-
-_recent: list[_Recent] = []
+_recent: list[_JoinedSegments] = []
 """The joins that were asked for last, the last one first: a turn asks for each several times, and then with one segment
 more."""
 _MOST_RECENT = 16
@@ -69,28 +63,26 @@ def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _JoinedSegments:
     recent = tuple(_recent)
     fits = (each for each in sorted(recent, key=lambda each: -len(each.segments))
             if each.rule is rule and segments[: len(each.segments)] == each.segments)
-    base = next(fits, None) or _Recent(segments[:1], rule, _JoinedSegments(segments[0].text))
+    base = next(fits, None) or _JoinedSegments(segments[:1], rule, segments[0].text)
     made = [base]
     for segment in segments[len(base.segments) :]:
-        last = made[0]
-        joined_segments = _add(last.joined, last.segments[-1], segment, rule)
-        made = [_Recent((*last.segments, segment), rule, joined_segments), last]
+        made = [_add(made[0], segment), made[0]]
     _recent[:] = [*made, *(each for each in recent if each is not base)][:_MOST_RECENT]
-    return made[0].joined
+    return made[0]
 
 
-def _add(before: _JoinedSegments, last: Segment, segment: Segment, rule: SeamRule) -> _JoinedSegments:
-    """The join with a further segment; `last` is the one before it."""
-    text, seams, base = before
+def _add(before: _JoinedSegments, segment: Segment) -> _JoinedSegments:
+    """The join with a further segment."""
+    segments, rule, text, seams, base = before
     if segment.method is Method.AGAIN and rule is SeamRule.CAREFUL and seams and not seams[-1].sure:
-        join_cut, stands = _repeated_cut(base, text, last, seams[-1], segment)
+        join_cut, stands = _repeated_cut(base, text, segments[-1], seams[-1], segment)
         # The repeated request won: it takes the place of the doubted segment, whose seam becomes LEFT_OUT.
         if join_cut.decision is not SeamDecision.LEFT_OUT:
             text, seams = base, (*seams[:-1], stands)
     else:
         base, join_cut = text, RULES[rule](text, segment)
     text, seam, rest = _joint(text, segment.text, join_cut, len(seams) + 1)
-    return _JoinedSegments(text + rest, (*seams, seam), base)
+    return _JoinedSegments((*segments, segment), rule, text + rest, (*seams, seam), base)
 
 
 def _joint(text: str, following: str, join_cut: _Cut, index: int) -> tuple[str, Seam, str]:

@@ -203,6 +203,16 @@ def test_whole_streams_behind_one_another_are_answers_of_their_own(stream, tmp_p
         assert (texts(seen), stops(seen)) == (["one", "two"], ["end_turn", "end_turn"])
 
 
+@pytest.mark.parametrize(("word", "count"), [("stop", 2), (None, 1)])
+def test_streams_without_end_marks_are_told_apart_by_their_ids_if_each_has_a_stop_word(word, count, tmp_path):
+    """Their texts were one answer. A gateway that asks another provider for the rest sends no word of the first."""
+    first, second = (chat_stream(key, end).removesuffix("data: [DONE]\n\n")
+                     for key, end in (("one", word), ("two", "length")))
+    seen = shown(first + second, tmp_path, name="a.sse")
+    assert texts(seen) == (["one", "two"] if count == 2 else ["onetwo"])
+    assert stops(seen)[-1] == "max_tokens"
+
+
 def test_a_cut_call_of_the_second_stream_is_not_that_of_the_first(tmp_path):
     def begun(arguments: str) -> list[Row]:
         return [{"index": 0, "id": "c1", "type": "function", "function": {"name": "ls", "arguments": arguments}}]

@@ -7,7 +7,6 @@ if each says how it ended. This module also explains what a file is if it is no 
 from __future__ import annotations
 
 import re
-from operator import itemgetter
 from typing import Any
 
 from inspector.sessions import traffic
@@ -28,6 +27,8 @@ from loop_core.wire import decode_response, decoder, wire
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _PAGE = re.compile(rb'\s*\{\s*(?:"object"\s*:\s*"list"\s*,\s*)?"data"\s*:\s*(?=\[)')
 """Matches the beginning of a page of stored answers, as OpenAI lists them: what stands around their list."""
+_NEXT_EVENT = b"\n\ndata: "
+_EVENT_ENDS, _EVENT_DATA = re.compile(rb"\r?\n\r?\n"), re.compile(rb"(?s)\A(?:(?:event|id|retry):[^\n]*\n)*data: ?")
 _ANY_ID = re.compile(rb'"id"\s*:\s*("[^"]*"|[^,}\s]+)')
 _ANY = "JSON, server-sent events, NDJSON, an Amazon event stream, a HAR, request/response pairs or a session file"
 
@@ -132,50 +133,59 @@ def _ended(pieces: list[bytes], api: str) -> bool:
 def _whole_streams(data: bytes, api: str) -> list[bytes]:
     """The streams in a file of several, one behind the other; empty if they cannot be told apart."""
     text, start = data.removeprefix(b"\xef\xbb\xbf"), 0
+    in_lines = bool(look_at(data).lines)
+    if in_lines:  # each line as an event, which the decoder reads at once
+        text = b"data: " + text.replace(b"\n", _NEXT_EVENT)
     streams: list[bytes] = []
     ids: list[str | None] = []
-    in_lines = bool(look_at(data).lines)
     while start < len(text):
-        ident, end = _first_stream(text, start, api, in_lines)
+        ident, end = _first_stream(text, start, api)
         streams.append(text[start:end])
         ids.append(ident)
         start = end
+    if in_lines:
+        streams = [each.removeprefix(b"data: ").replace(_NEXT_EVENT, b"\n") for each in streams]
     # A stream that was sent twice is one answer, and events out of their order have no id where the others have one.
     distinct = len(set(filter(None, ids))) or len({each.strip() for each in streams})
     if not 1 < len(streams) == distinct:
-        streams = _streams_in_lines(data)
+        streams = _streams_by_id(data, api, in_lines)
     # A gateway may write its costs or an error behind the end mark, with an id of their own.
     return streams if all(traffic.by_content(each) == api for each in streams) else []
 
 
-def _first_stream(data: bytes, start: int, api: str, in_lines: bool) -> tuple[str | None, int]:
+def _first_stream(data: bytes, start: int, api: str) -> tuple[str | None, int]:
     """The id of the stream that begins at `start`, and its end: where an event follows that is no part of it."""
     reading, at = decoder(api), start
     while at < len(data):
-        # What is read beyond the end is read again: never more than the stream has.
-        end = (data.find(b"\n", at) + 1 or len(data)) if in_lines else 2 * at - start + 1024
-        reading.feed(b"data: " + data[at:end] + b"\n\n" if in_lines else data[at:end])
+        end = 2 * at - start + 1024  # what is read beyond the end is read again: never more than the stream has
+        reading.feed(data[at:end])
         late = next((found.at for found in reading.findings if found.rule == "frame.after_end"), None)
         if late is not None and late.start:
-            return reading.close().id, (at if at > start else end) if in_lines else start + late.start
+            return reading.close().id, start + late.start
         at = end
     return reading.close().id, len(data)
 
 
-def _streams_in_lines(data: bytes) -> list[bytes]:
-    """The streams whose events a logger wrote in lines without end marks, perhaps of parallel requests, by the id in
-    each event; empty if they may be one. A line without an id belongs to the stream of the line before it."""
-    if not look_at(data).lines or len(set(_ANY_ID.findall(data))) < 2:
+def _streams_by_id(data: bytes, api: str, in_lines: bool) -> list[bytes]:
+    """The streams without end marks, perhaps of parallel requests, by the id in each event; empty if they may be one.
+    An event without an id belongs to the stream of the event before it. Outside of lines, a stream without a stop word
+    may go on under another id: a gateway asked another provider for the rest."""
+    if len(set(_ANY_ID.findall(data))) < 2:
         return []
-    lines = [(line, object_in(line).get("id")) for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n")]
-    current = next((known for _, known in lines if known), None)
+    text = data.removeprefix(b"\xef\xbb\xbf")
+    events = text.split(b"\n") if in_lines else _EVENT_ENDS.split(text)
+    known = [object_in(_EVENT_DATA.sub(b"", event)).get("id") for event in events]
+    current = next(filter(None, known), None)
     streams: dict[str, list[bytes]] = {}
-    for line, known in filter(itemgetter(0), lines):
-        current = known or current
-        streams.setdefault(str(current), []).append(line)
+    for event, ident in zip(events, known, strict=True):
+        current = ident or current
+        if event.strip():
+            streams.setdefault(str(current), []).append(event)
     # A gateway may name each event anew, or its costs behind the end.
-    several = len(streams) > 1 and all(len(events) > 1 for events in streams.values())
-    return [b"\n".join(events) for events in streams.values()] if several else []
+    if len(streams) < 2 or any(len(each) < 2 for each in streams.values()):
+        return []
+    found = [b"\n".join(each) if in_lines else b"\n\n".join([*each, b""]) for each in streams.values()]
+    return found if in_lines or all(decode_response(api, each).saw_stop_reason for each in found) else []
 
 
 def _explain(data: bytes, path: str) -> str:
