@@ -210,19 +210,21 @@ def check_paths(
              for name, listed in every if not is_beside(name, names)]
     jobs = min(jobs or _jobs(tasks), len(tasks) or 1)
     reports = [first, *(Report((FileProblems(why.split(": ", 1)[0], error=why),)) for why in shut)]
-    alone: dict[str, list[FileTask]] = {}  # exchanges of a logger, whose conversation may lie over several files
+    # Exchanges of a logger, whose conversation may lie over several files of a folder.
+    alone: dict[str, list[tuple[FileTask, Report]]] = {}
     for done, (task, report) in enumerate(_results(tasks, jobs), start=1):
         progress(done, len(tasks))
         if report.spread:
-            alone.setdefault(os.path.dirname(task.paths[0]), []).append(task)
+            alone.setdefault(os.path.dirname(task.paths[0]), []).append((task, report))
         else:
             reports.append(report)
     equal = equal_files(file.path for report in reports for file in report.files if file.every_turn)
     reports = [report._replace(files=tuple(
         file._replace(same_as=equal.get(file.path, "")) for file in report.files)) for report in reports]
     for group in alone.values():
-        together = group[0]._replace(paths=tuple(sorted(path for task in group for path in task.paths)))
-        reports.append(examine(together))
+        task, report = group[0]
+        paths = tuple(sorted(path for task, _ in group for path in task.paths))
+        reports.append(report if len(group) == 1 else examine(task._replace(paths=paths)))
     return merge(reports)
 
 

@@ -172,13 +172,17 @@ def located_all(paths: Sequence[str]) -> list[str]:
     return [locate(path) for path in paths]
 
 
-def saved_runs(recording: Recording, original: View, stdin: bytes | None) -> tuple[Tree, Store]:
-    """The saved runs of a recording, and their store; reports those that cannot be used."""
+def saved_runs(
+    recording: Recording, original: View, stdin: bytes | None, make_again: bool = True
+) -> tuple[Tree, Store]:
+    """The saved runs of a recording, and their store; reports those that cannot be used. With `make_again` false only
+    the original: no other is needed to save a run, and each takes as long as a replay."""
     from inspector.whatif.branch_report import restore_tree
     from inspector.whatif.store import open_store
+    from inspector.whatif.tree import Tree
 
     store = open_store(recording, os.environ, stdin)
-    tree, notices = restore_tree(original, store)
+    tree, notices = restore_tree(original, store) if make_again else (Tree(original), store.notices)
     say(notices)
     return tree, store
 

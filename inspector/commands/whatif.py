@@ -75,8 +75,9 @@ def replay(
     stdin = commands.stdin_of(paths)
     loaded, original = commands.open_view(paths, api, profile, commands.configure(None)[1], stdin)
     named = any("live" in each for _, each in stretches)
-    stored = base or against or save or live or stand_in or named
-    tree, store = commands.saved_runs(loaded, original, stdin) if stored else (Tree(original), None)
+    others_needed = bool(base or against or live or stand_in or named)
+    tree, store = (commands.saved_runs(loaded, original, stdin, others_needed) if others_needed or save
+                   else (Tree(original), None))
     start = tree.find(base or ORIGINAL)
     other = tree.find(against) if against else start  # looked up before any request is sent
     code = 0

@@ -64,7 +64,8 @@ class Case:
     limits_by_path: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Path of a session file -> the limits under which it was recorded."""
     measures: dict[int, TokenMeasure] = field(default_factory=dict)
-    """Index of a response that a simulation had to cut -> its tokens, which are the same for every budget."""
+    """Index of a response that a simulation had to cut -> its tokens, which are the same for every budget. Two live
+    branches have different responses at one index, so each has a dict of its own."""
     root: Case | None = None
     """The case as it was read, if this case is decoded with another profile; else None."""
     by_profile: dict[str, Case] = field(default_factory=dict)

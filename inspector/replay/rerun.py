@@ -186,7 +186,7 @@ def _case_with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: 
     return replace(
         case, recording=case.recording._replace(exchanges=(*case.recording.exchanges, *exchanges), turns=turns),
         judgements=(*case.judgements, *judged), verdicts=(*case.verdicts, *verdicts),
-        limits_by_path={**case.limits_by_path, **brought},
+        limits_by_path={**case.limits_by_path, **brought}, measures=dict(case.measures),
         root=None if case.root is None else _case_with(case.root, answers, record, None), by_profile={},
         silent=case.silent | {offset + position for position in answers.silent})
 

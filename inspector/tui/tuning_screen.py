@@ -27,9 +27,9 @@ from inspector.tui.panels import WrappedLines
 from inspector.tui.questions import AxesPrompt
 from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView
-from inspector.tui.tuning_table import EXPORT_FORMS, GridOutcome, TuningTable, outcome_of
+from inspector.tui.tuning_table import EXPORT_FORMS, GridOutcome, TuningTable, add_up, outcome_of
 from inspector.whatif.grid import Grid, GridRequest, axis_text, parse_axes
-from inspector.whatif.grid_run import tune
+from inspector.whatif.grid_run import TunedGrid, tune
 from inspector.whatif.heat import MEASURES
 from loop_core.errors import CallerError
 from loop_core.turn.limits import whole_number
@@ -50,8 +50,16 @@ TICK = 0.1
 
 
 @dataclass
+class CellsRun(Message):
+    """A thread has run the cells of a grid, or was stopped; values between the columns are still searched."""
+
+    grid: Grid
+    tuned: TunedGrid
+
+
+@dataclass
 class GridRun(Message):
-    """A thread has finished a grid, or was stopped."""
+    """A thread has finished a grid and its searches."""
 
     grid: Grid
     result: GridOutcome
@@ -170,8 +178,15 @@ class TuneScreen(Screen[int | None]):
             if not stop.is_set():
                 self._done = (count, parts)
 
-        tuned = tune(self.table.case, grid, progress=progress, cancelled=stop.is_set)
+        tuned = add_up(tune(self.table.case, grid, progress=progress, cancelled=stop.is_set))
+        self.post_message(CellsRun(grid, tuned))
         self.post_message(GridRun(grid, outcome_of(tuned)))
+
+    @on(CellsRun)
+    def _show_cells(self, message: CellsRun) -> None:
+        if message.grid is self.table.grid and self.running:
+            self.table.cells = message.tuned
+            self._show()
 
     @on(GridRun)
     def _ran(self, message: GridRun) -> None:

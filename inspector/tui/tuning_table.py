@@ -78,10 +78,15 @@ class GridOutcome:
     trust: Trust
 
 
-def outcome_of(tuning: TunedGrid) -> GridOutcome:
-    """Computes the conclusions; a large grid takes a moment."""
+def add_up(tuning: TunedGrid) -> TunedGrid:
+    """The grid with its sums, which it keeps; added up in a thread, so that no key waits for them later."""
     for measure in MEASURES.values():
-        measure.total(tuning)  # sums are cached: added up here, so that no key waits for them later
+        measure.total(tuning)
+    return tuning
+
+
+def outcome_of(tuning: TunedGrid) -> GridOutcome:
+    """Computes the conclusions; a large grid takes a moment, since values between its columns are searched."""
     return GridOutcome(tuning, answer_lines(tuning, most=MOST_LISTED), _trust_in(tuning, None))
 
 
@@ -144,7 +149,8 @@ class TuningTable:
     def begin(self) -> None:
         """Starts a run."""
         self.result: GridOutcome | None = None
-        self._blank = blank(self.case, self.grid)
+        self.cells = blank(self.case, self.grid)
+        """The cells until the conclusions are known: all blank, and as they ended once they were run."""
 
     def end(self, result: GridOutcome) -> None:
         """Stores the results; moves the cursor to the cell that tells most, unless the operator moved it."""
@@ -154,8 +160,8 @@ class TuningTable:
 
     @property
     def tuning(self) -> TunedGrid:
-        """The results of every cell; all cells are blank during a run."""
-        return self.result.grid if self.result is not None else self._blank
+        """The results of every cell; all cells are blank until they were run."""
+        return self.result.grid if self.result is not None else self.cells
 
     @property
     def single_turn(self) -> int | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from inspector import check, commands
-from inspector.check import check_file, check_paths, merge, report_forms, stats
+from inspector.check import check_file, check_paths, examine, merge, report_forms, stats
 from inspector.check.agent_tools import answer_of
 from inspector.check.report_forms import FORMS, place
 from inspector.check.rules import RULES, selected_rules
@@ -103,6 +103,16 @@ def test_a_folder_is_the_same_in_one_process_and_in_several(tmp_path, jobs):
     assert len(report.turns) == 18
     assert sorted(done) == [(at, 10) for at in range(1, 11)]
     assert report == merge([check_file(path) for path in sorted(tmp_path.glob("*.jsonl"))])._replace(skipped=1)
+
+
+def test_a_single_exchange_is_examined_once(tmp_path, monkeypatch):
+    (tmp_path / "one.json").write_bytes(lines(asked([user("q")], chat("a", "length"), max_tokens=7)))
+    examined = []
+    monkeypatch.setattr(check, "examine", lambda task: examined.append(task) or examine(task))
+    report = check.check_paths([str(tmp_path)], selected_rules(), jobs=None)
+    assert [task.paths for task in examined] == [(str(tmp_path / "one.json"),)]
+    assert report == merge([check_file(tmp_path / "one.json")])
+    assert [problem.rule for file in report.files for problem in file.problems] == ["answer-cut"]
 
 
 def test_exchanges_that_a_logger_spread_over_files_are_one_conversation(tmp_path):

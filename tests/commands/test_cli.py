@@ -20,6 +20,7 @@ from inspector import cli, commands
 from inspector.commands import explain_follow
 from inspector.config.settings import Settings
 from inspector.report.grown_rows import LOOK
+from inspector.whatif import tree
 from tests.scenes.recordings import PARTS, asked, chat, continued, lines, ran_cut_call, unrecorded_har, user
 from tests.scenes.transcripts import block, claude, prompt, text
 
@@ -503,6 +504,19 @@ def test_what_was_saved_is_listed_compared_and_run_again(inspector, long, tmp_pa
     for each in made["branches"]:
         words = shlex.split(each["command"])
         assert inspector(*words[1:]).code == 0
+
+
+def test_a_run_is_saved_without_the_other_saved_runs(inspector, long, monkeypatch):
+    for attempts in ("2", "3"):
+        inspector("replay", long, "--set", f"continuation_max_attempts={attempts}", "--save")
+    made, again = [], tree.branch
+    monkeypatch.setattr(tree, "branch", lambda *given: made.append(given) or again(*given))
+    for _ in range(2):
+        said = inspector("replay", long, "--set", "continuation_max_attempts=5", "--save")
+        assert (said.code, said.err) == (0, "")
+    assert len(made) == 2, "each time the run that is saved"
+    rows = inspector("branches", long).out.splitlines()
+    assert [row.split()[1] for row in rows[1:]] == ["attempts=2", "attempts=3", "attempts=5"]
 
 
 @pytest.mark.parametrize(("options", "what"), [

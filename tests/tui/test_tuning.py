@@ -31,12 +31,12 @@ from inspector.tui.session_files import load, session_of
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.stage import SessionStage
 from inspector.tui.tuning_screen import TuneScreen
-from inspector.tui.tuning_table import TuningTable, outcome_of, table_over
+from inspector.tui.tuning_table import GridOutcome, TuningTable, outcome_of, table_over
 from inspector.tui.turns_screen import TurnsScreen
 from inspector.whatif import grid_run as grids
 from inspector.whatif.grid import ATTEMPTS, GridRequest, parse_axes
 from inspector.whatif.grid_run import tune
-from inspector.whatif.heat import MEASURES
+from inspector.whatif.heat import LEAST_CAP_MARK, MEASURES
 from inspector.whatif.smallest import cost
 from inspector.whatif.smallest_cap import fewest_tokens_of_all
 from tests.scenes.app import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen, until
@@ -625,6 +625,36 @@ async def begun(pilot: Pilot[Any], slow: Slow) -> TuneScreen:
     screen = pilot.app.screen
     assert isinstance(screen, TuneScreen)
     return screen
+
+
+@BOTH
+async def test_the_map_is_shown_while_values_between_its_columns_are_searched(
+    app_on: AppOn, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    go, waits = Event(), Event()
+
+    def slow_outcome(tuned: grids.TunedGrid) -> GridOutcome:
+        waits.set()
+        go.wait(5)
+        return outcome_of(tuned)
+
+    monkeypatch.setattr("inspector.tui.tuning_screen.outcome_of", slow_outcome)
+    async with app_on().run_test(size=size) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.press("u")
+        await until(pilot, lambda: waits.is_set() and "SEARCHING" in page(pilot.app))
+        screen = pilot.app.screen
+        assert isinstance(screen, TuneScreen)
+        shown = screen.table.marks(short=False)
+        assert shown[0].text in page(pilot.app)
+        assert LEAST_CAP_MARK not in page(pilot.app), "the best cells come with the conclusions"
+        await pilot.press("l")
+        assert screen.running
+        go.set()
+        await settled(pilot)
+        assert screen.table.marks(short=False) == shown
+        assert LEAST_CAP_MARK in page(pilot.app)
+        assert screen.table.cell == 1, "the operator moved the cursor"
 
 
 @BOTH

@@ -331,6 +331,27 @@ def test_what_a_record_says_of_its_end_holds_beside_a_turn_that_is_asked_live(tm
     assert ends(rerun(live, again)) == [("cancelled", False), ("completed", False)]
 
 
+def test_the_answers_of_two_live_runs_are_measured_apart(tmp_path):
+    def cut_at_three(*names: str) -> list[tuple[str, int]]:
+        parent = recorded_ends(tmp_path)
+        for name in names:
+            text, tokens = {"cats": ("Cats sleep.", 11), "dogs": ("Dogs run around in the park.", 7)}[name]
+            body = lines(asked([user("Tell of it.")], chat(text, "stop", tokens=tokens), max_tokens=100))
+            parent.case.live_runs[name] = BranchAnswers(name, open_paths(["-"], stdin=body).exchanges,
+                                                        ((RequestPlace.REQUEST, 0),))
+        found = []
+        for name in names:
+            live = rerun(parent, Settings(live=name))
+            small = rerun(live, Settings(live=name, simulate=True, max_tokens=3))
+            answers = small.turns[0].final_turn.answers[-1]
+            found.append((answers[-1].text, len(answers)))
+        return found
+
+    alone = [("Cats sleep.", 4), ("Dogs run around in the park.", 3)]  # 11 and 7 tokens, three at a time
+    assert cut_at_three("cats") + cut_at_three("dogs") == alone
+    assert cut_at_three("cats", "dogs") == alone
+
+
 def test_nothing_at_all_is_run_again_as_nothing():
     assert rerun(replay(open_case(open_paths([]))), Settings()).turns == ()
 
