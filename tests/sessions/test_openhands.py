@@ -313,7 +313,7 @@ def test_a_conversation_is_its_state_and_its_events(tmp_path):
     assert last.request.messages[0].results[0].text == "a.py"
     assert "SystemPromptEvent (1)" in "\n".join(given.notices)
     alone = open_paths([str(tmp_path / "events" / "event-00001-x.json")]).inputs[0]
-    assert "expected the base_state.json of the folder above" in alone.error
+    assert "read with the base_state.json of the folder above" in alone.error
 
 
 def test_a_call_takes_its_id_alone_from_its_event(tmp_path):
@@ -335,7 +335,7 @@ def test_the_first_event_opens_a_conversation_without_its_state(tmp_path):
     assert [answer.result.text for answer in loaded.inputs[0].answers] == ["a.py"]
     assert "SystemPromptEvent (1)" in "\n".join(loaded.inputs[0].notices)
     other = open_paths([str(tmp_path / names[2])]).inputs[0]
-    assert f"one event of a conversation: it is read with the first, {names[0]}" in other.error
+    assert f"one event of a conversation, read with the first, {names[0]}" in other.error
 
 
 LOGGED = {"id": "resp_1", "choices": [{"index": 0, "finish_reason": "length", "message": {"content": "Look."}}],

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from inspector.sessions import redact
+from inspector.sessions import COMPANION, redact
 from inspector.sessions.importers import openhands_events as events
 from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in, object_lines
 from inspector.sessions.intake import sibling
@@ -109,16 +109,19 @@ def _text_at(line: bytes, name: str) -> str | None:
     return known_text(loads(found.encode())) if found else None
 
 
+_EVENT = "one event of a conversation, read with "
+
+
 def _event_files(data: bytes, path: str) -> Iterator[Piece]:
     """The events beside the first one of a conversation without its state; else the one event."""
     folder, own = os.path.split(os.path.abspath(path))
     if os.path.exists(os.path.join(os.path.dirname(folder), "base_state.json")):
-        raise UnreadableError("one event of a conversation: expected the base_state.json of the folder above")
+        raise UnreadableError(f"{_EVENT}the base_state.json of the folder above{COMPANION}")
     names = sorted(glob.glob(os.path.join(glob.escape(folder), "event-*.json"))) if own.startswith("event-") else []
     if len(names) < 2:
         return iter([(1, data, True)])
     if own != os.path.basename(names[0]):
-        raise UnreadableError(f"one event of a conversation: it is read with the first, {os.path.basename(names[0])}")
+        raise UnreadableError(f"{_EVENT}the first, {os.path.basename(names[0])}{COMPANION}")
     return _files(path, names)
 
 
