@@ -20,6 +20,7 @@ from inspector.sessions import COMPANION, redact
 from inspector.sessions.importers import openhands_events as events
 from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in, object_lines
 from inspector.sessions.intake import sibling
+from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
@@ -34,7 +35,7 @@ from inspector.sessions.transcripts.chat_messages import (
 )
 from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_litellm, take_litellm_end, take_provider_word
-from loop_core.values import At, TextPart
+from loop_core.values import At, Stop, TextPart, ToolCall
 
 FIELDS: Fields = {
     "": {
@@ -109,6 +110,25 @@ def _text_at(line: bytes, name: str) -> str | None:
     return known_text(loads(found.encode())) if found else None
 
 
+MALFORMED = "_openhands_malformed_tool_call"
+"""The member that marks arguments which the SDK wrote in place of the model's."""
+
+
+def _reject(answer: TranscriptAnswer) -> None:
+    """Marks calls as malformed for whose arguments the SDK wrote its own, since they were no JSON (`agent.py`)."""
+    errors = {call.id: stand_in.get("error") for call in answer.calls if call.arguments and MALFORMED in call.arguments
+              and (stand_in := object_in(call.arguments)).get(MALFORMED) is True}
+    if not errors:
+        return
+    answer.parts = [part._replace(arguments=None, closed=False)
+                    if type(part) is ToolCall and part.id in errors else part for part in answer.parts]
+    if answer.stop is None or answer.stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN):
+        before = answer.stop.evidence if answer.stop is not None else ()
+        reason = inferred_reason(Stop.MALFORMED_TOOL_CALL, answer.word_at, "call_rejected", At(),
+                                 f"the SDK could not read the arguments of a call: {next(iter(errors.values()))}"[:300])
+        answer.stop = reason._replace(evidence=(*before, reason.evidence[-1])) if before else reason
+
+
 _EVENT = "one event of a conversation, read with "
 
 
@@ -176,6 +196,9 @@ class _Events(ChatReader):
         self.error = self.failure = ""
 
     def settle(self) -> None:
+        """Marks calls as malformed whose arguments the SDK could not read; then infers other ends."""
+        for answer in self.answers:
+            _reject(answer)
         self.close_run()
         super().settle()
 
