@@ -20,6 +20,7 @@ from loop_core.wire import FORMATS
 
 JSON: Mapping[str, frozenset[str]] = {
     "result of Vercel's AI SDK": frozenset({"finishReason", "usage"}),
+    "output of cline --json": frozenset({"hookEventName", "agentId", "taskId"}),
 }
 """Name of a format that cannot be read -> the members of the first values in its files."""
 COMPANIONS: Mapping[str, frozenset[str]] = {
