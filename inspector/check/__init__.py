@@ -25,7 +25,7 @@ from inspector.report.facts import TurnFacts, View, view
 from inspector.report.lines.spans import one_line
 from inspector.report.run_answers import used_responses
 from inspector.report.times_and_costs import turn_times
-from inspector.sessions import intake, open_paths, redact, without_collector
+from inspector.sessions import COMPANION, intake, open_paths, redact, without_collector
 from inspector.sessions.copies import equal_files, may_copy, stored_keys
 from inspector.sessions.folders import files_of, is_beside, is_session
 from inspector.sessions.intake import STDIN
@@ -78,10 +78,12 @@ def check_paths_together(
     loaded = open_paths(paths, api=api, profile=profile, stdin=stdin)
     session_view = view(replay(open_case(loaded), Settings()))
     only = set(filters.responses(expression, session_view)) if filter_text else None
-    return _report(session_view, loaded, ids, only, name)
+    return _report(session_view, loaded, ids, only, name, from_folder)
 
 
-def _report(view: View, recording: Recording, ids: Sequence[str], only: set[int] | None, name: str) -> Report:
+def _report(
+    view: View, recording: Recording, ids: Sequence[str], only: set[int] | None, name: str, from_folder: bool
+) -> Report:
     numbers: Counter[str] = Counter()
     problems: dict[str, list[Problem]] = {}
     turns: dict[str, list[TurnEnd]] = {}
@@ -95,7 +97,8 @@ def _report(view: View, recording: Recording, ids: Sequence[str], only: set[int]
         if only is None or not only.isdisjoint(link.index for link in turn.run.record.links):
             problems.setdefault(path, []).extend(_problems(view, turn, ids, name or path, number))
             turns.setdefault(path, []).append(_turn_end(view, turn, number))
-    listed = [source for source in recording.inputs if source.format != "folder"]
+    files = [source for source in recording.inputs if source.format != "folder"]
+    listed = [source for source in files if not (from_folder and (source.error or "").endswith(COMPANION))]
     return Report(tuple(
         FileProblems(
             name or source.path, tuple(problems.get(source.path, ())), tuple(turns.get(source.path, ())),
@@ -103,7 +106,7 @@ def _report(view: View, recording: Recording, ids: Sequence[str], only: set[int]
             tuple(sorted(Counter(each.unread_format for each in source.skipped if each.unread_format).items())),
             tuple(keys.get(source.path, ())))
         for source in listed),
-        sum(len(source.skipped) for source in recording.inputs if source.format == "folder"),
+        sum(len(source.skipped) for source in recording.inputs if source.format == "folder") + len(files) - len(listed),
         len(listed) == 1 and listed[0].format == "pairs" and len(recording.exchanges) == 1)
 
 

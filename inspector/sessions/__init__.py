@@ -56,3 +56,5 @@ def open_paths(
     from inspector.sessions.open import open_paths as read  # listing the samples needs no importer
 
     return read(paths, api=api, profile=profile, stdin=stdin, signed=signed)
+COMPANION = ": it has no exchange of its own"
+"""The end of the error of a file that an agent writes beside its sessions, or that is read with one of them."""

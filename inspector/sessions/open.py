@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import IO, NamedTuple
 
 from inspector.config import files
-from inspector.sessions import NO_ANSWER, intake, redact
+from inspector.sessions import COMPANION, NO_ANSWER, intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once, equal_files, equal_input, is_spread, session_key
 from inspector.sessions.importers import EXPECTED, IMPORTERS, SQLITE, choose, reading_of, recognise
 from inspector.sessions.importers.heads import HEAD
 from inspector.sessions.intake import STDIN, unpack
-from inspector.sessions.notices import mask_notice, notice_of
+from inspector.sessions.notices import Notice, mask_notice, notice_of
 from inspector.sessions.recording import (
     ODD,
     Exchange,
@@ -108,8 +109,9 @@ def open_each(
             yield FileGroup((name,), Recording((equal_input(name, first),), (), ()), done, len(every))
             continue
         skipped, found = _of_folder(name, options) if listed else ("", list(_open(name, options, None)))
-        if skipped:
+        if skipped and not skipped.endswith(COMPANION):
             yield unread(name, skipped, done)
+        if skipped:
             continue
         beside.update(source.path for source, _ in found[1:])
         if is_spread(found[0][0]):
@@ -221,19 +223,22 @@ def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
     from inspector.sessions.folders import files_below
 
     skipped: list[Skipped] = []
+    companions: list[str] = []
     sessions: list[OpenedFile] = []
     for number, name in enumerate(files_below(path, skipped)):
         why, found = _of_folder(name, options, alone=True)
-        if why:
+        if why.endswith(COMPANION):
+            companions.append(why[len(name) + 2 : -len(COMPANION)])
+        elif why:
             skipped.append(Skipped(number, why))
         else:
             sessions += found
-    looked = len(skipped) + len(sessions)
     if sessions:
-        yield Input(path, "folder", 0, tuple(skipped)), []
+        notices = (Notice("files that have no exchange of their own", Counter(companions)),) if companions else ()
+        yield Input(path, "folder", 0, tuple(skipped), notices), []
         yield from sessions
     else:
-        why = f"no session in this folder (files looked at: {looked}): {EXPECTED}"
+        why = f"no session in this folder (files looked at: {len(skipped) + len(companions)}): {EXPECTED}"
         yield _failed_input(path, why, "folder", tuple(skipped)), []
 
 

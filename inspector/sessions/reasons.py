@@ -90,7 +90,8 @@ def error_in_text(text: str, status: int | None, kind: str | None) -> ProviderEr
     except (ValueError, RecursionError):
         body = None
     error = read_error(body, status) if isinstance(body, dict) else None
-    retryable = status in RETRYABLE_STATUS or kind in RETRYABLE_WORDS | {"rate_limit"} or is_passing(text)
+    retryable = status in RETRYABLE_STATUS or kind in RETRYABLE_WORDS | {"rate_limit"} or (
+        status is None and is_passing(text))
     return error or ProviderError(text, kind, None if status is None else str(status), retryable)
 
 

@@ -263,6 +263,9 @@ BAD = {
     "other JSON": (b'{"name": "package"}', "JSON of no API"),
     "a HAR cut at once": (b'{"log": {"version": "1.2", "entr', "HAR"),
     "a format that is known": (b'{"finishReason": "length", "usage": {}}', "result of Vercel's AI SDK: not read yet"),
+    "what Cline prints": (b'{"ts": "2026-01-01T00:00:00Z", "type": "hook_event", "hookEventName": "agent_start", '
+                          b'"agentId": "a", "taskId": "c", "parentAgentId": null}\n',
+                          "output of cline --json: not read yet"),
 }
 
 

@@ -258,3 +258,17 @@ def test_a_message_before_a_file_that_a_call_returned_is_no_answer(tmp_path, wri
     assert [facts.exchange.response.text for facts in seen.responses] == ["Look.", "A cat.", note]
     assert stops(seen) == ["tool_call", "end_turn", "unknown"]
     assert "written by Gemini CLI in the model's name, before a file that a call returned: 1" in notices(seen)
+
+
+def test_the_history_of_a_resumed_chat_keeps_the_counts_of_its_answers(tmp_path):
+    """As 0.61.0 writes it after `--resume`: `$set` repeats each answer with its id, without model and tokens."""
+    history = [row("u1", "user", [{"text": "go"}]),
+               row("g1", "gemini", [{"text": "Look."}, {"functionCall": {"id": "c-1", "name": "run", "args": {}}}]),
+               row("u2", "user", [{"functionResponse": {"id": "c-1", "name": "run", "response": {"output": "ok"}}}]),
+               row("g2", "gemini", [{"text": "Done."}])]
+    seen = shown(lines(GO, said("g1", "Look.", call(key="c-1")), history[2], said("g2", "Done."), HEAD,
+                       {"$set": {"messages": history}}, row("u3", "user", "on"), said("g3", "More.")), tmp_path)
+    assert stops(seen) == ["tool_call", "end_turn", "unknown"]
+    answers = [each.exchange.response for each in seen.responses]
+    assert [(each.model, each.usage.input_tokens, each.usage.output_tokens) for each in answers] == [
+        ("gemini-3-pro", 100, 12)] * 3

@@ -87,3 +87,12 @@ def test_each_event_that_tells_the_stream(row):
 def test_a_member_of_another_type_is_passed_over_and_named(tmp_path):
     seen = read(tmp_path, INIT, ASKED, piece("Hi"), outcome(status=7))
     assert "line 4: status is a number, and text was expected; it was passed over" in " ".join(seen.inputs[0].notices)
+
+
+def test_an_outcome_without_a_message_means_the_error_before_it(tmp_path):
+    """As Gemini CLI 0.61.0 prints it after the last of its attempts."""
+    note = {"type": "error", "severity": "error", "message": "Model stream ended with malformed function call."}
+    seen = read(tmp_path, piece("I write."), note, outcome("error"))
+    assert seen.responses[-1].exchange.response.error.message == note["message"]
+    warned = read(tmp_path, piece("I write."), {**note, "severity": "warning"}, outcome("error"))
+    assert warned.responses[-1].exchange.response.error.message == "no message"

@@ -12,10 +12,13 @@ import zlib
 
 import pytest
 
+from inspector.check import check_paths
+from inspector.check.rules import selected_rules
 from inspector.config.files import cache_folder, data_folder, state_folder
 from inspector.sessions import intake, open_paths
 from inspector.sessions.folders import find, folder, samples
 from inspector.sessions.importers import IMPORTERS, importer, reading_of
+from inspector.sessions.open import open_each
 from inspector.sessions.recording import Options, UnreadableError
 from loop_core.errors import CallerError
 from loop_core.values import Stop
@@ -1122,3 +1125,31 @@ def test_a_short_request_is_kept_as_its_bytes_and_is_the_same_json(said, held):
     pair = {"request": asked, "response": json.loads(chat_body("yes"))}
     (exchange,) = open_paths(["-"], stdin=json.dumps(pair, ensure_ascii=False).encode()).exchanges
     assert (type(exchange.stored_request), exchange.request_json) == (held, asked)
+
+
+@pytest.mark.parametrize(("name", "content", "what"), [
+    ("agent-a0.meta.json", {"agentType": "Explore", "description": "look", "toolUseId": "t-1", "spawnDepth": 1},
+     "description of a subagent of Claude Code"),
+    ("sessions.json", [{"sessionId": "s", "title": "T", "dateCreated": "1", "workspaceDirectory": "/w"}],
+     "index of Continue's sessions"),
+    ("17_x.json", {"version": 1, "session_id": "17_x", "started_at": "2026-01-01T00:00:00Z", "provider": "anthropic",
+                   "model": "m-1", "workspace_root": "/w", "team_name": "t"}, "state of a session of Cline CLI"),
+    ("state.json", {"version": 1, "approval": {"yolo": False}, "additional_dirs": [], "plan_mode": False},
+     "state of a session of Kimi CLI"),
+    ("extract-cursor.json", {"sessionId": "s", "processedOffset": 4, "updatedAt": "2026-01-01T00:00:00Z"},
+     "place up to which Qwen Code has read a session"),
+    ("logs.json", [{"sessionId": "s", "messageId": 0, "type": "user", "message": "go", "timestamp": "2026-01-01"}],
+     "messages of the user that Gemini CLI and Qwen Code list"),
+])
+def test_a_file_that_an_agent_writes_beside_its_sessions_is_no_failure(tmp_path, name, content, what):
+    (tmp_path / name).write_text(json.dumps(content))
+    (alone,) = open_paths([str(tmp_path / name)]).inputs
+    assert alone.error == f"{tmp_path / name}: {what}: it has no exchange of its own"
+    (tmp_path / "a.har").write_text(har(entry([user("hi")], chat_body("one"))))
+    found = open_paths([str(tmp_path)]).inputs[0]
+    assert (found.skipped, found.notices) == (
+        (), (f"{tmp_path}: files that have no exchange of their own: {what} (1)",))
+    groups = list(open_each([str(tmp_path)], api=None, profile=None))
+    assert [each.paths for each in groups] == [(str(tmp_path / "a.har"),)]
+    report = check_paths([str(tmp_path)], selected_rules(), jobs=1)
+    assert ([each for each in report.problems if each.error], report.skipped) == ([], 1)

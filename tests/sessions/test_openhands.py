@@ -313,7 +313,7 @@ def test_a_conversation_is_its_state_and_its_events(tmp_path):
     assert last.request.messages[0].results[0].text == "a.py"
     assert "SystemPromptEvent (1)" in "\n".join(given.notices)
     alone = open_paths([str(tmp_path / "events" / "event-00001-x.json")]).inputs[0]
-    assert "expected the base_state.json of the folder above" in alone.error
+    assert "read with the base_state.json of the folder above" in alone.error
 
 
 def test_a_call_takes_its_id_alone_from_its_event(tmp_path):
@@ -335,7 +335,7 @@ def test_the_first_event_opens_a_conversation_without_its_state(tmp_path):
     assert [answer.result.text for answer in loaded.inputs[0].answers] == ["a.py"]
     assert "SystemPromptEvent (1)" in "\n".join(loaded.inputs[0].notices)
     other = open_paths([str(tmp_path / names[2])]).inputs[0]
-    assert f"one event of a conversation: it is read with the first, {names[0]}" in other.error
+    assert f"one event of a conversation, read with the first, {names[0]}" in other.error
 
 
 LOGGED = {"id": "resp_1", "choices": [{"index": 0, "finish_reason": "length", "message": {"content": "Look."}}],
@@ -380,3 +380,20 @@ def test_a_cut_call_keeps_its_string_and_an_error_is_told(tmp_path):
 def test_a_member_of_an_odd_kind_is_told(member, told, tmp_path):
     rows = [OPENHANDS[0], {**OPENHANDS[1], **member}, *OPENHANDS[2:]]
     assert told in notices(shown(json.dumps(rows), tmp_path))
+
+
+@pytest.mark.parametrize(("logged", "stop"), [
+    (None, "malformed_tool_call"), ("tool_calls", "malformed_tool_call"), ("length", "max_tokens")])
+def test_a_call_for_whose_arguments_the_sdk_wrote_its_own_is_malformed(tmp_path, logged, stop):
+    """As SDK 1 stores a call whose arguments were no JSON: what the model wrote is lost."""
+    stand_in = {"_openhands_malformed_tool_call": True, "error": "Unterminated string. Arguments: unparseable JSON"}
+    error = sdk("AgentErrorEvent", tool_call_id=KEYS[0], tool_name="terminal", error="Error validating args")
+    response = {"id": "resp_1", "choices": [{"index": 0, "finish_reason": logged, "message": {"role": "assistant"}}]}
+    log = [sdk("LLMCompletionLogEvent", "environment", filename="a", log_data=json.dumps({"response": response}))]
+    rows = [message("go"), *(log if logged else []), action(KEYS[0], arguments=json.dumps(stand_in)), error]
+    (exchange,) = open_paths([conversation(tmp_path, *rows)]).exchanges
+    (call_made,) = exchange.response.tool_calls
+    assert (call_made.name, call_made.arguments, call_made.closed) == ("terminal", None, False)
+    assert exchange.response.stop_reason.normalized.value == stop
+    last = exchange.response.stop_reason.evidence[-1]
+    assert ("Unterminated string" in last.note) is (stop == "malformed_tool_call")

@@ -380,6 +380,7 @@ def test_odd_members(tmp_path):
 
 def test_recognised():
     assert choose(b'{"role": "user", "content": "a"}\n{"role": "assistant", "content": "b"}\n', "k.jsonl") == "zeroclaw"
+    assert choose(b'{"role": "assistant", "content": "b"}\n', "k.jsonl") == "chat-lines", "kimi --print prints no more"
     assert choose(b'{"role": "user", "content": "a", "isCrashSentinel": false}\n', "k.jsonl") == "botnexus"
 
 

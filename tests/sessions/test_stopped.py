@@ -490,6 +490,12 @@ def test_what_the_agent_writes_itself_is_no_message_of_the_user(tmp_path, said):
     "Request timed out.", "connect ETIMEDOUT 1.2.3.4:443", "read ECONNRESET", "timed out", "stream ended early",
     "UND_ERR_SOCKET", "incomplete chunked read", "peer closed connection without sending complete message body",
     "Overloaded", "The server had an error while processing the request.", "Internal server error",
+    "504 Gateway Time-out", "Cannot connect to API: Was there a typo in the url or port?", "Failed to connect to host",
+    "Service Unavailable", "The service is currently unavailable.", "502 Bad Gateway", "Too many requests.",
+    "Too many tokens, please wait before trying again.", "Rate limit reached for m-1 in organization o",
+    "Please try again in 1.2s.", "The model cannot answer now. Please try again later.",
+    "litellm.RateLimitError: OpenAIException", "Request failed with status code 520",
+    "exceeded retry limit, last status: 409 Conflict",
 ])
 def test_a_lost_connection_or_a_failed_server_is_asked_again(tmp_path, message):
     assert is_passing(message)
@@ -497,6 +503,19 @@ def test_a_lost_connection_or_a_failed_server_is_asked_again(tmp_path, message):
     seen = shown(pi(pi_user("edit"), row), tmp_path)
     assert (stops(seen), seen.responses[0].judgement.stop.detail) == (["error"], "retryable")
     assert words(seen) == ["ERROR"]
+
+
+@pytest.mark.parametrize("message", [
+    "temperature is out of range", "Too many tools: at most 128", "Too many tokens: at most 8192",
+    "You exceeded your current quota. See https://example.com/docs/rate-limits", "unknown model",
+    "Request failed with status code 400", "400 timeout must be at most 600",
+    "litellm.BadRequestError: OpenAIException",
+    "connect the account first",
+])
+def test_a_fault_of_the_request_does_not_pass(tmp_path, message):
+    row = pi_said(text("Editing:"), stop="error", message={"errorMessage": message})
+    seen = shown(pi(pi_user("edit"), row), tmp_path)
+    assert (stops(seen), seen.responses[0].judgement.stop.detail) == (["error"], "fatal")
 
 
 def test_an_answer_that_broke_and_was_asked_for_at_once_again_is_a_retry(tmp_path):

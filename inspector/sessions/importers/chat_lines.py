@@ -88,7 +88,8 @@ def _kind_of(head: bytes, path: str) -> type[_Messages] | None:
             return kind
     if rows and found <= COMMON and _is_of_picoclaw(path):
         return _PicoClaw
-    return _Messages if found <= COMMON and any(map(_has_calls, rows)) else None
+    bare = bool(rows) and rows[0].get("role") == "assistant"  # as an agent prints its answers: Kimi CLI
+    return _Messages if found <= COMMON and (bare or any(map(_has_calls, rows))) else None
 
 
 def _is_of_picoclaw(path: str) -> bool:

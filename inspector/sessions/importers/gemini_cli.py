@@ -114,6 +114,8 @@ class _Chat(ChatReader):
         """The row and text of a note about the end of an answer whose message has not come so far."""
         self.answered: set[str | None] = set()
         """Calls whose results were read."""
+        self.counted: dict[str, dict[str, Any]] = {}
+        """Id of an answer -> its model and its token counts, which the history of a resumed chat leaves out."""
 
     def header(self, value: dict[str, Any]) -> None:
         self.model = known_text(object_of(value.get("meta")).get("model")) or self.model
@@ -155,8 +157,8 @@ class _Chat(ChatReader):
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        value = line.value
-        answer = self._split_answer(value, place)
+        value = {**self.counted.get(line.value.get("id", ""), {}), **line.value}
+        answer = self._split_answer(line.value, place)
         if answer is None:
             answer = self.answer(line, place, known_text(value.get("id")) or "", known_text(value.get("model")))
             self.note_compaction(answer)
@@ -293,6 +295,8 @@ class _Lines(_Chat):
                 self.header(value)
             else:
                 _place(order, live, value.get("id"), piece, last)
+                if isinstance(value.get("id"), str):
+                    self.counted[value["id"]] = {name: value[name] for name in ("model", "tokens") if name in value}
         for number, (piece, last) in enumerate(order, 1):
             yield number, piece, last
 

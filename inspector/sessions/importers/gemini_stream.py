@@ -47,6 +47,9 @@ class _Stream(ChatReader):
     unit, row_word = "line", ("an event", "events")
     several_apis = False
 
+    failure = ""
+    """The last error that an event tells of: an outcome without a message of its own means this one."""
+
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         value, kind = line.value, line.value.get("type")
         if kind == "message" and value.get("role") == "assistant":
@@ -65,6 +68,7 @@ class _Stream(ChatReader):
             return self._outcome(line, place)
         if kind == "error":
             why = known_text(value.get("message")) or "no reason given"
+            self.failure = why if value.get("severity") == "error" else self.failure
             self.skip(line, f"a note of Gemini CLI: {why[:200]}")
             return place
         if kind == "init":
@@ -92,7 +96,7 @@ class _Stream(ChatReader):
         error = object_of(value.get("error"))
         if value.get("status") != "error":
             return self.say(line, place, "success", mark="ended") if value.get("status") == "success" else place
-        text, kind = known_text(error.get("message")) or "no message", known_text(error.get("type"))
+        text, kind = known_text(error.get("message")) or self.failure or "no message", known_text(error.get("type"))
         mark = OUTCOMES.get(kind or "")
         if mark is not None:
             return self.say(line, place, text, mark=mark)

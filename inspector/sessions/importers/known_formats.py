@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from inspector.sessions import redact
+from inspector.sessions import COMPANION, redact
 from inspector.sessions.file_format import AgentFolder, FileFormat
 from inspector.sessions.importers import EXPECTED, IMPORTERS, SQLITE
 from inspector.sessions.importers.heads import HEAD
@@ -20,8 +20,20 @@ from loop_core.wire import FORMATS
 
 JSON: Mapping[str, frozenset[str]] = {
     "result of Vercel's AI SDK": frozenset({"finishReason", "usage"}),
+    "output of cline --json": frozenset({"hookEventName", "agentId", "taskId"}),
 }
 """Name of a format that cannot be read -> the members of the first values in its files."""
+COMPANIONS: Mapping[str, frozenset[str]] = {
+    "description of a subagent of Claude Code": frozenset({"agentType", "description", "toolUseId"}),
+    "index of Continue's sessions": frozenset({"sessionId", "dateCreated", "workspaceDirectory"}),
+    "state of a session of Cline CLI": frozenset({"session_id", "started_at", "workspace_root", "team_name"}),
+    "state of a session of Kimi CLI": frozenset({"approval", "additional_dirs", "plan_mode"}),
+    "place up to which Qwen Code has read a session": frozenset({"sessionId", "processedOffset"}),
+    "messages of the user that Gemini CLI and Qwen Code list": frozenset({"sessionId", "messageId", "message"}),
+}
+"""Name of a file that an agent writes beside its sessions -> the members of its first values. Each was written by the
+agent itself: Claude Code 2, Continue CLI 1, Cline CLI 3, Kimi CLI 1, Qwen Code 0.15; the last by `logger.ts` of
+Gemini CLI."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -31,14 +43,16 @@ def sniff(head: bytes, path: str) -> int:
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Always raises `UnreadableError`, whose line names the format, because these formats cannot be read."""
-    raise UnreadableError(f"{name_of(data[:HEAD]) or 'known format'}{NOT_READ}")
+    name = name_of(data[:HEAD]) or "known format"
+    raise UnreadableError(f"{name}{COMPANION if name in COMPANIONS else NOT_READ}")
 
 
 def name_of(head: bytes) -> str | None:
     """The name of a file's transcript format; None if the table does not know it."""
     parsed_head = first_look(head)
     values = (*objects_of(parsed_head.first)[:4], *parsed_head.objects)
-    found = next((name for name, members in JSON.items() if any(members <= value.keys() for value in values)), None)
+    found = next((name for name, members in (*JSON.items(), *COMPANIONS.items())
+                  if any(members <= value.keys() for value in values)), None)
     return found or ("ZIP archive" if head.startswith(b"PK\x03\x04") else None)
 
 

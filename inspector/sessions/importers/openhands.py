@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from inspector.sessions import redact
+from inspector.sessions import COMPANION, redact
 from inspector.sessions.importers import openhands_events as events
 from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in, object_lines
 from inspector.sessions.intake import sibling
+from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
@@ -34,7 +35,7 @@ from inspector.sessions.transcripts.chat_messages import (
 )
 from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_litellm, take_litellm_end, take_provider_word
-from loop_core.values import At, TextPart
+from loop_core.values import At, Stop, TextPart, ToolCall
 
 FIELDS: Fields = {
     "": {
@@ -109,16 +110,38 @@ def _text_at(line: bytes, name: str) -> str | None:
     return known_text(loads(found.encode())) if found else None
 
 
+MALFORMED = "_openhands_malformed_tool_call"
+"""The member that marks arguments which the SDK wrote in place of the model's."""
+
+
+def _reject(answer: TranscriptAnswer) -> None:
+    """Marks calls as malformed for whose arguments the SDK wrote its own, since they were no JSON (`agent.py`)."""
+    errors = {call.id: stand_in.get("error") for call in answer.calls if call.arguments and MALFORMED in call.arguments
+              and (stand_in := object_in(call.arguments)).get(MALFORMED) is True}
+    if not errors:
+        return
+    answer.parts = [part._replace(arguments=None, closed=False)
+                    if type(part) is ToolCall and part.id in errors else part for part in answer.parts]
+    if answer.stop is None or answer.stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN):
+        before = answer.stop.evidence if answer.stop is not None else ()
+        reason = inferred_reason(Stop.MALFORMED_TOOL_CALL, answer.word_at, "call_rejected", At(),
+                                 f"the SDK could not read the arguments of a call: {next(iter(errors.values()))}"[:300])
+        answer.stop = reason._replace(evidence=(*before, reason.evidence[-1])) if before else reason
+
+
+_EVENT = "one event of a conversation, read with "
+
+
 def _event_files(data: bytes, path: str) -> Iterator[Piece]:
     """The events beside the first one of a conversation without its state; else the one event."""
     folder, own = os.path.split(os.path.abspath(path))
     if os.path.exists(os.path.join(os.path.dirname(folder), "base_state.json")):
-        raise UnreadableError("one event of a conversation: expected the base_state.json of the folder above")
+        raise UnreadableError(f"{_EVENT}the base_state.json of the folder above{COMPANION}")
     names = sorted(glob.glob(os.path.join(glob.escape(folder), "event-*.json"))) if own.startswith("event-") else []
     if len(names) < 2:
         return iter([(1, data, True)])
     if own != os.path.basename(names[0]):
-        raise UnreadableError(f"one event of a conversation: it is read with the first, {os.path.basename(names[0])}")
+        raise UnreadableError(f"{_EVENT}the first, {os.path.basename(names[0])}{COMPANION}")
     return _files(path, names)
 
 
@@ -173,6 +196,9 @@ class _Events(ChatReader):
         self.error = self.failure = ""
 
     def settle(self) -> None:
+        """Marks calls as malformed whose arguments the SDK could not read; then infers other ends."""
+        for answer in self.answers:
+            _reject(answer)
         self.close_run()
         super().settle()
 

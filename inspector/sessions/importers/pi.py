@@ -131,7 +131,8 @@ def _error(message: str) -> ProviderError:
     """The error in pi's message about a failure, which may begin with the HTTP status."""
     words = message.replace(":", " ").replace('"', " ").lower().split()
     status = written_status(words[0]) if words else None
-    retryable = status in RETRYABLE_STATUS or not RETRYABLE_WORDS.isdisjoint(words) or is_passing(message)
+    retryable = status in RETRYABLE_STATUS or not RETRYABLE_WORDS.isdisjoint(words) or (
+        status is None and is_passing(message))
     return ProviderError(message, None, None if status is None else str(status), retryable)
 
 
