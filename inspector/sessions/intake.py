@@ -341,11 +341,12 @@ HEAVY = 4_000_000
 
 def heavy(paths: Sequence[str]) -> bool:
     """Whether reading these paths takes noticeably long."""
-    return any(_size(path) > HEAVY for path in paths)
+    return any(os.path.isdir(path) or size_of(path) > HEAVY for path in paths)
 
 
-def _size(path: str) -> int:
+def size_of(path: str) -> int:
+    """The size of a file in bytes; 0 if the system does not tell it."""
     try:
-        return HEAVY + 1 if os.path.isdir(path) else os.path.getsize(path)
+        return os.path.getsize(path)
     except OSError:
         return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -31,24 +30,16 @@ LOOK_AGAIN = 0.1
 """The time in seconds after which a view looks again whether a question is still open."""
 
 
-def size_of(path: str) -> int | None:
-    """The size of a file in bytes; None if the system does not tell it."""
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return None
-
-
 def share_of(path: str) -> str:
     """How much of the current file is read, in per cent; empty if its reader reports no progress."""
-    size, done = size_of(path) or 1, intake.read_so_far()
+    size, done = intake.size_of(path) or 1, intake.read_so_far()
     return "" if not done else f"{min(100, 100 * done // size)} %" if done < size else "judging all turns"
 
 
 def progress_within(path: str) -> str:
     """How much of a file was read, once its first turns are listed."""
     share = share_of(path)
-    return f"reading {(size_of(path) or 1) / 1e6:,.0f} MB{f': {share}' if share else ''}… so far"
+    return f"reading {(intake.size_of(path) or 1) / 1e6:,.0f} MB{f': {share}' if share else ''}… so far"
 
 
 MeasuredRows = tuple[str, list[TurnRow], Mapping[str, int]]
@@ -241,6 +232,7 @@ def read_whole(table: ReadingScreen, paths: Sequence[str]) -> None:
 
 def _read_whole(table: ReadingScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
     try:
+        intake.note_read(0)  # its beginning was read before
         read = load(paths, reading)
         rows = rows_of_session(read)
         table.app.call_from_thread(table.take_whole, read, rows, table.listed.widest_of(rows))

@@ -22,6 +22,7 @@ from inspector.report import turn_rows, turn_table
 from inspector.report.grown_rows import LARGE, PENDING
 from inspector.report.lines.spans import count_of, in_quotes
 from inspector.report.turn_rows import TurnRow
+from inspector.sessions import intake
 from inspector.tui import table_growth, turns_reading
 from inspector.tui.attention import attention_note, place_after
 from inspector.tui.delivery import copy_text, deliver
@@ -111,7 +112,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.listed.set_rows(session.paths[0], rows)
             (self.listed.relist if begun else self._sort_first)()
         for path in () if self.named else [path for section in sections for path in section.paths]:
-            large = (turns_reading.size_of(path) or 0) > LARGEST_READ
+            large = intake.size_of(path) > LARGEST_READ
             self._large += [path] if large else []
             self.listed.set_rows(path, [turn_rows.unread_row((path,), path, LARGE if large else PENDING)])
         if not self.named:

@@ -16,6 +16,7 @@ from inspector.sessions.importers.known_formats import refusal
 from inspector.sessions.importers.records import (
     complete,
     elements,
+    first_lines,
     first_look,
     look_at,
     object_in,
@@ -29,6 +30,7 @@ _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _PAGE = re.compile(rb'\s*\{\s*(?:"object"\s*:\s*"list"\s*,\s*)?"data"\s*:\s*(?=\[)')
 """Matches the beginning of a page of stored answers, as OpenAI lists them: what stands around their list."""
 _ANY_ID = re.compile(rb'"id"\s*:\s*("[^"]*"|[^,}\s]+)')
+beginning = first_lines
 _ANY = "JSON, server-sent events, NDJSON, an Amazon event stream, a HAR, request/response pairs or a session file"
 
 
