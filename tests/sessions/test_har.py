@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import operator
 
 import pytest
 
@@ -499,3 +500,12 @@ def test_the_whole_entries_of_a_beginning_are_a_har(tmp_path, indent):
         assert (begun.inputs[0].error, begun.inputs[0].notices, begun.exchanges[-1].cut_after) == (None, (), False)
     assert open_beginning(str(path), data.index(b"question 0")) is None, "no entry is whole"
     assert open_beginning(str(path), 10) is None, "the entries have not begun"
+
+
+def test_exchanges_share_the_headers_and_the_profile_that_are_alike(opened):
+    entries = (entry([user(word)], chat_body(word), model="gpt-4o") for word in ("one", "two"))
+    first, second = opened(har(*entries)).exchanges
+    assert first.profile.context_size == 128_000, "not the row of the table: that of the model"
+    assert first.profile is second.profile
+    assert first.headers == second.headers != ()
+    assert all(map(operator.is_, first.headers, second.headers))
