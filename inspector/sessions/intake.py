@@ -55,7 +55,7 @@ def input_name(path: str) -> str:
     return "standard input" if path == STDIN else path if path.strip() else repr(path)
 
 
-_read = 0
+_file, _read = "", 0
 
 
 class StoppedError(Exception):
@@ -80,6 +80,18 @@ def stop_if_asked() -> None:
     `StoppedError` if reading was stopped."""
     if _stopped.get()():
         raise StoppedError
+
+
+def begin_file(path: str) -> None:
+    """Notes which file is read from now on. Raises `StoppedError` if reading was stopped."""
+    global _file, _read
+    stop_if_asked()
+    _file, _read = path, 0
+
+
+def file_being_read() -> str:
+    """The path of the current or last file; empty before the first."""
+    return _file
 
 
 def note_read(place: int) -> None:

@@ -185,6 +185,7 @@ def read_file(path: str, options: Options, head: bytes = b"", build_one: Build |
     """Reads one file. A large one that grows line by line is read in pieces, every other whole. Raises `OSError` if it
     cannot be read, and `BoundError` if it is a device, or larger than the bound."""
     found = os.stat(path)
+    intake.begin_file(path)
     if stat.S_ISREG(found.st_mode) and found.st_size > intake.HEAVY and intake.streams(found.st_size):
         with open(path, "rb") as file:
             name = choose(file.read(HEAD), path)

@@ -191,6 +191,7 @@ def _read_until_cancelled(reading: Callable[[], None]) -> None:
     worker = get_current_worker()
     # A thread cannot be stopped from outside, so the reader asks between pieces whether it should go on.
     with suppress(intake.StoppedError), intake.stopping_when(lambda: worker.is_cancelled):
+        intake.begin_file("")  # what was read before is no progress of this
         reading()
 
 
@@ -217,7 +218,6 @@ def _read_files(
             if time.monotonic() - sent > BATCH or len(found.rows) > 1:  # rows from the index arrive many at once
                 call(table.take, waiting, done, total)
                 waiting, sent = [], time.monotonic()
-            intake.note_read(0)  # the next file begins at 0
     except LoopError as why:  # an API or a profile that does not exist: nothing is read
         waiting = [(path, [unread_row((path,), path, str(why))], {}) for path in paths]
     call(table.take, waiting, done, total)
@@ -232,7 +232,6 @@ def read_whole(table: ReadingScreen, paths: Sequence[str]) -> None:
 
 def _read_whole(table: ReadingScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
     try:
-        intake.note_read(0)  # its beginning was read before
         read = load(paths, reading)
         rows = rows_of_session(read)
         table.app.call_from_thread(table.take_whole, read, rows, table.listed.widest_of(rows))

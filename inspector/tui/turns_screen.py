@@ -161,7 +161,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self._clock.pause()
         elif self.is_attached:
             self._list_more()
-            if self.begun or self._searching:
+            if self.begun or self._searching or intake.heavy([intake.file_being_read()]):
                 self.say_counts()
 
     def take(self, batch: Sequence[turns_reading.MeasuredRows], count: int, total: int) -> None:
@@ -222,7 +222,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if self.begun and self.opened is not None:
             progress = turns_reading.progress_within(self.opened.paths[0])
         elif self.reading:
-            within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
+            path = intake.file_being_read()
+            within = f" {turns_reading.share_of(path)}" if intake.heavy([path]) else ""
             progress = f"{turns_reading.progress_over(self)}…{within}"
         self.query_one(TurnCounts).groups = count_groups(self.counts, progress, self.listed)
         self.query_one(TurnHeading).redraw_changes()
