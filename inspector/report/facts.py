@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -155,9 +156,9 @@ class TurnFacts(NamedTuple):
         return sum(len(answer) for answer in self.final_turn.answers)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class View:
-    """A session with all facts that reports show."""
+    """A session with all facts that reports show. Without slots, so that it keeps the turn that was looked for."""
 
     replay: Replay
     inputs: tuple[Input, ...]
@@ -175,9 +176,9 @@ class View:
         """The configured prices of tokens."""
         return self.replay.settings.prices
 
-    @property
+    @cached_property
     def worst(self) -> TurnFacts | None:
-        """The turn with the worst verdict; the first of several."""
+        """The turn with the worst verdict; the first of several. Looked for once, since every key shows its advice."""
         return min(self.turns, key=lambda turn: turn.verdict.rank, default=None)
 
     @property

@@ -63,8 +63,8 @@ class FileFormat(NamedTuple):
     grows: bool = False
     """Whether a file of the format grows line by line. Then the beginning of a file is a session of its own, new rows
     are read without the earlier ones, and the format's module has a `reader`."""
-    lines: bool = False
-    """Whether a file of the format may be JSON Lines whose first lines are a session of their own."""
+    begins: bool = False
+    """Whether the format's module finds a session of its own in the first bytes of a file (`beginning`)."""
     members: tuple[frozenset[str], ...] = ()
     """Sets of member names, for common marks: one of the first objects has all members of one set."""
     most: int = CERTAIN
@@ -80,6 +80,9 @@ class Importer(Protocol):
     def read(self, data: bytes, path: str, options: Options) -> FileReading:
         """Reads the exchanges of a whole file; raises `UnreadableError` if it is not of this format after all, or
         damaged from the start."""
+
+    def beginning(self, data: bytes) -> bytes:
+        """For a format that `begins`: what is whole in the first bytes of a file, as a file; empty if nothing is."""
 
     def reader(self, path: str, options: Options, head: bytes) -> Any:
         """For a format that grows, in place of `read`: the `TranscriptReader` of a file that begins with `head`; raises

@@ -55,7 +55,7 @@ def input_name(path: str) -> str:
     return "standard input" if path == STDIN else path if path.strip() else repr(path)
 
 
-_read = 0
+_file, _read = "", 0
 
 
 class StoppedError(Exception):
@@ -80,6 +80,18 @@ def stop_if_asked() -> None:
     `StoppedError` if reading was stopped."""
     if _stopped.get()():
         raise StoppedError
+
+
+def begin_file(path: str) -> None:
+    """Notes which file is read from now on. Raises `StoppedError` if reading was stopped."""
+    global _file, _read
+    stop_if_asked()
+    _file, _read = path, 0
+
+
+def file_being_read() -> str:
+    """The path of the current or last file; empty before the first."""
+    return _file
 
 
 def note_read(place: int) -> None:
@@ -341,11 +353,12 @@ HEAVY = 4_000_000
 
 def heavy(paths: Sequence[str]) -> bool:
     """Whether reading these paths takes noticeably long."""
-    return any(_size(path) > HEAVY for path in paths)
+    return any(os.path.isdir(path) or size_of(path) > HEAVY for path in paths)
 
 
-def _size(path: str) -> int:
+def size_of(path: str) -> int:
+    """The size of a file in bytes; 0 if the system does not tell it."""
     try:
-        return HEAVY + 1 if os.path.isdir(path) else os.path.getsize(path)
+        return os.path.getsize(path)
     except OSError:
         return 0

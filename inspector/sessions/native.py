@@ -156,6 +156,22 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     return reading
 
 
+def beginning(data: bytes) -> bytes:
+    """The lines among the first bytes of a file up to the last of them at which every request has ended."""
+    going: set[Any] = set()
+    end = at = 0
+    for line in data[: data.rfind(b"\n") + 1].split(b"\n"):
+        at += len(line) + 1
+        record = _parse(line)
+        kind = record.get("type") if isinstance(record, dict) else None
+        if kind == "request":
+            going.add(str(record.get("id")))
+        elif kind == "end":
+            going.discard(str(record.get("request")))
+            end = end if going else at
+    return data[:end]
+
+
 def _parse(line: bytes) -> Any:
     try:
         return traffic.loads(line)

@@ -16,7 +16,7 @@ from inspector.config import files
 from inspector.sessions import COMPANION, NO_ANSWER, intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once, equal_files, equal_input, is_spread, session_key
-from inspector.sessions.importers import EXPECTED, IMPORTERS, SQLITE, choose, reading_of, recognise
+from inspector.sessions.importers import EXPECTED, IMPORTERS, SQLITE, choose, importer, reading_of, recognise
 from inspector.sessions.importers.heads import HEAD
 from inspector.sessions.intake import STDIN, unpack
 from inspector.sessions.notices import Notice, mask_notice, notice_of
@@ -64,7 +64,7 @@ def open_paths(
 
 
 def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Recording | None:
-    """The content of the whole lines within the first `size` bytes of a file; None if that is not a session of its own.
+    """The content that is whole within the first `size` bytes of a file; None if that is not a session of its own.
     Raises `CallerError` if there is no such API or profile."""
     try:
         files.check_bounds(path)
@@ -72,12 +72,12 @@ def open_beginning(path: str, size: int, *, api: str | None = None, profile: str
             data = file.read(size)
     except (OSError, intake.BoundError):
         return None
-    from inspector.sessions.importers.records import complete
-
     name = choose(data[:HEAD], path)
-    if name is None or not (IMPORTERS[name].grows or (IMPORTERS[name].lines and complete(data[: data.find(b"\n")]))):
+    if name is None:
         return None
-    opened = _read(path, data[: data.rfind(b"\n") + 1], options_of(api, profile))
+    row = IMPORTERS[name]
+    whole = data[: data.rfind(b"\n") + 1] if row.grows else importer(name).beginning(data) if row.begins else b""
+    opened = _read(path, whole, options_of(api, profile))
     return join_files([opened]) if opened[1] else None
 
 
@@ -187,6 +187,7 @@ def read_file(path: str, options: Options, head: bytes = b"", build_one: Build |
     """Reads one file. A large one that grows line by line is read in pieces, every other whole. Raises `OSError` if it
     cannot be read, and `BoundError` if it is a device, or larger than the bound."""
     found = os.stat(path)
+    intake.begin_file(path)
     if stat.S_ISREG(found.st_mode) and found.st_size > intake.HEAVY and intake.streams(found.st_size):
         with open(path, "rb") as file:
             name = choose(file.read(HEAD), path)
@@ -299,7 +300,9 @@ def decode_reading(
     exchanges = list(reading.exchanges)
     refused: list[tuple[RawExchange, UnbuiltExchange]] = []
     reading.raws.reverse()
+    size, count = intake.size_of(path), len(reading.raws)
     while reading.raws:
+        intake.note_read(size - size * len(reading.raws) // count)
         raw = reading.raws.pop()  # freed once it is decoded, since it takes as much memory as the result
         try:
             built = (build_one or build)(raw, path, options, reading.masked)

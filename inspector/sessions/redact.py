@@ -23,6 +23,7 @@ import re2
 from inspector.sessions.credential_values import REDACTED, any_of, is_password, random_looking
 from inspector.sessions.credentials import NAMES, PASSWORDS
 from inspector.sessions.detection import ESCAPES, NUMBER, SHORT, CredentialSpan, spans
+from loop_core.values import shared
 
 Counts = MutableMapping[str, int]
 
@@ -103,8 +104,8 @@ def headers(
     masked_pairs = [(name, _named_mask(name, value, counts) if secret_name(name) else
                      url(value) if len(name) == 8 and name.lower() == "location" else value) for name, value in pairs]
     if not shapes or not spans("\n".join(chain.from_iterable(masked_pairs)).encode("utf-8", "surrogatepass")):
-        return tuple(masked_pairs)
-    return tuple([(text(name, counts), text(value, counts)) for name, value in masked_pairs])
+        return tuple(map(shared, masked_pairs))  # most headers of a recording are those of the exchange before
+    return tuple([shared((text(name, counts), text(value, counts))) for name, value in masked_pairs])
 
 
 def _named_mask(name: str, value: str, counts: Counts | None) -> str:

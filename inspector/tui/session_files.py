@@ -157,7 +157,7 @@ def load_beginning(paths: Sequence[str], reading: ReadingOptions) -> OpenSession
         size = min(BEGINNING, LEAST * SCREENFUL // max(1, _turns_in(loaded)))
         loaded = opened(size)
     while _turns_in(loaded) < FEW and size < min(FURTHEST, os.path.getsize(paths[0])):
-        size *= 4
+        size = min(size * 4, FURTHEST)
         loaded = opened(size)
     if loaded is None or len(loaded.turns) < FEW:
         return None

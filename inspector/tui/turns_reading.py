@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -31,24 +30,16 @@ LOOK_AGAIN = 0.1
 """The time in seconds after which a view looks again whether a question is still open."""
 
 
-def size_of(path: str) -> int | None:
-    """The size of a file in bytes; None if the system does not tell it."""
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return None
-
-
 def share_of(path: str) -> str:
     """How much of the current file is read, in per cent; empty if its reader reports no progress."""
-    size, done = size_of(path) or 1, intake.read_so_far()
+    size, done = intake.size_of(path) or 1, intake.read_so_far()
     return "" if not done else f"{min(100, 100 * done // size)} %" if done < size else "judging all turns"
 
 
 def progress_within(path: str) -> str:
     """How much of a file was read, once its first turns are listed."""
     share = share_of(path)
-    return f"reading {(size_of(path) or 1) / 1e6:,.0f} MB{f': {share}' if share else ''}… so far"
+    return f"reading {(intake.size_of(path) or 1) / 1e6:,.0f} MB{f': {share}' if share else ''}… so far"
 
 
 MeasuredRows = tuple[str, list[TurnRow], Mapping[str, int]]
@@ -200,6 +191,7 @@ def _read_until_cancelled(reading: Callable[[], None]) -> None:
     worker = get_current_worker()
     # A thread cannot be stopped from outside, so the reader asks between pieces whether it should go on.
     with suppress(intake.StoppedError), intake.stopping_when(lambda: worker.is_cancelled):
+        intake.begin_file("")  # what was read before is no progress of this
         reading()
 
 
@@ -226,7 +218,6 @@ def _read_files(
             if time.monotonic() - sent > BATCH or len(found.rows) > 1:  # rows from the index arrive many at once
                 call(table.take, waiting, done, total)
                 waiting, sent = [], time.monotonic()
-            intake.note_read(0)  # the next file begins at 0
     except LoopError as why:  # an API or a profile that does not exist: nothing is read
         waiting = [(path, [unread_row((path,), path, str(why))], {}) for path in paths]
     call(table.take, waiting, done, total)

@@ -22,6 +22,7 @@ from inspector.report import turn_rows, turn_table
 from inspector.report.grown_rows import LARGE, PENDING
 from inspector.report.lines.spans import count_of, in_quotes
 from inspector.report.turn_rows import TurnRow
+from inspector.sessions import intake
 from inspector.tui import table_growth, turns_reading
 from inspector.tui.attention import attention_note, place_after
 from inspector.tui.delivery import copy_text, deliver
@@ -111,7 +112,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.listed.set_rows(session.paths[0], rows)
             (self.listed.relist if begun else self._sort_first)()
         for path in () if self.named else [path for section in sections for path in section.paths]:
-            large = (turns_reading.size_of(path) or 0) > LARGEST_READ
+            large = intake.size_of(path) > LARGEST_READ
             self._large += [path] if large else []
             self.listed.set_rows(path, [turn_rows.unread_row((path,), path, LARGE if large else PENDING)])
         if not self.named:
@@ -160,7 +161,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self._clock.pause()
         elif self.is_attached:
             self._list_more()
-            if self.begun or self._searching:
+            if self.begun or self._searching or intake.heavy([intake.file_being_read()]):
                 self.say_counts()
 
     def take(self, batch: Sequence[turns_reading.MeasuredRows], count: int, total: int) -> None:
@@ -221,7 +222,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if self.begun and self.opened is not None:
             progress = turns_reading.progress_within(self.opened.paths[0])
         elif self.reading:
-            within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
+            path = intake.file_being_read()
+            within = f" {turns_reading.share_of(path)}" if intake.heavy([path]) else ""
             progress = f"{turns_reading.progress_over(self)}…{within}"
         self.query_one(TurnCounts).groups = count_groups(self.counts, progress, self.listed)
         self.query_one(TurnHeading).redraw_changes()

@@ -84,7 +84,13 @@ def for_model(profile: Profile, model: str | None) -> Profile:
     size = next((size for pattern, size in profile.contexts if re.search(pattern, name)), profile.context_size)
     if prefill is profile.prefill and size == profile.context_size:
         return profile
-    return profile._replace(prefill=prefill, context_size=size)
+    return _of_size(profile.name, prefill, size)
+
+
+@cache
+def _of_size(name: str, prefill: Prefill, size: int | None) -> Profile:
+    """The profile with another prefill and context size: one value for all responses of the server's models."""
+    return PROFILES[name]._replace(prefill=prefill, context_size=size)
 
 
 def native_word(word: str) -> StopRow | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from inspector.replay import Settings, replay
@@ -173,3 +175,17 @@ def test_rounds_of_tools_go_on_to_the_end(count):
     found = shown(*exchanges)
     assert [facts.state for facts in found.responses] == [State.EXECUTE_TOOLS] * count + [State.COMPLETE]
     assert found.turns[0].final_turn.spend.tool_steps == count
+
+
+def test_the_worst_turn_is_looked_for_once():
+    looks = []
+
+    class Turns(tuple):
+        def __iter__(self):
+            looks.append(1)
+            return super().__iter__()
+
+    whole = shown(*continued(*PARTS[:2]))
+    found = replace(whole, turns=Turns(whole.turns))
+    assert found.worst is found.worst is whole.turns[0]
+    assert looks == [1], "every key shows the advice of a turn, also among 100,000"

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import operator
 
 import pytest
 
@@ -12,6 +13,7 @@ from inspector.replay.case import open_case
 from inspector.report.facts import view
 from inspector.report.lines.body_slices import events_of
 from inspector.sessions import open_paths
+from inspector.sessions.open import open_beginning
 from loop_core.values import ExchangePart, Stop, TransportEnd
 from tests.scenes.bodies import (
     CHAT,
@@ -482,3 +484,28 @@ def test_a_turn_that_goes_on_in_another_file_says_only_that_its_own_file_has_no_
                                 Settings())).turns
     assert first.verdict.sentence.endswith("asks for look, and no later answer of this turn is in its file")
     assert second.verdict.word == "COMPLETE"
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_the_whole_entries_of_a_beginning_are_a_har(tmp_path, indent):
+    entries = [entry([user(f"question {number} ü")], chat_body(f"answer {number}")) for number in range(3)]
+    path = tmp_path / "large.har"
+    path.write_text(json.dumps(json.loads(har(*entries)), indent=indent, ensure_ascii=False), encoding="utf-8")
+    data = path.read_bytes()
+    third = data.index(b"question 2")
+    for size, answers in (third, 2), (third + 12, 2), (len(data), 3):  # the second size ends within a character
+        begun = open_beginning(str(path), size)
+        assert [each.response.text for each in begun.exchanges] == [f"answer {number}" for number in range(answers)]
+        assert begun.exchanges[0].request_json["messages"] == [user("question 0 ü")]
+        assert (begun.inputs[0].error, begun.inputs[0].notices, begun.exchanges[-1].cut_after) == (None, (), False)
+    assert open_beginning(str(path), data.index(b"question 0")) is None, "no entry is whole"
+    assert open_beginning(str(path), 10) is None, "the entries have not begun"
+
+
+def test_exchanges_share_the_headers_and_the_profile_that_are_alike(opened):
+    entries = (entry([user(word)], chat_body(word), model="gpt-4o") for word in ("one", "two"))
+    first, second = opened(har(*entries)).exchanges
+    assert first.profile.context_size == 128_000, "not the row of the table: that of the model"
+    assert first.profile is second.profile
+    assert first.headers == second.headers != ()
+    assert all(map(operator.is_, first.headers, second.headers))

@@ -12,6 +12,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.native import FIELDS, MARK, SessionWriter, session_bytes, write_session
 from inspector.sessions.native_models import json_schema
+from inspector.sessions.open import open_beginning
 from loop_core.formats import FORMATS
 from loop_core.values import Stop, TransportEnd
 from tests.scenes.bodies import CHAT, chat_body, chat_stream, user
@@ -481,3 +482,18 @@ def test_ids_that_look_like_credentials_are_masked_and_stay_different(tmp_path):
     assert [each.response.text for each in open_paths([str(path)]).exchanges] == ["0", "1"]
     again = session_bytes(json.loads(line) for line in written.splitlines())
     assert again.decode() == written
+
+
+def test_a_beginning_ends_where_no_answer_is_open(tmp_path):
+    one, two, three = exchange("r1"), exchange("r2", "other"), exchange("r3", "more")
+    path = tmp_path / "large.session.jsonl"
+    path.write_text(lines(HEADER, *one, two[0], three[0], *two[1:], *three[1:]))  # two answers at once
+
+    def begun(records):
+        found = open_beginning(str(path), len(lines(*records)) + 20)
+        return found and (len(found.exchanges), found.inputs[0].notices, found.inputs[0].error)
+
+    assert begun([HEADER, *one[:3]]) is None, "no answer has ended"
+    assert begun([HEADER, *one, two[0]]) == (1, (), None)
+    assert begun([HEADER, *one, two[0], three[0], *two[1:]]) == (1, (), None), "the third is open"
+    assert begun([HEADER, *one, *two, *three]) == (3, (), None)

@@ -475,7 +475,7 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
         assert "only its beginning" not in page(app)
 
 
-def test_a_beginning_is_a_session_only_where_files_grow_line_by_line(tmp_path: Path) -> None:
+def test_the_whole_lines_of_a_beginning_are_a_session(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(turns(3))
     whole = open_beginning(str(path), 1 << 20)
@@ -492,7 +492,11 @@ def test_a_beginning_is_a_session_only_where_files_grow_line_by_line(tmp_path: P
     listed = tmp_path / "pairs.json"
     listed.write_text(json.dumps([json.loads(line) for line in pairs.read_text().splitlines()], indent=1))
     assert open_beginning(str(listed), 1 << 20) is None, "of a list the beginning is no list"
-    assert open_beginning(str(story(tmp_path)), 1 << 20) is None
+    bodies = tmp_path / "bodies.jsonl"
+    bodies.write_bytes(lines(*(chat("An answer.") | {"id": f"c{number}"} for number in range(3))))
+    begun = open_beginning(str(bodies), bodies.stat().st_size - 5)
+    assert begun is not None
+    assert (begun.inputs[0].format, len(begun.exchanges), begun.inputs[0].error) == ("body", 2, None)
     assert open_beginning(str(tmp_path / "none"), 1 << 20) is None
 
 

@@ -37,7 +37,7 @@ from inspector.tui.turn_counts import flow_groups
 from inspector.tui.turn_list import Section, TurnList, found_sections, rows_of_session
 from inspector.tui.turns_screen import LARGE, LARGEST_READ, TurnsScreen
 from tests.scenes.app import page, told, until
-from tests.scenes.recordings import ASKS, asked, chat, exchange, lines
+from tests.scenes.recordings import ASKS, asked, chat, exchange, lines, user
 from tests.scenes.transcripts import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
 
 FREEZE = gc.freeze
@@ -317,6 +317,28 @@ async def test_a_search_that_begins_while_files_are_read_goes_on_to_the_large_on
         go.set()
         await until(pilot, lambda: "zebra' is in turn 1" in app.screen.note)
         assert listed.current_row.file == large
+
+
+async def test_while_a_large_file_of_a_folder_is_read_its_share_is_shown(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "runs").mkdir()
+    path = tmp_path / "runs" / "large.jsonl"
+    path.write_bytes(lines(*(asked([user(f"question {number}")], chat("An answer.")) for number in range(4))))
+    monkeypatch.setattr(intake, "HEAVY", 10)
+    go, note = threading.Event(), intake.note_read
+
+    def to_the_half(place: int) -> None:
+        note(place)
+        if place * 2 >= path.stat().st_size:
+            go.wait(20)
+
+    monkeypatch.setattr(intake, "note_read", to_the_half)
+    app = LoopInspector([str(tmp_path / "runs")])
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "… 50 %" in page(app))
+        go.set()
+        await read(app, pilot)
+        assert "%" not in page(app)
+        assert "4 turns" in page(app)
 
 
 async def test_reading_can_be_stopped_in_the_middle_of_a_file(monkeypatch) -> None:

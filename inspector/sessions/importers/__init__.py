@@ -23,9 +23,9 @@ SQLITE = b"SQLite format 3\0"
 IMPORTERS: Mapping[str, FileFormat] = {
     "session": FileFormat(
         "inspector.sessions.native", "session file of Loop Inspector", 'a line with "loop_inspector_session"',
-        _ANY_BYTES, (b"loop_inspector_session",),
+        _ANY_BYTES, (b"loop_inspector_session",), begins=True,
     ),
-    "har": FileFormat(f"{_HERE}.har", "HAR file", 'an object with "log"', _ANY_BYTES, (b'"log"', b".har")),
+    "har": FileFormat(f"{_HERE}.har", "HAR file", 'an object with "log"', _ANY_BYTES, (b'"log"', b".har"), begins=True),
     "claude-code": FileFormat(
         f"{_HERE}.claude_code", "Claude Code transcript",
         'lines with "sessionId", "uuid" and "parentUuid", or of the "type" "user" with a "message"',
@@ -328,11 +328,12 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "known": FileFormat(f"{_HERE}.known_formats", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response", or of nock',
-        _ANY_BYTES, lines=True,
+        _ANY_BYTES, begins=True,
     ),
     "body": FileFormat(
         f"{_HERE}.body", "response body", "a response of an API that is read, or its event stream",
-        Keeps(Words.PROVIDER, usage=True, wire=True), most=50,  # it tries all wire formats: 12 ms that `pairs` saves
+        Keeps(Words.PROVIDER, usage=True, wire=True), begins=True,
+        most=50,  # it tries all wire formats: 12 ms that `pairs` saves
     ),
 }
 FOLDERS_BESIDE = sorted({row.beside.rpartition("/")[0] for row in IMPORTERS.values() if row.beside})

@@ -15,6 +15,7 @@ from inspector.sessions.importers.known_formats import refusal
 from inspector.sessions.importers.records import (
     complete,
     elements,
+    first_lines,
     first_look,
     look_at,
     object_in,
@@ -30,6 +31,7 @@ _PAGE = re.compile(rb'\s*\{\s*(?:"object"\s*:\s*"list"\s*,\s*)?"data"\s*:\s*(?=\
 _NEXT_EVENT = b"\n\ndata: "
 _EVENT_ENDS, _EVENT_DATA = re.compile(rb"\r?\n\r?\n"), re.compile(rb"(?s)\A(?:(?:event|id|retry):[^\n]*\n)*data: ?")
 _ANY_ID = re.compile(rb'"id"\s*:\s*("[^"]*"|[^,}\s]+)')
+beginning = first_lines
 _ANY = "JSON, server-sent events, NDJSON, an Amazon event stream, a HAR, request/response pairs or a session file"
 
 

@@ -190,6 +190,17 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     return reading
 
 
+def beginning(data: bytes) -> bytes:
+    """The whole entries among the first bytes of a file, as a HAR."""
+    text = data.decode("utf-8", "surrogateescape")
+    opening = _ENTRIES.search(text)
+    if opening is None:
+        return b""
+    first = opening.end()
+    end = max((end for _, end in values_in(text, first) if end is not None), default=first)
+    return f'{{"log": {{"entries": [{text[first:end]}]}}}}'.encode("utf-8", "surrogateescape")
+
+
 def _take(reading: FileReading, number: int, raw: RawExchange | str, entry: Any, cut: bool = False) -> None:
     """Adds what an entry holds: one exchange, or those of its WebSocket."""
     messages = None if isinstance(raw, str) else entry.get("_webSocketMessages")

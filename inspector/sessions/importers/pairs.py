@@ -101,6 +101,7 @@ def status_of(value: dict[str, Any]) -> int | None:
 
 
 _LAST = ", the last"
+beginning = records.first_lines
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -109,9 +110,7 @@ def sniff(head: bytes, path: str) -> int:
     if isinstance(first, dict):
         rows = next((first[key] for key in LISTS if isinstance(first.get(key), list)), None)
         return _score(first) or (80 if isinstance(rows, list) and rows and _score(rows[0]) else 0)
-    if isinstance(first, list) and first:
-        return _score(first[0])
-    return 0
+    return _score(first[0]) if isinstance(first, list) and first else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

@@ -92,6 +92,11 @@ def complete(text: str | bytes) -> bool:
     return True
 
 
+def first_lines(data: bytes) -> bytes:
+    """The whole lines among the first bytes of a file; empty if its first line is not JSON."""
+    return data[: data.rfind(b"\n") + 1] if complete(data[: data.find(b"\n")]) else b""
+
+
 # -- Records that are not lines --------------------------------------------------------------------------------------
 
 Piece = tuple[int, bytes, bool]
