@@ -321,16 +321,13 @@ def decode_reading(
         notices.extend(notice)
     if format_name == "pairs" and not exchanges and error is None and not skipped and reading.notices:
         error = notice_of(notices.pop(0)).text  # the only content is damaged
-    name = intake.input_name(path)
     source = Input(
         path, format_name, len(exchanges), tuple(skipped),
         # Importers quote the file, so credentials are masked in notices and descriptions too.
         tuple(map(mask_notice, notices)),
-        f"{name}: {redact.text(error)}" if error else None,
+        f"{intake.input_name(path)}: {redact.text(error)}" if error else None,
         reading.about and SessionAbout(*map(redact.text, reading.about)),
-        tuple(reading.acts),
-        tuple(reading.answers),
-        reading.masked,
+        tuple(reading.acts), tuple(reading.answers), reading.masked,
     )
     return source, exchanges
 

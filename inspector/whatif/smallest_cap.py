@@ -14,7 +14,7 @@ A value between two columns may also cost less than every cell of the grid: then
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import cycle
+from functools import partial
 from math import prod
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from inspector.config.settings import INITIAL
 from inspector.whatif.grid import SEPARATE_AXES, UNDONE_CODE, End, Grid, TurnGrid, Value
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost, search_once
 from inspector.whatif.heat import WHOLE_SO_FAR
-from inspector.whatif.smallest import BudgetPoint, Runs, is_end_unknown, knee, smallest_limits, with_cap
+from inspector.whatif.smallest import BudgetPoint, Runs, is_end_unknown, knee, smallest_limits, smallest_value, with_cap
 from loop_core.turn.trace import Fidelity
 
 
@@ -176,32 +176,19 @@ def _search_cap(
     if _completed_turns(tuning, turns, grid.cell(largest), counts) != wanted:  # a larger limit may complete less
         largest = values
     runs = Runs(tuning, tuning.case, turns, largest)
-    budget = smallest_for_all(low, high, wanted, lambda each, budget: counts(runs.at(each, budget)))
+
+    def completes(runs: Runs, places: Sequence[int], budget: int) -> bool:
+        return all(counts(runs.at(each, budget)) for each in places)
+
+    few = [each for each in wanted if not low or not counts(runs.at(each, low))]
+    budget = smallest_value(low, high, few, wanted, partial(completes, runs))
     strict = _strictest_values(grid, largest, [runs.at(each, budget) for each in wanted])
     own = Runs(tuning, tuning.case, turns, strict)
-    if not all(counts(own.at(each, budget)) for each in wanted):
+    if not completes(own, wanted, budget):
         own, strict = runs, largest
     below = runs.all(budget - 1) if budget > 1 else ()
     return SmallestCap(with_cap(grid, strict, budget), grid.cell(with_cap(grid, strict, high)), own.all(budget), below,
                        with_cap(grid, largest, budget - 1))
-
-
-def smallest_for_all(low: int, high: int, turns: Sequence[int], enough: Callable[[int, int], bool]) -> int:
-    """The smallest value that is enough for each turn, between one that is not for all and one that is. It is searched
-    for one turn, tried for the others, and searched again, above it, for a turn for which it is not enough; so most
-    turns are run with few values."""
-    found, passed = low, 0
-    for turn in cycle(turns):
-        if passed == len(turns) or found == high:
-            break
-        if found > low and enough(turn, found):
-            passed += 1
-            continue
-        worse, found, passed = found, high, 1
-        while worse + 1 < found:
-            middle = (worse + found) // 2
-            worse, found = (worse, middle) if enough(turn, middle) else (middle, found)
-    return found
 
 
 def _completed_turns(

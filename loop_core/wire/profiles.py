@@ -84,7 +84,9 @@ def for_model(profile: Profile, model: str | None) -> Profile:
     size = next((size for pattern, size in profile.contexts if re.search(pattern, name)), profile.context_size)
     if prefill is profile.prefill and size == profile.context_size:
         return profile
-    return _of_size(profile.name, prefill, size)
+    if profile is PROFILES.get(profile.name):
+        return _of_size(profile.name, prefill, size)
+    return profile._replace(prefill=prefill, context_size=size)
 
 
 @cache

@@ -152,33 +152,14 @@ def test_a_budget_between_two_columns_that_costs_less_than_every_cell_is_the_few
     assert row["smallest_max_tokens"] == row["fewest_max_tokens"] == row["enough_max_tokens"] == str(cap.values[1])
 
 
-@pytest.mark.parametrize(("module", "name"), [(searches, "smallest_value"), (cap_searches, "smallest_for_all")])
-def test_each_search_is_made_once_for_a_report_and_its_exports(monkeypatch, module, name):
-    tuned, made, search = tune(turns_of(6, 20, 12), grid(4, 64), jobs=1), [], getattr(module, name)
-    monkeypatch.setattr(module, name, lambda *given: made.append(given) or search(*given))
+@pytest.mark.parametrize("module", [searches, cap_searches])
+def test_each_search_is_made_once_for_a_report_and_its_exports(monkeypatch, module):
+    tuned, made, search = tune(turns_of(6, 20, 12), grid(4, 64), jobs=1), [], module.smallest_value
+    monkeypatch.setattr(module, "smallest_value", lambda *given: made.append(given) or search(*given))
     report(tuned, paths=["p"])
     document(tuned)
     as_csv(tuned)
     assert len(made) == 4, "three turns, and all of them"
-
-
-@pytest.mark.parametrize(("low", "needs"), [
-    (0, [7] * 400), (4, [7] * 400), (0, [1] * 400), (0, [60, *[3] * 200, 40, *[7] * 198]), (0, [*[3] * 399, 64]),
-    (16, [3, 17, 3, 64, 2]), (63, [64, 3]), (0, [5])])
-def test_a_value_for_all_turns_is_searched_with_few_runs_of_most_of_them(low, needs):
-    runs = []
-    found = cap_searches.smallest_for_all(low, 64, range(len(needs)),
-                                          lambda turn, value: runs.append((turn, value)) or value >= needs[turn])
-    assert found == max(needs)
-    assert len(runs) <= 2 * len(needs) + 3 * 6, "64 is halved six times, for up to three turns"
-    assert all(low < value < 64 for _, value in runs)
-
-
-def test_a_value_for_all_turns_is_enough_for_each_where_a_larger_one_may_not_be():
-    enough = [{3, 9, 10, 11, 12, 16}, {5, 6, 7, 10, 12, 16}, {3, 4, 5, 11, 12, 16}]
-    found = cap_searches.smallest_for_all(0, 16, range(3), lambda turn, value: value in enough[turn])
-    assert all(found in values for values in enough)
-    assert any(found - 1 not in values for values in enough)
 
 
 def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_complete():
