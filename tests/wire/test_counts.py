@@ -67,7 +67,7 @@ def test_no_importer_takes_a_count_that_cannot_be(value: object) -> None:
     assert token_count(value) is None
     names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens",
              "cache_write_input_tokens")
-    assert codex_usage({"last_token_usage": dict.fromkeys(names, value)}) == Usage()
+    assert codex_usage({"last_token_usage": dict.fromkeys(names, value)}, "last_token_usage") == Usage()
     kimi = dict.fromkeys(("inputOther", "inputCacheRead", "inputCacheCreation", "output"), value)
     assert kimi_usage(kimi) == Usage()
     pi = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite", "totalTokens"), value)
