@@ -272,3 +272,9 @@ def test_the_history_of_a_resumed_chat_keeps_the_counts_of_its_answers(tmp_path)
     answers = [each.exchange.response for each in seen.responses]
     assert [(each.model, each.usage.input_tokens, each.usage.output_tokens) for each in answers] == [
         ("gemini-3-pro", 100, 12)] * 3
+
+
+@pytest.mark.parametrize("odd", [["g1"], {"id": "g1"}, 7])
+def test_an_answer_whose_id_is_no_text_is_read(odd, tmp_path):
+    seen = shown(lines(GO, {**said("g1", "Hello."), "id": odd}), tmp_path)
+    assert [each.exchange.response.text for each in seen.responses] == ["Hello."]

@@ -119,6 +119,17 @@ def test_zeroclaw_writes_a_result_for_an_interrupted_call(tmp_path):
     assert stops(seen) == ["unknown"]
 
 
+@pytest.mark.parametrize("behind", [[], [{"role": "user", "content": "on"}]])
+def test_zeroclaw_lines_that_begin_with_a_cut_call_hold_it(behind, tmp_path):
+    """A file whose beginning is gone; lines of texts of the model alone are what other agents print."""
+    path = tmp_path / "telegram_1.jsonl"
+    rows = [{"role": "assistant", "content": json.dumps(call('{"path":"a'))}, *behind]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    seen = viewed(path)
+    assert (seen.inputs[0].format, stops(seen)) == ("zeroclaw", ["max_tokens"])
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
+
+
 def test_zeroclaw_lines(tmp_path):
     path = tmp_path / "telegram_1.jsonl"
     rows = [{"role": "user", "content": "go"}, {"role": "assistant", "content": json.dumps(call({"a": 1}))},

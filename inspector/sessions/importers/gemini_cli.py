@@ -157,7 +157,7 @@ class _Chat(ChatReader):
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        value = {**self.counted.get(line.value.get("id", ""), {}), **line.value}
+        value = {**self.counted.get(known_text(line.value.get("id")) or "", {}), **line.value}
         answer = self._split_answer(line.value, place)
         if answer is None:
             answer = self.answer(line, place, known_text(value.get("id")) or "", known_text(value.get("model")))

@@ -85,7 +85,8 @@ def sniff(head: bytes, path: str) -> int:
     rows = look.lines or (() if b"\n" in look.text.strip() else (look.first,))
     plain = bool(rows) and all(isinstance(row, dict) and row.keys() == {"role", "content"}
                                and isinstance(row["content"], str) for row in rows)
-    plain = plain and object_of(rows[0]).get("role") != "assistant"  # a session begins with what somebody asked
+    # Answers alone, without calls, are what other agents print: a session has what somebody asked.
+    plain = plain and any(row["role"] != "assistant" or row["content"].startswith("{") for row in rows)
     return 60 if plain else 0  # other agents' lines look the same, so any importer that is surer comes first
 
 
