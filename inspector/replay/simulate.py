@@ -164,8 +164,8 @@ class SimulatedTurn:
         lengths = {self.source.answers[place][2].number: end for place, end in enumerate(output.after, output.first)}
         for segment in segments[len(known) :]:
             length = _place(segment.method, text, length)
-            length = length + len(segment.text) - len(_repetition(text, length, segment)) \
-                if segment.response is None else lengths.get(segment.response, length)
+            length = lengths.get(segment.response, length) if segment.response is not None else (
+                length + len(segment.text) - len(_repetition(text, length, segment)))
         self._lengths[output.first] = segments, length
         return length
 

@@ -15,6 +15,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 NO_ANSWER = "no answer of a model is in it"
 """The notice of a file that was read and holds no exchange."""
+COMPANION = ": it has no exchange of its own"
+"""The end of the error of a file that an agent writes beside its sessions, or that is read with one of them."""
 
 
 def without_collector(build: Callable[P, T]) -> Callable[P, T]:
@@ -56,5 +58,3 @@ def open_paths(
     from inspector.sessions.open import open_paths as read  # listing the samples needs no importer
 
     return read(paths, api=api, profile=profile, stdin=stdin, signed=signed)
-COMPANION = ": it has no exchange of its own"
-"""The end of the error of a file that an agent writes beside its sessions, or that is read with one of them."""

@@ -215,8 +215,7 @@ def unread_file(path: str, why: Exception) -> OpenedFile:
 
 
 def _failed_input(path: str, why: str, format_name: str = "unknown", skips: tuple[Skipped, ...] = ()) -> Input:
-    name = intake.input_name(path)
-    return Input(path, format_name, 0, skips, error=f"{name}: {redact.text(why)}")
+    return Input(path, format_name, 0, skips, error=f"{intake.input_name(path)}: {redact.text(why)}")
 
 
 def _folder(path: str, options: Options) -> Iterator[OpenedFile]:

@@ -24,6 +24,7 @@ from inspector.sessions.importers.stored_bodies import FRAMED, event_data, frame
 from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
 from loop_core.errors import DecodeError
 from loop_core.wire import decode_response, decoder, wire
+from loop_core.wire.base import Decoder
 
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _PAGE = re.compile(rb'\s*\{\s*(?:"object"\s*:\s*"list"\s*,\s*)?"data"\s*:\s*(?=\[)')
@@ -80,7 +81,7 @@ def _framed(data: bytes) -> bytes:
         piece.decode("utf-8", "replace") for piece in pieces)]
     lines = b"\n".join(frames)
     api = traffic.by_content(lines)
-    if api is not None and (_marked(frames, api) or _whole_answers(lines, api)):
+    if api is not None and _are_whole(frames, api):
         return lines
     if api is not None and any(_has_mark(frame, api) for frame in frames):
         return data  # a log of other things beside whole answers
@@ -104,8 +105,12 @@ def _whole_answers(data: bytes, api: str) -> list[bytes]:
     text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     pieces = list(filter(bytes.strip, text.split(b"\n")) if look.lines else
                   elements(text if text.startswith(b"[") else b"[" + text))
-    whole = _marked(pieces, api) if wire(api).whole_mark else len(pieces) > 1 and _ended(pieces, api)
-    return pieces if whole and (len(pieces) > 1 or text.startswith(b"[")) else []
+    return pieces if (len(pieces) > 1 or text.startswith(b"[")) and _are_whole(pieces, api) else []
+
+
+def _are_whole(pieces: list[bytes], api: str) -> bool:
+    """Whether the pieces are whole answers: by the mark of their format; without one, several by how they end."""
+    return _marked(pieces, api) if wire(api).whole_mark else len(pieces) > 1 and _ended(pieces, api)
 
 
 def _marked(pieces: list[bytes], api: str) -> bool:
@@ -139,33 +144,34 @@ def _whole_streams(data: bytes, api: str) -> list[bytes]:
     if in_lines:  # each line as an event, which the decoder reads at once
         text = b"data: " + text.replace(b"\n", _NEXT_EVENT)
     streams: list[bytes] = []
-    ids: list[str | None] = []
+    readings: list[Decoder] = []
     while start < len(text):
-        ident, end = _first_stream(text, start, api)
+        reading, end = _first_stream(text, start, api)
         streams.append(text[start:end])
-        ids.append(ident)
+        readings.append(reading)
         start = end
     if in_lines:
         streams = [each.removeprefix(b"data: ").replace(_NEXT_EVENT, b"\n") for each in streams]
     # A stream that was sent twice is one answer, and events out of their order have no id where the others have one.
-    distinct = len(set(filter(None, ids))) or len({each.strip() for each in streams})
-    if not 1 < len(streams) == distinct:
+    several = len(streams) > 1
+    ids = {ident for each in readings if several and (ident := each.close().id)}
+    if not several or len(streams) != len(ids or {each.strip() for each in streams}):
         streams = _streams_by_id(data, api, in_lines)
     # A gateway may write its costs or an error behind the end mark, with an id of their own.
     return streams if all(traffic.by_content(each) == api for each in streams) else []
 
 
-def _first_stream(data: bytes, start: int, api: str) -> tuple[str | None, int]:
-    """The id of the stream that begins at `start`, and its end: where an event follows that is no part of it."""
+def _first_stream(data: bytes, start: int, api: str) -> tuple[Decoder, int]:
+    """The decoder of the stream that begins at `start`, and its end: where an event follows that is no part of it."""
     reading, at = decoder(api), start
     while at < len(data):
         end = 2 * at - start + 1024  # what is read beyond the end is read again: never more than the stream has
         reading.feed(data[at:end])
         late = next((found.at for found in reading.findings if found.rule == "frame.after_end"), None)
         if late is not None and late.start:
-            return reading.close().id, start + late.start
+            return reading, start + late.start
         at = end
-    return reading.close().id, len(data)
+    return reading, len(data)
 
 
 def _streams_by_id(data: bytes, api: str, in_lines: bool) -> list[bytes]:

@@ -186,8 +186,8 @@ class _Rollout(ChatReader):
         """The open answer, or a new one that begins at this row."""
         if self.open is not None:
             return self.open
-        self.over, self.open = None, self.begin(f"line:{line.number}", API, self.model, place, line)
-        answer = self.open
+        self.open = answer = self.begin(f"line:{line.number}", API, self.model, place, line)
+        self.over = None
         answer.usage, self.ahead = self.ahead, None
         self.note_compaction(answer)
         return self.add(answer)
