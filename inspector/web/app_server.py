@@ -165,9 +165,12 @@ class AppServer:
                         return self._take_back(own)
                     self._tab_left.clear()
                     await self._tab_left.wait()
-        if any(each == name != "" for each, _ in self._ended_tabs) and not self._places.locked():
+        own_ended = any(each == name != "" for each, _ in self._ended_tabs)
+        if not self._places.locked() and (own_ended or not self._unshown_tabs):
+            # a page whose own tab has ended gets a new one that begins at its place, not another page's tab;
+            # a free place is taken without a wait, in which the time could run out on a busy machine
             await self._places.acquire()
-            return None  # its own tab has ended: a new one begins at its place, not another page's tab
+            return None
         while not self._unshown_tabs:
             place, other = asyncio.ensure_future(self._places.acquire()), asyncio.ensure_future(self._tab_left.wait())
             try:

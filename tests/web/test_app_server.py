@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -205,6 +206,22 @@ async def test_many_at_once_hold_the_cap_too(monkeypatch: pytest.MonkeyPatch) ->
                     await asyncio.sleep(0.02)
         assert len(at.server.tabs) == 2
         await asyncio.gather(*(each.close() for each in tabs))
+
+
+async def test_a_free_place_is_given_however_busy_the_server_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_server, "PATIENCE", 0.05)
+
+    async def keep_busy() -> None:
+        while True:
+            time.sleep(0.1)  # no other task runs meanwhile, as on a machine that has other work
+            await asyncio.sleep(0)
+
+    async with serving(ECHO, most=1) as at:
+        busy = asyncio.create_task(keep_busy())
+        async with at.tab() as socket:
+            busy.cancel()
+            assert (await told(socket))["pid"]
+        assert at.said == []
 
 
 async def test_what_a_process_said_before_it_ended_is_said_on_the_page() -> None:
