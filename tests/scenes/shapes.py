@@ -658,6 +658,21 @@ class Shape(NamedTuple):
         return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
 
 
+def aider_chat(texts: Any) -> bytes:
+    """A chat of aider: its header, a question, these texts of the model, and a text that a limit cut."""
+    listed = texts if isinstance(texts, list) else [texts]
+    said = "\n".join(f"\n{text}\n\n> Tokens: 9 sent, 7 received.  " for text in listed)
+    return (f"\n# aider chat started at 2026-01-02 03:04:05\n\n> Model: m with whole edit format  \n\n#### go  \n"
+            f"{said}\n#### on  \n\nand\n\n> Model m has hit a token limit!  \n").encode("utf-8", "replace")
+
+
+def aider_log(texts: Any) -> bytes:
+    """A log of aider: a request, and the answer with these texts."""
+    said = "\n".join(f"ASSISTANT {text}" for text in (texts if isinstance(texts, list) else [texts]))
+    return (f"TO LLM 2026-01-02T03:04:05\n-------\nSYSTEM be brief\n-------\nUSER go\n"
+            f"LLM RESPONSE 2026-01-02T03:04:06\n{said}\n").encode("utf-8", "replace")
+
+
 SHAPES: tuple[Shape, ...] = (
     Shape("har", "a.har", _har()),
     Shape("session", "a.session.jsonl", list(_NATIVE), rows=True),
@@ -771,6 +786,8 @@ SHAPES: tuple[Shape, ...] = (
                                       LITELLM["response"]]], write=httprr),
     Shape("http-text", "curl.txt", [LITELLM["response"]], write=http_text),
     Shape("curl-trace", "curl.trace", [LITELLM["response"]], write=curl_trace),
+    Shape("aider", ".aider.chat.history.md", ["hi", "on"], write=aider_chat),
+    Shape("aider", "llm.history", ["hi"], write=aider_log),
     Shape("pydantic-ai", "history.json", [
         {"kind": "request", "conversation_id": "s", "parts": [
             {"part_kind": "system-prompt", "content": "be brief"},

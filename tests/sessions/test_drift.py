@@ -34,9 +34,9 @@ LISTS = {
 UNTYPED = {
     "har", "otlp", "mitmproxy", "vcr", "inspect", "claude-tap", "litellm", "vscode-chat", "known", "pairs", "body",
     "adk", "agno", "ai-devtools", "ai-sdk-result", "chatgpt", "crush", "langgraph", "openai-agents", "httprr",
-    "http-text", "curl-trace", "llm", "smolagents", "strands",
+    "http-text", "curl-trace", "llm", "smolagents", "strands", "aider",
 }
-"""Exchanges, spans, requests of one shape, or a database that has tests of its own."""
+"""Exchanges, spans, requests of one shape, a text, or a database that has tests of its own."""
 
 
 def test_every_importer_is_here():

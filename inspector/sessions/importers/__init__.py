@@ -310,8 +310,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
             for variable in ("BOTNEXUS_HOME", "BOTNEXUS_DATA_DIR")
         ),
     ),
-    "litellm": FileFormat(f"{_HERE}.litellm", "LiteLLM log",
-                          'an object with "call_type", and "model_parameters" or "spend"', Keeps(Words.RECORDER, cap=True, usage=True), (b'"call_type"',)),
+    "litellm": FileFormat(
+        f"{_HERE}.litellm", "LiteLLM log", 'an object with "call_type", and "model_parameters" or "spend"',
+        Keeps(Words.RECORDER, cap=True, usage=True), (b'"call_type"',),
+    ),
     "continue": FileFormat(
         f"{_HERE}.continue_dev", "Continue session", 'an object with "history", a list of items with "message"',
         Keeps(Words.NONE, cap=True, usage=True), (b'"history"',),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
 from inspector.sessions.importers.records import Piece
 from inspector.sessions.reasons import recorder_reason
@@ -29,17 +29,17 @@ QUESTIONS = ("/ask ", "/code ", "/architect ", "/context ", "/help ")
 """The commands whose text goes to the model; any other command is for aider alone."""
 INTERRUPTED = "I see that you interrupted my previous reply."
 """What aider writes in the model's name behind an answer that the user interrupted."""
-NOTHING = re.compile(r"Empty response received from LLM\.|Tokens: .+ received\.")
+_CAME = re.compile(r"Empty response received from LLM\.|Tokens: .+ received\.")
 """Matches a line of aider that shows that an answer came, even where it has no text."""
 _STOPPED = "^C again to exit"
 _MODEL = re.compile(r"(?:Main m|M)odel: (?P<name>\S+) with ")
 _FAILED = re.compile(r"litellm\.(?P<kind>\w+): ")
-OWN = re.compile(rf"^(?:{NOTHING.pattern}|{_FAILED.pattern}|Model .+ {LIMIT}|Retrying in |Traceback \(|\^C "
+_OWN = re.compile(rf"^(?:{_CAME.pattern}|{_FAILED.pattern}|Model .+ {LIMIT}|Retrying in |Traceback \(|\^C "
                  r"|Applied edit to |.*\(Y\)es/\(N\)o)", re.MULTILINE)
 """Matches a line with which aider's lines behind a text can be told from lines that the model quotes."""
 _THOUGHT = re.compile(r"<(?P<tag>thinking-content-\w+)>\n(?P<text>.*?)(?:\n</(?P=tag)>\n|\Z)", re.DOTALL)
 _LINE = re.compile(rb"(?P<session># aider chat started at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\s*)"
-                   rb"|(?P<user>####(?: .*)?  \s*)|(?P<note>>(?: .*)?  \s*)")
+                   rb"|(?P<user>####(?: .*)?  [\r\n]*)|(?P<note>>(?: .*)?  [\r\n]*)")
 _LOGGED = re.compile(rb"(?:(?P<request>TO LLM)|(?P<response>LLM RESPONSE)) \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\s*")
 _MARK = re.compile(r"^(?:#### ?|> ?|# aider chat started at )", re.MULTILINE)
 _BOM = b"\xef\xbb\xbf"
@@ -58,7 +58,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     text = data.removeprefix(_BOM)
     if _LOGGED.match(text.lstrip()):
         return _Log(path, options).read_rows(_LogBlocks(_log_blocks(text), {}))
-    return _Chat(path, options).read_rows(_ChatBlocks(_chat_blocks(text), {}))
+    return _Chat(path, options).read_rows(_ChatBlocks(text))
 
 
 # -- The chat ---------------------------------------------------------------------------------------------------------
@@ -71,8 +71,9 @@ def _kind(line: bytes) -> str:
     return (found and found.lastgroup) or "text"
 
 
-def _chat_blocks(data: bytes) -> Iterator[Piece]:
-    """Each line of aider, and the lines that follow one another of the user or of the model."""
+def _chat_blocks(data: bytes) -> Iterator[tuple[str, int, bytes]]:
+    """Each line of aider, and the lines that follow one another of the user or of the model: the kind, the number of
+    the first line, the lines."""
     lines = enumerate(data.splitlines(keepends=True), 1)
     runs = [(kind, [*run]) for kind, run in groupby(lines, lambda line: _kind(line[1]))]
     kinds = ["text" if _is_quote(runs, at) else kind for at, (kind, _) in enumerate(runs)]
@@ -81,7 +82,7 @@ def _chat_blocks(data: bytes) -> Iterator[Piece]:
         for part in [[line] for line in block] if kind == "note" else [block]:
             told = [*_without_blank_ends(part)]
             if told:
-                yield told[0][0], b"".join(line for _, line in told).rstrip(b"\r\n"), False
+                yield kind, told[0][0], b"".join(line for _, line in told).rstrip(b"\r\n")
 
 
 def _without_blank_ends(lines: list[_Line]) -> list[_Line]:
@@ -95,7 +96,7 @@ def _is_quote(runs: list[tuple[str, list[_Line]]], at: int) -> bool:
         return 0 <= place < len(runs) and runs[place][0] == "text" and bool(_without_blank_ends(runs[place][1]))
 
     kind, lines = runs[at]
-    if kind != "note" or OWN.search(_text(b"".join(line for _, line in lines))):
+    if kind != "note" or _OWN.search(_text(b"".join(line for _, line in lines))):
         return False
     begins = has_text(at - 1) or [kind for kind, _ in runs[max(0, at - 2) : at]] == ["user", "text"]
     return begins and (has_text(at + 1) or [kind for kind, _ in runs[at + 1 : at + 3]] == ["text", "note"])
@@ -107,14 +108,19 @@ def _text(data: bytes) -> str:
 
 
 class _ChatBlocks(TranscriptRows):
+    def __init__(self, data: bytes) -> None:
+        blocks = [*_chat_blocks(data)]
+        super().__init__([(number, piece, False) for _, number, piece in blocks], {})
+        self.kinds = {number: kind for kind, number, _ in blocks}
+
     def _parse(self, piece: bytes, number: int, last: bool) -> dict[str, Any]:
-        kind = _kind(piece.partition(b"\n")[0])
+        kind = self.kinds[number]
         return {"kind": kind, "text": piece.decode("utf-8", "replace") if kind == "text" else _text(piece).rstrip()}
 
 
 class _Aider(ChatReader):
     name, agent, unit = "aider", "aider", "line"
-    fields: Fields = {}  # noqa: RUF012 - as in the base class
+    fields: ClassVar[Fields] = {}
     row_word = ("a line", "lines")
     several_apis = False
 
@@ -168,7 +174,7 @@ class _Chat(_Aider):
                 stop = LIMITS[bool(answer.text)]
                 answer.stop = recorder_reason(stop, None, at, LIMIT, "aider.limits")
             return TreePlace(answer)
-        if above is None and NOTHING.match(text) and any(row.is_user_message for row in place.rows()):
+        if above is None and _CAME.match(text) and any(row.is_user_message for row in place.rows()):
             return TreePlace(self.write(line, place, ""))
         return self.say(line, place, text, own=True) if text else place
 
