@@ -213,8 +213,7 @@ class TranscriptAnswer:
         """Frees what only its own exchange needs, since answers form cycles and the collector is paused."""
         self.rows.clear()
         self.next.clear()
-        if not self.is_dropped:  # the request after a failed attempt is that before it (`_request`)
-            self.above = _NOWHERE
+        self.above = self._asked_at if self.is_dropped else _NOWHERE
 
     @property
     def results(self) -> dict[str, ToolResultPart]:
@@ -337,10 +336,16 @@ class TranscriptAnswer:
             return (*parts[:-1], last._replace(closed=False))
         return parts
 
-    def _request(self) -> Request:
+    @property
+    def _asked_at(self) -> TreePlace:
+        """The place of its request; behind failed attempts, that of the first, since the same request was sent."""
         above = self.above
         while above.since is None and above.answer is not None and above.answer.is_dropped:
-            above = above.answer.above  # a failed attempt: the same request was sent again
+            above = above.answer.above
+        return above
+
+    def _request(self) -> Request:
+        above = self._asked_at
         before = above.answer
         rows = above.rows()
         messages: list[Message] = []
