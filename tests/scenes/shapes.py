@@ -773,6 +773,20 @@ SHAPES: tuple[Shape, ...] = (
     Shape("amp", "T-1.json", _AMP),
     Shape("chatgpt", "conversations.json", [CHATGPT]),
     Shape("qwen", "qwen.jsonl", list(QWEN), rows=True),
+    Shape("qwen-stream", "qwen-stream.jsonl", [
+        {"type": "system", "subtype": "init", "session_id": "s", "model": "m", "qwen_code_version": "0.15.10"},
+        {"type": "assistant", "uuid": "u1", "session_id": "s", "parent_tool_use_id": None, "message": {
+            "id": "u1", "role": "assistant", "model": "m", "content": [
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "c", "name": "ls", "input": {"path": "a"}}],
+            "stop_reason": None, "usage": {"input_tokens": 9, "output_tokens": 7}}},
+        {"type": "user", "uuid": "u2", "session_id": "s", "message": {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c", "is_error": False, "content": "x"}]}},
+        {"type": "assistant", "uuid": "u3", "session_id": "s", "message": {
+            "id": "u3", "role": "assistant", "model": "m", "content": [
+                {"type": "text", "text": "O[API Error: down]"}]}},
+        {"type": "result", "subtype": "success", "session_id": "s", "is_error": False, "result": "O[API Error: down]"},
+    ], rows=True),
     Shape("copilot", "events.jsonl", list(COPILOT), rows=True),
     Shape("copilot", "session.json", {"sessionId": "s", "chatMessages": [
         {"role": "user", "content": "go"}, {"role": "assistant", "content": "a", "tool_calls": [

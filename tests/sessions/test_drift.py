@@ -18,7 +18,7 @@ from tests.scenes.shapes import SHAPES, Shape
 MEMBER = {
     "session": "type", "claude-code": "type", "pi": "type", "droid": "type", "cursor": "type", "gemini-cli": "type",
     "gemini-stream": "type", "antigravity": "type", "chat-lines": "role",
-    "codex": "type", "codex-exec": "type", "kimi": "type", "qwen": "type", "copilot": "type",
+    "codex": "type", "codex-exec": "type", "kimi": "type", "qwen": "type", "qwen-stream": "type", "copilot": "type",
     "swe-agent": "role", "mini-swe-agent": "role", "hermes": "role", "goose": "role", "amp": "role", "roo": "role",
     "zeroclaw": "role", "botnexus": "role", "opencode": "type", "zeroclaw-trace": "event_type",
     "atif": "source", "openhands": "kind", "langfuse": "type", "langsmith": "run_type", "continue": "message.role",

@@ -151,10 +151,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("Goose", "GOOSE_PATH_ROOT", ".local/share/goose", ("data", "sessions"), ("*.db", "*.jsonl")),
         ),
     ),
-    "crush": FileFormat(
-        f"{_HERE}.crush", "Crush database", 'a database whose table "messages" has "parts"', Keeps(Words.RECORDER),
-        (SQLITE,), (AgentFolder("Crush", "", ".crush", (), ("crush.db",)),),
-    ),
+    "crush": FileFormat(f"{_HERE}.crush", "Crush database", 'a database whose table "messages" has "parts"',
+                        Keeps(Words.RECORDER), (SQLITE,), (AgentFolder("Crush", "", ".crush", (), ("crush.db",)),)),
     "llm": FileFormat(
         f"{_HERE}.llm_logs", "log of llm", 'a database whose table "responses" or "turns" has "response_json"',
         Keeps(Words.PROVIDER, cap=True, usage=True), (SQLITE,), (
@@ -171,10 +169,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'a list of messages with "lc" or with "type" and "data", or a table "checkpoints" with "checkpoint_ns"',
         Keeps(Words.PROVIDER, usage=True), (SQLITE, b'"lc"', b'"additional_kwargs"'),
     ),
-    "agno": FileFormat(
-        f"{_HERE}.agno", "runs of Agno", 'a database with the columns "session_type" and "agent_data" in one table',
-        Keeps(Words.HINT, cap=True, usage=True), (SQLITE,),
-    ),
+    "agno": FileFormat(f"{_HERE}.agno", "runs of Agno",
+                       'a database with the columns "session_type" and "agent_data" in one table',
+                       Keeps(Words.HINT, cap=True, usage=True), (SQLITE,)),
     "amp": FileFormat(
         f"{_HERE}.amp", "Amp thread", 'an object with "messages" and an "id" that begins with "T-"',
         Keeps(Words.RECORDER, usage=True), (b'"T-',),
@@ -189,6 +186,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.NONE, usage=True), (b"sessionId",),
         tuple(AgentFolder("Qwen Code", variable, ".qwen", ("projects", "*", "chats"))
               for variable in ("QWEN_RUNTIME_DIR", "QWEN_HOME")), grows=True,
+    ),
+    "qwen-stream": FileFormat(
+        f"{_HERE}.qwen_stream", "stream of qwen --output-format stream-json", 'a first row with "qwen_code_version"',
+        Keeps(Words.HINT, usage=True), (b'"qwen_code_version"',), grows=True,
     ),
     "copilot": FileFormat(
         f"{_HERE}.copilot", "Copilot CLI session",
