@@ -55,7 +55,6 @@ WEB = "loglines"
 """The member with the rows, in the one object in which Claude Code's web version exports a session."""
 _PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 
-
 QWEN = frozenset({"systemPayload", "managedSession"})
 """Members of rows of Qwen Code, which look like those of Claude Code."""
 
