@@ -658,6 +658,21 @@ class Shape(NamedTuple):
         return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
 
 
+def aider_chat(texts: Any) -> bytes:
+    """A chat of aider: its header, a question, these texts of the model, and a text that a limit cut."""
+    listed = texts if isinstance(texts, list) else [texts]
+    said = "\n".join(f"\n{text}\n\n> Tokens: 9 sent, 7 received.  " for text in listed)
+    return (f"\n# aider chat started at 2026-01-02 03:04:05\n\n> Model: m with whole edit format  \n\n#### go  \n"
+            f"{said}\n#### on  \n\nand\n\n> Model m has hit a token limit!  \n").encode("utf-8", "replace")
+
+
+def aider_log(texts: Any) -> bytes:
+    """A log of aider: a request, and the answer with these texts."""
+    said = "\n".join(f"ASSISTANT {text}" for text in (texts if isinstance(texts, list) else [texts]))
+    return (f"TO LLM 2026-01-02T03:04:05\n-------\nSYSTEM be brief\n-------\nUSER go\n"
+            f"LLM RESPONSE 2026-01-02T03:04:06\n{said}\n").encode("utf-8", "replace")
+
+
 SHAPES: tuple[Shape, ...] = (
     Shape("har", "a.har", _har()),
     Shape("session", "a.session.jsonl", list(_NATIVE), rows=True),
@@ -758,6 +773,20 @@ SHAPES: tuple[Shape, ...] = (
     Shape("amp", "T-1.json", _AMP),
     Shape("chatgpt", "conversations.json", [CHATGPT]),
     Shape("qwen", "qwen.jsonl", list(QWEN), rows=True),
+    Shape("qwen-stream", "qwen-stream.jsonl", [
+        {"type": "system", "subtype": "init", "session_id": "s", "model": "m", "qwen_code_version": "0.15.10"},
+        {"type": "assistant", "uuid": "u1", "session_id": "s", "parent_tool_use_id": None, "message": {
+            "id": "u1", "role": "assistant", "model": "m", "content": [
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "c", "name": "ls", "input": {"path": "a"}}],
+            "stop_reason": None, "usage": {"input_tokens": 9, "output_tokens": 7}}},
+        {"type": "user", "uuid": "u2", "session_id": "s", "message": {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c", "is_error": False, "content": "x"}]}},
+        {"type": "assistant", "uuid": "u3", "session_id": "s", "message": {
+            "id": "u3", "role": "assistant", "model": "m", "content": [
+                {"type": "text", "text": "O[API Error: down]"}]}},
+        {"type": "result", "subtype": "success", "session_id": "s", "is_error": False, "result": "O[API Error: down]"},
+    ], rows=True),
     Shape("copilot", "events.jsonl", list(COPILOT), rows=True),
     Shape("copilot", "session.json", {"sessionId": "s", "chatMessages": [
         {"role": "user", "content": "go"}, {"role": "assistant", "content": "a", "tool_calls": [
@@ -771,6 +800,8 @@ SHAPES: tuple[Shape, ...] = (
                                       LITELLM["response"]]], write=httprr),
     Shape("http-text", "curl.txt", [LITELLM["response"]], write=http_text),
     Shape("curl-trace", "curl.trace", [LITELLM["response"]], write=curl_trace),
+    Shape("aider", ".aider.chat.history.md", ["hi", "on"], write=aider_chat),
+    Shape("aider", "llm.history", ["hi"], write=aider_log),
     Shape("pydantic-ai", "history.json", [
         {"kind": "request", "conversation_id": "s", "parts": [
             {"part_kind": "system-prompt", "content": "be brief"},

@@ -18,7 +18,7 @@ from tests.scenes.shapes import SHAPES, Shape
 MEMBER = {
     "session": "type", "claude-code": "type", "pi": "type", "droid": "type", "cursor": "type", "gemini-cli": "type",
     "gemini-stream": "type", "antigravity": "type", "chat-lines": "role",
-    "codex": "type", "codex-exec": "type", "kimi": "type", "qwen": "type", "copilot": "type",
+    "codex": "type", "codex-exec": "type", "kimi": "type", "qwen": "type", "qwen-stream": "type", "copilot": "type",
     "swe-agent": "role", "mini-swe-agent": "role", "hermes": "role", "goose": "role", "amp": "role", "roo": "role",
     "zeroclaw": "role", "botnexus": "role", "opencode": "type", "zeroclaw-trace": "event_type",
     "atif": "source", "openhands": "kind", "langfuse": "type", "langsmith": "run_type", "continue": "message.role",
@@ -34,9 +34,9 @@ LISTS = {
 UNTYPED = {
     "har", "otlp", "mitmproxy", "vcr", "inspect", "claude-tap", "litellm", "vscode-chat", "known", "pairs", "body",
     "adk", "agno", "ai-devtools", "ai-sdk-result", "chatgpt", "crush", "langgraph", "openai-agents", "httprr",
-    "http-text", "curl-trace", "llm", "smolagents", "strands",
+    "http-text", "curl-trace", "llm", "smolagents", "strands", "aider",
 }
-"""Exchanges, spans, requests of one shape, or a database that has tests of its own."""
+"""Exchanges, spans, requests of one shape, a text, or a database that has tests of its own."""
 
 
 def test_every_importer_is_here():

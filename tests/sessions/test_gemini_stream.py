@@ -96,3 +96,13 @@ def test_an_outcome_without_a_message_means_the_error_before_it(tmp_path):
     assert seen.responses[-1].exchange.response.error.message == note["message"]
     warned = read(tmp_path, piece("I write."), {**note, "severity": "warning"}, outcome("error"))
     assert warned.responses[-1].exchange.response.error.message == "no message"
+
+
+def test_an_error_behind_pieces_is_that_of_their_answer(tmp_path):
+    note = {"type": "error", "severity": "error", "message": "Model stream ended without a finish reason."}
+    seen = read(tmp_path, INIT, ASKED, piece("One t"), note, outcome("error"))
+    (facts,) = seen.responses
+    assert (words(seen), facts.exchange.response.text) == (["ERROR"], "One t")
+    assert facts.exchange.response.error.message == note["message"]
+    seen = read(tmp_path, INIT, ASKED, call(), outcome("error", error={"type": "x", "message": "terminated"}))
+    assert [verdict.admission.value for facts in seen.responses for verdict in facts.verdicts] == ["held"]

@@ -173,6 +173,13 @@ def test_a_retry_is_a_failed_attempt_and_the_answer_follows_it(tmp_path):
     assert words(seen) == ["RETRIED"]
 
 
+def test_a_step_that_did_not_finish_before_the_next_was_asked_for_again(tmp_path):
+    seen = exported(tmp_path, asked(), said(START, text("The queue"), START, text("The queue is fine."), ended()))
+    assert (words(seen), places(seen)) == (["RETRIED"], [["request", "retry"]])
+    seen = exported(tmp_path, asked(), said(START, text("a"), ended("tool-calls"), START, text("b"), ended()))
+    assert "retry" not in places(seen)[0]
+
+
 def test_a_message_that_never_ended_has_no_word(tmp_path):
     seen = exported(tmp_path, asked(), said(START, text("I will"), time={"created": 1}))
     assert stops(seen) == ["unknown"]

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TreePlace
 from inspector.sessions.wordings import interruption, is_passing, refusal
-from loop_core.values import ToolResultPart
+from loop_core.values import ProviderError, ToolResultPart
 from tests.scenes.transcripts import (
     MISSING,
     block,
@@ -583,3 +584,14 @@ def test_a_sidechain_in_the_same_file_is_quoted_too(tmp_path):
         system("turn_duration"),
     ), tmp_path)
     assert words(seen) == ["COMPLETE", "END INFERRED"]
+
+
+def test_failed_attempts_behind_one_another_are_each_followed_once():
+    first = TreePlace(None, (None, InterimRow(1, "go")))
+    attempts = [TranscriptAnswer("a0", None, None, first, 2)]
+    for number in range(1, 4):
+        attempts.append(TranscriptAnswer(f"a{number}", None, None, TreePlace(attempts[-1]), 2 + number))
+    for answer in attempts:
+        answer.error = ProviderError("down")
+        answer.forget()
+    assert [answer.above for answer in attempts] == [first] * 4

@@ -58,10 +58,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
         "../subagents/*.jsonl", grows=True, members=tuple(map(frozenset, (
             ("role", "message"), ("type", "status"), ("call_id", "tool_call"), ("apiKeySource", "permissionMode")))),
     ),
-    "atif": FileFormat(
-        f"{_HERE}.atif", "ATIF trajectory", 'an object with "schema_version": "ATIF-v1.…"',
-        Keeps(Words.HINT, usage=True), (b"ATIF", b"atif"),
-    ),
+    "atif": FileFormat(f"{_HERE}.atif", "ATIF trajectory", 'an object with "schema_version": "ATIF-v1.…"',
+                       Keeps(Words.HINT, usage=True), (b"ATIF", b"atif")),
     "otlp": FileFormat(
         f"{_HERE}.otlp", "OpenTelemetry traces and logs", 'an object with "resourceSpans" or "resourceLogs", or a span',
         Keeps(Words.RECORDER, cap=True, usage=True),
@@ -153,10 +151,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("Goose", "GOOSE_PATH_ROOT", ".local/share/goose", ("data", "sessions"), ("*.db", "*.jsonl")),
         ),
     ),
-    "crush": FileFormat(
-        f"{_HERE}.crush", "Crush database", 'a database whose table "messages" has "parts"', Keeps(Words.RECORDER),
-        (SQLITE,), (AgentFolder("Crush", "", ".crush", (), ("crush.db",)),),
-    ),
+    "crush": FileFormat(f"{_HERE}.crush", "Crush database", 'a database whose table "messages" has "parts"',
+                        Keeps(Words.RECORDER), (SQLITE,), (AgentFolder("Crush", "", ".crush", (), ("crush.db",)),)),
     "llm": FileFormat(
         f"{_HERE}.llm_logs", "log of llm", 'a database whose table "responses" or "turns" has "response_json"',
         Keeps(Words.PROVIDER, cap=True, usage=True), (SQLITE,), (
@@ -173,10 +169,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'a list of messages with "lc" or with "type" and "data", or a table "checkpoints" with "checkpoint_ns"',
         Keeps(Words.PROVIDER, usage=True), (SQLITE, b'"lc"', b'"additional_kwargs"'),
     ),
-    "agno": FileFormat(
-        f"{_HERE}.agno", "runs of Agno", 'a database with the columns "session_type" and "agent_data" in one table',
-        Keeps(Words.HINT, cap=True, usage=True), (SQLITE,),
-    ),
+    "agno": FileFormat(f"{_HERE}.agno", "runs of Agno",
+                       'a database with the columns "session_type" and "agent_data" in one table',
+                       Keeps(Words.HINT, cap=True, usage=True), (SQLITE,)),
     "amp": FileFormat(
         f"{_HERE}.amp", "Amp thread", 'an object with "messages" and an "id" that begins with "T-"',
         Keeps(Words.RECORDER, usage=True), (b'"T-',),
@@ -191,6 +186,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.NONE, usage=True), (b"sessionId",),
         tuple(AgentFolder("Qwen Code", variable, ".qwen", ("projects", "*", "chats"))
               for variable in ("QWEN_RUNTIME_DIR", "QWEN_HOME")), grows=True,
+    ),
+    "qwen-stream": FileFormat(
+        f"{_HERE}.qwen_stream", "stream of qwen --output-format stream-json", 'a first row with "qwen_code_version"',
+        Keeps(Words.HINT, usage=True), (b'"qwen_code_version"',), grows=True,
     ),
     "copilot": FileFormat(
         f"{_HERE}.copilot", "Copilot CLI session",
@@ -210,9 +209,13 @@ IMPORTERS: Mapping[str, FileFormat] = {
         '"interactions:" or "http_interactions:", a list, "when:" and "then:", or "request:" and "response:"',
         _ANY_BYTES, (b"interactions:", b"!ruby/struct:VCR", b"when:", b"request:", b"mappings:"),
     ),
-    "httprr": FileFormat(
-        f"{_HERE}.httprr", "httprr trace of Go", 'a line "httprr trace v1"', _ANY_BYTES, (b"httprr trace", b".httprr"),
+    "aider": FileFormat(
+        f"{_HERE}.aider", "chat or log of aider", "a line # aider chat started at …, or TO LLM …, with the time",
+        Keeps(Words.HINT), (b"# aider chat started at ", b"TO LLM ", b"LLM RESPONSE "),
+        tuple(AgentFolder("aider", "", "", parts, (".aider.chat.history.md",)) for parts in ((), ("*",))),
     ),
+    "httprr": FileFormat(f"{_HERE}.httprr", "httprr trace of Go", 'a line "httprr trace v1"', _ANY_BYTES,
+                         (b"httprr trace", b".httprr")),
     "ai-devtools": FileFormat(
         f"{_HERE}.ai_devtools", "DevTools of Vercel's AI SDK (.devtools/generations.json)",
         'an object with "runs" and "steps", which have "run_id" and "step_number"', _ANY_BYTES, (b'"runs"',),
@@ -248,18 +251,14 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.http_text", "HTTP messages as text (curl -i, curl -v, HTTPie)",
         "a status line such as HTTP/1.1 200 OK, a request, or lines of curl -v", _ANY_BYTES, (b"HTTP/", b"curl: ("),
     ),
-    "curl-trace": FileFormat(
-        f"{_HERE}.curl_trace", "trace of curl (--trace, --trace-ascii)", "lines such as => Send header, 208 bytes",
-        _ANY_BYTES, (b"=> Send ",),
-    ),
+    "curl-trace": FileFormat(f"{_HERE}.curl_trace", "trace of curl (--trace, --trace-ascii)",
+                             "lines such as => Send header, 208 bytes", _ANY_BYTES, (b"=> Send ",)),
     "langfuse": FileFormat(
         f"{_HERE}.langfuse", "Langfuse export", 'an object with "trace" and "observations", or observations',
         Keeps(Words.RECORDER, cap=True, usage=True), (b"observations", b'"traceId"', b'"projectId"', b'"trace_id"'),
     ),
-    "langsmith": FileFormat(
-        f"{_HERE}.langsmith", "LangSmith runs", 'runs with "run_type" and "inputs"',
-        Keeps(Words.PROVIDER, cap=True, usage=True), (b'"run_type"',),
-    ),
+    "langsmith": FileFormat(f"{_HERE}.langsmith", "LangSmith runs", 'runs with "run_type" and "inputs"',
+                            Keeps(Words.PROVIDER, cap=True, usage=True), (b'"run_type"',)),
     "roo": FileFormat(
         f"{_HERE}.roo", "Roo Code or Cline task",
         'a list of messages with "role" and "ts", or of rows with "ask" or "say"; ui_messages.json beside it',

@@ -55,14 +55,13 @@ WEB = "loglines"
 """The member with the rows, in the one object in which Claude Code's web version exports a session."""
 _PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 
-
 QWEN = frozenset({"systemPayload", "managedSession"})
 """Members of rows of Qwen Code, which look like those of Claude Code."""
 
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises a row of the tree, or a record that only Claude Code writes, among the first lines."""
-    parsed_head, listed = first_look(head), _path_of_rows(head)
+    parsed_head, listed = first_look(head), path_of_rows(head)
     rows = parsed_head.objects if listed is None else objects_of(
         (parsed_head.first[WEB] if listed else parsed_head.first)[:8])
     for value in rows:
@@ -74,7 +73,7 @@ def sniff(head: bytes, path: str) -> int:
     return 90 if parsed_head.text[:1] == b"{" and _PARENT.search(head) and b'"sessionId"' in head else 0
 
 
-def _path_of_rows(data: bytes) -> tuple[str, ...] | None:
+def path_of_rows(data: bytes) -> tuple[str, ...] | None:
     """The path of the list of rows in a file that is one list or object; None for a file of lines."""
     first = first_value(data)
     if isinstance(first, list):
@@ -99,16 +98,16 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file. Raises `UnreadableError` if another API than its own was asked for."""
     if options.api not in (None, API):
         raise UnreadableError(f"its answers are {API}, not {options.api}: expected `--api {API}`, or none")
-    session = _Session(path, options)
-    session.listed = _path_of_rows(head)
-    return session
+    return Session(path, options, path_of_rows(head))
 
 
-class _Session(TranscriptReader):
+class Session(TranscriptReader):
+    """Reads one file of such rows."""
+
     name, agent, fields = "claude-code", "Claude Code", FIELDS
     key, row_word = "uuid", ("a row", "rows")
 
-    def __init__(self, path: str, options: Options) -> None:
+    def __init__(self, path: str, options: Options, listed: tuple[str, ...] | None = None) -> None:
         super().__init__(path, options)
         self.groups: dict[tuple[str | None, bool, str | None, str | None], TranscriptAnswer] = {}
         self.ids: set[str] = set()
@@ -119,7 +118,7 @@ class _Session(TranscriptReader):
         self.agents: set[str] = set()
         self.session = ""
         """The name of the session to which the rows of a subagent belong."""
-        self.listed: tuple[str, ...] | None = None
+        self.listed = listed
         """The path of the list of rows in a file that is one list or object; None for a file of lines."""
         self.over = False
         """Whether the current run has ended with its result; a further run may follow in the same file."""
@@ -133,7 +132,7 @@ class _Session(TranscriptReader):
 
     def look_ahead(self, data: bytes) -> bool:
         """Whether the file consists of lines, so that added rows can be read alone."""
-        return _path_of_rows(data) is None
+        return path_of_rows(data) is None
 
     def forget_places(self) -> None:
         """Frees the places of rows, and the answers and names that further rows would be compared with."""
@@ -154,6 +153,7 @@ class _Session(TranscriptReader):
         return frozenset(self.caps)
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """Reads a row of the user, of an answer, or about the session."""
         kind = line.value.get("type")
         if kind == "user":
             return self._user(line, place)
@@ -354,6 +354,7 @@ class _Session(TranscriptReader):
         return TreePlace(answer)
 
     def summarise(self) -> None:
+        """Also names the session, and the answers without a stop word."""
         self.reading.notices[:0] = wordless_notice(self.answers, self.agent)
         title = next((self.titles[name] for name in TITLES if name in self.titles), "")
         if len(self.agents) == 1 and not title:

@@ -1,6 +1,7 @@
 """The output of `gemini --output-format stream-json`: the beginning, pieces of text, calls, results, and the outcome.
 
-The text of an answer comes in pieces, then its calls, then their results. No stop word is kept. Gemini CLI gives the
+The text of an answer comes in pieces, then its calls, then their results. Where a request was sent again, the pieces of
+both attempts follow one another without a mark. No stop word is kept. Gemini CLI gives the
 outcome `success` whenever its loop ended by itself, whatever the finish reason was, and counts the tokens of the whole
 run. Source: gemini-cli `packages/core/src/output/types.ts`, `packages/cli/src/nonInteractiveCli.ts`.
 """
@@ -100,7 +101,7 @@ class _Stream(ChatReader):
         mark = OUTCOMES.get(kind or "")
         if mark is not None:
             return self.say(line, place, text, mark=mark)
-        answer = self.answer(line, place, "error")
+        answer = place.right_above or self.answer(line, place, "error")  # with pieces and no result: that one broke off
         answer.fail(text, answer.take(line), kind=kind)
         return TreePlace(answer)
 

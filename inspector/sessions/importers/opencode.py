@@ -24,7 +24,7 @@ from inspector.sessions.importers.opencode_records import (
     usage_of,
 )
 from inspector.sessions.importers.records import FileHead, first_look, number_records
-from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
@@ -112,6 +112,8 @@ class _Reader(DialogueReader):
         self.made: list[TranscriptAnswer] = []
         """The answers of the current message so far."""
         self.open: TranscriptAnswer | None = None
+        self.again = False
+        """Whether the next answer is that of a request that was sent again."""
         self.done: list[ToolResultPart] = []
         self.reverts: dict[str, str] = {}
         self.hidden = False
@@ -180,6 +182,8 @@ class _Reader(DialogueReader):
         elif self.message is not None and self.message.value.get("role") != "assistant":
             self._user_part(line, lines)
         elif kind == "step-start":
+            # A step of the same message that did not finish: opencode sent its request again, and writes no error.
+            self.again = self.open is not None and self.open.stop is None and not self.open.calls
             self._end_step()
         elif kind == "retry":
             self._end_step()
@@ -258,6 +262,9 @@ class _Reader(DialogueReader):
         if message is not line:
             answer.take(message)
         self.note_compaction(answer)
+        if self.again and self.made:
+            answer.recorded_place = TurnPlace.RETRY
+        self.again = False
         self.made.append(answer)
         self.open = answer
         return answer

@@ -122,8 +122,7 @@ class TreePlace(NamedTuple):
 
     def rows(self) -> tuple[InterimRow, ...]:
         """The rows since the answer, in order."""
-        found: list[InterimRow] = []
-        link = self.since
+        found, link = list[InterimRow](), self.since
         while link is not None:
             link, row = link
             found.append(row)
@@ -213,8 +212,7 @@ class TranscriptAnswer:
         """Frees what only its own exchange needs, since answers form cycles and the collector is paused."""
         self.rows.clear()
         self.next.clear()
-        if not self.is_dropped:  # the request after a failed attempt is that before it (`_request`)
-            self.above = _NOWHERE
+        self.above = self._asked_at if self.is_dropped else _NOWHERE
 
     @property
     def results(self) -> dict[str, ToolResultPart]:
@@ -279,10 +277,9 @@ class TranscriptAnswer:
         # After an interruption the next message is a new request, even if calls were still unanswered.
         if any(row.mark == "interrupted" for row in rows) or (self.above.answer and self.above.answer.is_cancelled):
             return any(not row.results and row.mark is None for row in rows)
-        if not any(row.is_user_message for row in rows):
-            return False
         unseen = self.above.answer is not None and self.above.answer.unseen
-        return unseen or (not steered and any(row.results for row in rows))
+        asked = any(row.is_user_message for row in rows)
+        return asked and (unseen or (not steered and any(row.results for row in rows)))
 
     def _refusals(self) -> Mapping[str, str]:
         """The calls that did not run: from id to the reason in the result."""
@@ -333,16 +330,19 @@ class TranscriptAnswer:
         last = parts[-1] if parts else None
         budget = stop.normalized in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED)
         cut = budget or STOP_STRING in (stop.raw, stop.detail)
-        if type(last) is ToolCall and cut:
-            return (*parts[:-1], last._replace(closed=False))
-        return parts
+        return (*parts[:-1], last._replace(closed=False)) if type(last) is ToolCall and cut else parts
 
-    def _request(self) -> Request:
+    @property
+    def _asked_at(self) -> TreePlace:
+        """The place of its request; behind failed attempts, that of the first, since the same request was sent."""
         above = self.above
         while above.since is None and above.answer is not None and above.answer.is_dropped:
-            above = above.answer.above  # a failed attempt: the same request was sent again
-        before = above.answer
-        rows = above.rows()
+            above = above.answer.above
+        return above
+
+    def _request(self) -> Request:
+        above = self._asked_at
+        before, rows = above.answer, above.rows()
         messages: list[Message] = []
         results = _results(before, rows, self.line)
         if results:
