@@ -63,9 +63,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.HINT, usage=True), (b"ATIF", b"atif"),
     ),
     "otlp": FileFormat(
-        f"{_HERE}.otlp", "OpenTelemetry traces and logs", 'an object with "resourceSpans" or "resourceLogs", or a span',
+        f"{_HERE}.otlp", "OpenTelemetry traces and logs",
+        'an object with "resourceSpans" or "resourceLogs", a span, or a database whose table "spans" has "content"',
         Keeps(Words.RECORDER, cap=True, usage=True),
-        (b"resourceSpans", b"resource_spans", b"resourceLogs", b"resource_logs", b'"batches"', b'"traceID"', b"gen_ai.",
+        (SQLITE, b"resourceSpans", b"resource_spans", b"resourceLogs", b"resource_logs", b'"batches"', b'"traceID"', b"gen_ai.",
          b"gemini_cli.", b"copilot_chat.", b"llm.", b"openinference", b"telemetry.sdk", b'"trace_id"'),
     ),
     "gemini-cli": FileFormat(
