@@ -24,7 +24,7 @@ NESTED = {"output": {"value": json.dumps(ANSWER)}, "llm": {
     "model_name": "m", "token_count": {"completion": 7}, "invocation_parameters": '{"max_tokens": 16}',
     "input_messages": [{"message": {"role": "user", "content": "go"}}],
     "output_messages": [{"message": {"role": "assistant", "content": "Hi."}}]}}
-PHOENIX = """CREATE TABLE traces (id INTEGER PRIMARY KEY, project_rowid INTEGER, trace_id VARCHAR, start_time TIMESTAMP);
+PHOENIX = """CREATE TABLE traces (id INTEGER PRIMARY KEY, project_rowid INTEGER, trace_id VARCHAR);
 CREATE TABLE spans (id INTEGER PRIMARY KEY, trace_rowid INTEGER, span_id VARCHAR, parent_id VARCHAR, name VARCHAR,
   span_kind VARCHAR, start_time TIMESTAMP, end_time TIMESTAMP, attributes JSONB, events JSONB, status_code VARCHAR,
   status_message VARCHAR);"""

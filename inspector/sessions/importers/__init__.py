@@ -58,16 +58,14 @@ IMPORTERS: Mapping[str, FileFormat] = {
         "../subagents/*.jsonl", grows=True, members=tuple(map(frozenset, (
             ("role", "message"), ("type", "status"), ("call_id", "tool_call"), ("apiKeySource", "permissionMode")))),
     ),
-    "atif": FileFormat(
-        f"{_HERE}.atif", "ATIF trajectory", 'an object with "schema_version": "ATIF-v1.…"',
-        Keeps(Words.HINT, usage=True), (b"ATIF", b"atif"),
-    ),
+    "atif": FileFormat(f"{_HERE}.atif", "ATIF trajectory", 'an object with "schema_version": "ATIF-v1.…"',
+                       Keeps(Words.HINT, usage=True), (b"ATIF", b"atif")),
     "otlp": FileFormat(
         f"{_HERE}.otlp", "OpenTelemetry traces and logs",
-        'an object with "resourceSpans" or "resourceLogs", a span, or a database whose table "spans" has "content"',
+        'an object with "resourceSpans" or "resourceLogs", a span, or a database of MLflow or Phoenix',
         Keeps(Words.RECORDER, cap=True, usage=True),
-        (SQLITE, b"resourceSpans", b"resource_spans", b"resourceLogs", b"resource_logs", b'"batches"', b'"traceID"', b"gen_ai.",
-         b"gemini_cli.", b"copilot_chat.", b"llm.", b"openinference", b"telemetry.sdk", b'"trace_id"'),
+        (SQLITE, b"resourceSpans", b"resource_spans", b"resourceLogs", b"resource_logs", b'"batches"', b'"traceID"',
+         b"gen_ai.", b"gemini_cli.", b"copilot_chat.", b"llm.", b"openinference", b"telemetry.sdk", b'"trace_id"'),
     ),
     "gemini-cli": FileFormat(
         f"{_HERE}.gemini_cli", "Gemini CLI chat", 'an object, or a first line, with "sessionId" and "projectHash"',
@@ -211,9 +209,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
         '"interactions:" or "http_interactions:", a list, "when:" and "then:", or "request:" and "response:"',
         _ANY_BYTES, (b"interactions:", b"!ruby/struct:VCR", b"when:", b"request:", b"mappings:"),
     ),
-    "httprr": FileFormat(
-        f"{_HERE}.httprr", "httprr trace of Go", 'a line "httprr trace v1"', _ANY_BYTES, (b"httprr trace", b".httprr"),
-    ),
+    "httprr": FileFormat(f"{_HERE}.httprr", "httprr trace of Go", 'a line "httprr trace v1"', _ANY_BYTES,
+                         (b"httprr trace", b".httprr")),
     "ai-devtools": FileFormat(
         f"{_HERE}.ai_devtools", "DevTools of Vercel's AI SDK (.devtools/generations.json)",
         'an object with "runs" and "steps", which have "run_id" and "step_number"', _ANY_BYTES, (b'"runs"',),
@@ -221,6 +218,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "pydantic-ai": FileFormat(
         f"{_HERE}.pydantic_ai", "history of Pydantic AI", 'a list of messages, whose "parts" have a "part_kind"',
         Keeps(Words.PROVIDER, usage=True), (b'"part_kind"',),
+    ),
+    "promptfoo": FileFormat(
+        f"{_HERE}.promptfoo", "results of promptfoo", 'an object with "evalId", or results with "promptIdx"',
+        Keeps(Words.RECORDER, cap=True, usage=True), (b'"evalId"', b'"promptIdx"'),
     ),
     "smolagents": FileFormat(
         f"{_HERE}.smolagents", "memory of smolagents", 'a list of steps, the first with "task" and "task_images"',
@@ -249,10 +250,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.http_text", "HTTP messages as text (curl -i, curl -v, HTTPie)",
         "a status line such as HTTP/1.1 200 OK, a request, or lines of curl -v", _ANY_BYTES, (b"HTTP/", b"curl: ("),
     ),
-    "curl-trace": FileFormat(
-        f"{_HERE}.curl_trace", "trace of curl (--trace, --trace-ascii)", "lines such as => Send header, 208 bytes",
-        _ANY_BYTES, (b"=> Send ",),
-    ),
+    "curl-trace": FileFormat(f"{_HERE}.curl_trace", "trace of curl (--trace, --trace-ascii)",
+                             "lines such as => Send header, 208 bytes", _ANY_BYTES, (b"=> Send ",)),
     "langfuse": FileFormat(
         f"{_HERE}.langfuse", "Langfuse export", 'an object with "trace" and "observations", or observations',
         Keeps(Words.RECORDER, cap=True, usage=True), (b"observations", b'"traceId"', b'"projectId"', b'"trace_id"'),
