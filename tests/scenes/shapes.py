@@ -792,7 +792,8 @@ SHAPES: tuple[Shape, ...] = (
             {"promptIdx": 0, "testCase": {}, "provider": {"id": "openai:chat:m", "label": "l"}, "prompt": {"raw": "go"},
              "response": {"output": {"role": "assistant", "content": "hi", "tool_calls": [
                  {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
-                 "finishReason": "tool_calls", "tokenUsage": {"prompt": 3, "completion": 4, "completionDetails": {"reasoning": 1}}}},
+                 "finishReason": "tool_calls",
+                 "tokenUsage": {"prompt": 3, "completion": 4, "completionDetails": {"reasoning": 1}}}},
             {"promptIdx": 1, "testCase": {}, "provider": "openai:responses:m", "prompt": {"raw": [{"role": "user"}]},
              "response": {"output": "hi", "raw": {"object": "response", "status": "completed", "output": [
                  {"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]}}},
