@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from inspector.sessions.reasons import named_api
 from loop_core.values import ReasoningPart
 from tests.scenes.transcripts import shown, stops, words
 
@@ -53,7 +54,7 @@ def test_the_word_of_promptfoo_says_how_an_answer_ended(tmp_path, word, stop):
     ("anthropic:messages:m", "anthropic_messages")])
 def test_the_provider_names_the_wire_format_and_the_model(tmp_path, provider, api):
     seen = read(tmp_path, answered(provider=provider))
-    assert (seen.responses[0].exchange.api, response(seen).model) == (api, "m")
+    assert (named_api(seen.responses[0].exchange), response(seen).model) == (api, "m")
 
 
 def test_the_object_of_responses_has_the_providers_word(tmp_path):

@@ -34,7 +34,7 @@ NAMES = (b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b"service.name
 """Texts of which every trace contains one. They show a trace in protobuf, where names are plain text."""
 PRINTED = (
     (frozenset({"context", "attributes"}), SPANS),
-    (FRAME, SPANS),
+    (frozenset({FRAME}), SPANS),
     (frozenset({"trace_id", "span_id", "start_time_unix_nano", "attributes"}), SPANS),
     (frozenset({"startTime", "endTime", "attributes"}), SPANS),
     (frozenset({"spanContext", "name", "attributes"}), SPANS),

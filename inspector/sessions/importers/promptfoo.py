@@ -32,7 +32,7 @@ APIS: Mapping[str, str] = {
 """Beginning of a provider's id in promptfoo -> its wire format."""
 FILTERED = "Content filtered by provider"
 """What promptfoo writes in place of a text that a filter left out."""
-BLOCK = {"type", "id", "name", "input"}
+_BLOCK = {"type", "id", "name", "input"}
 """The members of a call of Claude, which promptfoo writes into the text."""
 THOUGHT = re.compile(r"(?s)Thinking: (?:(.*?)\nSignature: [^\n]*|(.*?))(?:\n\n|\Z)")
 """Matches reasoning, which promptfoo writes before the text: Claude's with its signature, else up to an empty line."""
@@ -142,7 +142,7 @@ def _message(output: Any) -> SpanMessage:
 
 
 def _is_call(block: dict[str, Any]) -> bool:
-    return block.get("type") == "tool_use" and block.keys() >= BLOCK
+    return block.get("type") == "tool_use" and block.keys() >= _BLOCK
 
 
 def _prompt(raw: Any) -> str:

@@ -33,8 +33,8 @@ STORES: Mapping[str, SpanStore] = {
         "status_message, attributes, events FROM spans JOIN traces ON traces.id = trace_rowid ORDER BY spans.id"),
 }
 """Name of a program -> its database."""
-FRAME = frozenset({"context.span_id", "context.trace_id"})
-"""The columns with which Phoenix's data frame names a span."""
+FRAME = "context.span_id"
+"""The column with which Phoenix's data frame names a span."""
 _BELOW = "attributes."
 
 
@@ -61,12 +61,12 @@ def rows_in(path: str) -> Iterator[bytes]:
 
 def of_frame(span: dict[str, Any]) -> dict[str, Any]:
     """A span of Phoenix's data frame in the names of its other exports; any other span unchanged."""
-    if not span.keys() >= FRAME:
+    if FRAME not in span:
         return span
     held = {name.removeprefix(_BELOW): value for name, value in span.items() if name.startswith(_BELOW)}
     times = {name: moment(str(span[name])) for name in ("start_time", "end_time") if span.get(name)}  # pandas: numbers
-    return {**span, **times, "attributes": dict(_plain_names(held)), "trace_id": span["context.trace_id"],
-            "span_id": span["context.span_id"]}
+    return {**span, **times, "attributes": dict(_plain_names(held)), "trace_id": span.get("context.trace_id"),
+            "span_id": span[FRAME]}
 
 
 def _plain_names(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
