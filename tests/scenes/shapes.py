@@ -818,6 +818,18 @@ SHAPES: tuple[Shape, ...] = (
         {"kind": "response", "model_name": "m", "provider_name": "groq", "finish_reason": "stop",
          "state": "interrupted", "usage": {"request_tokens": 1, "response_tokens": 7},
          "parts": [{"part_kind": "file", "content": {"data": ""}}]}]),
+    Shape("promptfoo", "out.json", {"evalId": "e", "config": {"providers": [
+        {"id": "openai:chat:m", "label": "l", "config": {"max_tokens": 7}}]}, "results": {"version": 3, "results": [
+            {"promptIdx": 0, "testCase": {}, "provider": {"id": "openai:chat:m", "label": "l"}, "prompt": {"raw": "go"},
+             "response": {"output": {"role": "assistant", "content": "hi", "tool_calls": [
+                 {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+                 "finishReason": "tool_calls",
+                 "tokenUsage": {"prompt": 3, "completion": 4, "completionDetails": {"reasoning": 1}}}},
+            {"promptIdx": 1, "testCase": {}, "provider": "openai:responses:m", "prompt": {"raw": [{"role": "user"}]},
+             "response": {"output": "hi", "raw": {"object": "response", "status": "completed", "output": [
+                 {"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]}}},
+            {"promptIdx": 2, "testCase": {}, "provider": "p", "prompt": {"raw": "go"}, "response": {
+                "error": "no", "metadata": {"http": {"status": 500}}}}]}}),
     Shape("smolagents", "memory.json", [
         {"task": "go", "task_images": None},
         {"plan": "1.", "model_output_message": {"role": "assistant", "content": "1."}},

@@ -34,7 +34,7 @@ LISTS = {
 UNTYPED = {
     "har", "otlp", "mitmproxy", "vcr", "inspect", "claude-tap", "litellm", "vscode-chat", "known", "pairs", "body",
     "adk", "agno", "ai-devtools", "ai-sdk-result", "chatgpt", "crush", "langgraph", "openai-agents", "httprr",
-    "http-text", "curl-trace", "llm", "smolagents", "strands", "aider",
+    "aider", "http-text", "curl-trace", "llm", "promptfoo", "smolagents", "strands",
 }
 """Exchanges, spans, requests of one shape, a text, or a database that has tests of its own."""
 

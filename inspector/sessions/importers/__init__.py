@@ -61,10 +61,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "atif": FileFormat(f"{_HERE}.atif", "ATIF trajectory", 'an object with "schema_version": "ATIF-v1.…"',
                        Keeps(Words.HINT, usage=True), (b"ATIF", b"atif")),
     "otlp": FileFormat(
-        f"{_HERE}.otlp", "OpenTelemetry traces and logs", 'an object with "resourceSpans" or "resourceLogs", or a span',
+        f"{_HERE}.otlp", "OpenTelemetry traces and logs",
+        'an object with "resourceSpans" or "resourceLogs", a span, or a database of MLflow or Phoenix',
         Keeps(Words.RECORDER, cap=True, usage=True),
-        (b"resourceSpans", b"resource_spans", b"resourceLogs", b"resource_logs", b'"batches"', b'"traceID"', b"gen_ai.",
-         b"gemini_cli.", b"copilot_chat.", b"llm.", b"openinference", b"telemetry.sdk", b'"trace_id"'),
+        (SQLITE, b"resourceSpans", b"resource_spans", b"resourceLogs", b"resource_logs", b'"batches"', b'"traceID"',
+         b"gen_ai.", b"gemini_cli.", b"copilot_chat.", b"llm.", b"openinference", b"telemetry.sdk", b'"trace_id"'),
     ),
     "gemini-cli": FileFormat(
         f"{_HERE}.gemini_cli", "Gemini CLI chat", 'an object, or a first line, with "sessionId" and "projectHash"',
@@ -223,6 +224,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "pydantic-ai": FileFormat(
         f"{_HERE}.pydantic_ai", "history of Pydantic AI", 'a list of messages, whose "parts" have a "part_kind"',
         Keeps(Words.PROVIDER, usage=True), (b'"part_kind"',),
+    ),
+    "promptfoo": FileFormat(
+        f"{_HERE}.promptfoo", "results of promptfoo", 'an object with "evalId", or results with "promptIdx"',
+        Keeps(Words.RECORDER, cap=True, usage=True), (b'"evalId"', b'"promptIdx"'),
     ),
     "smolagents": FileFormat(
         f"{_HERE}.smolagents", "memory of smolagents", 'a list of steps, the first with "task" and "task_images"',

@@ -21,6 +21,9 @@ from loop_core.wire import FORMATS
 JSON: Mapping[str, frozenset[str]] = {
     "result of Vercel's AI SDK": frozenset({"finishReason", "usage"}),
     "output of cline --json": frozenset({"hookEventName", "agentId", "taskId"}),
+    "log of events of AutoGen": frozenset({"payload", "sender", "receiver", "delivery_stage"}),
+    "state of a team of AutoGen": frozenset({"type", "version", "agent_states"}),
+    "messages of Haystack": frozenset({"role", "meta", "name", "content"}),
 }
 """Name of a format that cannot be read -> the members of the first values in its files."""
 COMPANIONS: Mapping[str, frozenset[str]] = {

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import otlp_files
+from inspector.sessions.importers import SQLITE, otlp_files
 from inspector.sessions.importers.otlp_files import LOGS, SPANS, RecordPiece, records_in
 from inspector.sessions.importers.otlp_logs import answers_of, record_of, with_logs
 from inspector.sessions.importers.otlp_spans import attributes_of, each_answer_once, span_of, whole_spans
@@ -33,6 +33,7 @@ from inspector.sessions.importers.span_names import (
     outputs_of,
     words_of,
 )
+from inspector.sessions.importers.span_rows import rows_in, store_of
 from inspector.sessions.importers.trace_order import BY_TIME, Predecessor, TraceOrder
 from inspector.sessions.notices import Notice
 from inspector.sessions.reasons import (
@@ -71,7 +72,9 @@ FIELDS: Fields = {"": {"name": (str,), "attributes": (list, dict), "events": (li
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises spans and log records in JSON or protobuf."""
+    """Recognises spans and log records in JSON or protobuf, or a database of spans."""
+    if head.startswith(SQLITE):
+        return 95 if store_of(path) is not None else 0
     return otlp_files.sniff(head)
 
 
@@ -79,7 +82,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer of the traces. Raises `UnreadableError` if it is protobuf, and the extra is missing or the
     file is damaged from the start."""
     reader = _Traces(path, options)
-    reading = reader.read_records(reader.order(list(records_in(data, reader.reading.notices))))
+    records = ([(SPANS, row) for row in rows_in(path)] if data.startswith(SQLITE)
+               else list(records_in(data, reader.reading.notices)))
+    reading = reader.read_records(reader.order(records))
     reading.masked += reader.masked
     return reading
 

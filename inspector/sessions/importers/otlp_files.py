@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from inspector.sessions.importers.records import elements, first_look, list_pieces, look_at, object_lines
+from inspector.sessions.importers.span_rows import FRAME
 from inspector.sessions.notices import Notice
 from inspector.sessions.recording import UnreadableError
 from inspector.sessions.traffic import loads
@@ -33,6 +34,8 @@ NAMES = (b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b"service.name
 """Texts of which every trace contains one. They show a trace in protobuf, where names are plain text."""
 PRINTED = (
     (frozenset({"context", "attributes"}), SPANS),
+    (frozenset({FRAME}), SPANS),
+    (frozenset({"trace_id", "span_id", "start_time_unix_nano", "attributes"}), SPANS),
     (frozenset({"startTime", "endTime", "attributes"}), SPANS),
     (frozenset({"spanContext", "name", "attributes"}), SPANS),
     (frozenset({"hrTime", "attributes"}), LOGS),
@@ -40,6 +43,8 @@ PRINTED = (
     (frozenset({"resource", "scopeMetrics"}), ""),
 )
 """Members of a record in a file that an SDK prints -> the kind of the record; metrics hold nothing of an answer."""
+PAGE = "data"
+"""The member with the spans of a page of Phoenix's API."""
 _OF_MODELS = (b"gen_ai.", b"gemini_cli.", b"copilot_chat.")
 """Texts of which a printed file of log records contains one if it concerns a model."""
 _MISSING = "OTLP traces in protobuf need the extra traces: pip install 'loop-inspector[traces]'"
@@ -52,7 +57,7 @@ def sniff(head: bytes) -> int:
     """Recognises JSON with the records of resources, or of an SDK; or protobuf with the attribute names of traces."""
     parsed_head = first_look(head)
     if isinstance(parsed_head.first, (dict, list)):
-        listed = objects_of(parsed_head.first)
+        listed = objects_of(parsed_head.first) or objects_of(object_of(parsed_head.first).get(PAGE))
         if (any(_scoped(parsed_head.first, name) for name in RESOURCES) or _is_jaeger(parsed_head.first)
                 or _mlflow_path(parsed_head.first)):
             return 100
@@ -134,7 +139,10 @@ def _of_json(data: bytes) -> Iterator[RecordPiece]:
 
 
 def _printed(data: bytes) -> Iterator[RecordPiece]:
-    lines = object_lines(data) if look_at(data).lines else []
+    look = look_at(data)
+    lines = object_lines(data) if look.lines else []
+    if not lines and objects_of(object_of(look.first).get(PAGE)):
+        lines = list(elements(data, PAGE))
     for piece in lines or elements(data if data.lstrip()[:1] == b"[" else b"[" + data):
         try:
             kind = _printed_kind(loads(piece))

@@ -37,6 +37,7 @@ from inspector.sessions.importers.span_names import (
     outputs_of,
     word_of,
 )
+from inspector.sessions.importers.span_rows import of_frame
 from inspector.sessions.traffic import loads, moment
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 
@@ -72,10 +73,11 @@ def span_of(piece: bytes) -> TraceSpan | None:
         return None
     if not isinstance(value, dict):
         return None
-    value = _of_jaeger(value) if "tags" in value and "attributes" not in value else value
-    attributes = of_openinference(of_mlflow(attributes_of(value.get("attributes"))))
+    value = _of_jaeger(value) if "tags" in value and "attributes" not in value else of_frame(value)
+    attributes = of_mlflow(attributes_of(value.get("attributes")))
     if value.get("span_kind") in KINDS:  # Phoenix exports it beside the attributes; others so name OpenTelemetry's
         attributes = {"openinference.span.kind": value["span_kind"], **attributes}
+    attributes = of_openinference(attributes)
     events = value.get("events")
     inputs: list[Any] = []
     answered: list[Any] = []
@@ -122,6 +124,8 @@ def plain(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     for name, member in value.items():
+        if member is None and len(value) > 1:
+            continue  # Phoenix's API names every kind, and those that the value has not are null
         kind = name.replace("_v", "V")  # exporters that write protobuf's own names have `array_value`
         if kind == "arrayValue":
             held_values = object_of(member).get("values")

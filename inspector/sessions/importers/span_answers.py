@@ -53,9 +53,11 @@ def of_openinference(attributes: dict[str, Any]) -> dict[str, Any]:
     """The attributes of a span of OpenInference, with what the provider's object in it (`output.value`) holds and the
     flattened names leave out: the stop word of Responses, the id, reasoning; others unchanged."""
     output = load_json(attributes.get("output.value"))
-    if object_of(output).get("messages") == []:  # Agno's, of an answer of nothing
-        return {**attributes, "output.value": ""}
     members = object_of(output)
+    # Agno's, of an answer of nothing; Phoenix's, of a span of other conventions: it names the response and holds none.
+    named = members and all(attributes.get(f"gen_ai.response.{name}") == value for name, value in members.items())
+    if members.get("messages") == [] or named:
+        return {**attributes, "output.value": ""}
     has_answer = any(name.startswith("llm.output_messages") for name in attributes)
     if members.keys() >= {"messages", "tools"} and not has_answer:  # LlamaIndex's span that only makes a request
         return {**attributes, "openinference.span.kind": "CHAIN"}
