@@ -20,8 +20,8 @@ from inspector.sessions import intake, redact
 from inspector.sessions import open as opening
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once
-from inspector.sessions.importers import IMPORTERS, choose, importer
-from inspector.sessions.importers.heads import HEAD
+from inspector.sessions.importers import IMPORTERS
+from inspector.sessions.importers.recognition import HEAD, choose, importer
 from inspector.sessions.recording import (
     ODD,
     Exchange,

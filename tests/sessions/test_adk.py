@@ -10,7 +10,7 @@ import pytest
 
 from inspector.report.lines.response import response as response_lines
 from inspector.report.lines.spans import text_of
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from loop_core.values import ArgsForm, OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
 from tests.scenes.transcripts import shown, stops, viewed, words
 

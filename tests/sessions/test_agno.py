@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from loop_core.values import ArgsForm, ReasoningPart, TextPart, Usage
 from tests.scenes.transcripts import rules, stops, viewed, words
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from tests.scenes.transcripts import shown, stops, text, words
 
 Row = dict[str, Any]

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from inspector.sessions.importers import ai_sdk_stream, choose
+from inspector.sessions.importers import ai_sdk_stream
+from inspector.sessions.importers.recognition import choose
 from inspector.sessions.recording import Options
 from loop_core.values import ArgsForm, CallKind, ToolCall
 from tests.scenes.costs import IN_PROPORTION, growth

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inspector.report.facts import View
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from loop_core.values import ReasoningPart
 from tests.scenes.transcripts import rules, shown, stops, words
 

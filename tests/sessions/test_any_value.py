@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers import IMPORTERS, choose, pi
+from inspector.sessions.importers import IMPORTERS, pi
 from inspector.sessions.importers import har as har_file
 from inspector.sessions.importers import pairs as pair_file
+from inspector.sessions.importers.recognition import choose
 from tests import fuzz
 from tests.scenes.shapes import EVERY, GONE, PI, SHAPES, Shape, places, put
 

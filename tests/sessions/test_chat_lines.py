@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inspector.sessions import importers
+from inspector.sessions.importers import recognition
 from tests.scenes.transcripts import rules, shown, stops, words
 
 Row = dict[str, Any]
@@ -116,8 +116,8 @@ def test_the_file_beside_a_session_of_picoclaw_names_it(tmp_path):
 def test_a_message_over_several_lines_is_no_session(tmp_path):
     path = tmp_path / "message.json"
     path.write_text(json.dumps(asked("hello"), indent=2) + "\n")
-    assert importers.choose(path.read_bytes(), str(path)) != "zeroclaw"
-    assert importers.choose(lines(asked("hello")).strip().encode(), "cli_1.jsonl") == "zeroclaw"
+    assert recognition.choose(path.read_bytes(), str(path)) != "zeroclaw"
+    assert recognition.choose(lines(asked("hello")).strip().encode(), "cli_1.jsonl") == "zeroclaw"
 
 
 def test_what_vibe_keeps_of_a_session(tmp_path):
@@ -186,7 +186,7 @@ def test_a_tool_that_failed_in_vibe(tmp_path):
     (asked("go"), {**said("Look."), "tool_calls": [{"id": "c1", "function": {"name": "read", "arguments": {}}}]}),
 ])
 def test_datasets_and_lines_of_other_programs_are_not_taken(rows):
-    assert importers.choose(lines(*rows).encode(), "rows.jsonl") != "chat-lines"
+    assert recognition.choose(lines(*rows).encode(), "rows.jsonl") != "chat-lines"
 
 
 def test_a_file_that_ends_within_a_row_is_read_as_far_as_it_goes(tmp_path):

@@ -15,7 +15,7 @@ from inspector.report.times_and_costs import input_tokens
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from loop_core.judge.endings import Ending
 from loop_core.values import ReasoningPart
 from tests.scenes.shapes import EVERY

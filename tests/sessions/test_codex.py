@@ -10,8 +10,8 @@ import zstandard
 
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
-from inspector.sessions.importers import choose
 from inspector.sessions.importers.codex_items import item_of
+from inspector.sessions.importers.recognition import choose
 from loop_core.values import Stop, ToolCall
 from tests.scenes.transcripts import places, shown, stops, words
 

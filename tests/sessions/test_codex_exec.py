@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from tests.scenes.transcripts import shown, stops, words
 
 START = ({"type": "thread.started", "thread_id": "t"}, {"type": "turn.started"})

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from tests.scenes.transcripts import places, shown, stops, words
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inspector.report.turn_rows import rows_of
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from tests.scenes.transcripts import places, shown, stops, words
 
 START = {"type": "session.start", "data": {"sessionId": "s", "selectedModel": "gpt-5-mini"}}

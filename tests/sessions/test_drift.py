@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers import IMPORTERS, body, recognise
-from inspector.sessions.importers.heads import HEAD
+from inspector.sessions.importers import IMPORTERS, body
+from inspector.sessions.importers.recognition import HEAD, recognise
 from tests.scenes.shapes import SHAPES, Shape
 
 MEMBER = {

@@ -28,7 +28,8 @@ from inspector.report.facts import View
 from inspector.report.followed_view import FollowedView
 from inspector.sessions import following, intake, thread
 from inspector.sessions.following import FollowedFile
-from inspector.sessions.importers import IMPORTERS, importer, opencode_records
+from inspector.sessions.importers import IMPORTERS, opencode_records
+from inspector.sessions.importers.recognition import importer
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows
 from tests.scenes import transcripts as rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from tests.scenes.transcripts import places, rules, shown, stops, words
 
 INIT = {"type": "init", "session_id": "s1", "model": "gemini-x"}

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from loop_core.values import ReasoningPart
 from tests.scenes.transcripts import places, rules, shown, stops, words
 

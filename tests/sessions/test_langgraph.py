@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from inspector.sessions.importers import choose
 from inspector.sessions.importers.msgpack import Extension, unpacked
+from inspector.sessions.importers.recognition import choose
 from loop_core.values import Usage
 from tests.scenes.transcripts import shown, stops, viewed, words
 

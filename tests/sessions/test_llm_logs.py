@@ -12,7 +12,7 @@ import pytest
 
 from inspector.report.facts import View
 from inspector.sessions import open_paths
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from inspector.sessions.reasons import named_api
 from loop_core.values import ReasoningPart
 from tests import fuzz

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from tests.scenes.shapes import CLAUDE, CODEX, CURSOR, DROID, KIMI, PI, QWEN
 
 Row = dict[str, Any]

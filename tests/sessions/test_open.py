@@ -17,7 +17,8 @@ from inspector.check.rules import selected_rules
 from inspector.config.files import cache_folder, data_folder, state_folder
 from inspector.sessions import intake, open_paths
 from inspector.sessions.folders import find, folder, samples
-from inspector.sessions.importers import IMPORTERS, importer, reading_of
+from inspector.sessions.importers import IMPORTERS
+from inspector.sessions.importers.recognition import importer, reading_of
 from inspector.sessions.open import open_each
 from inspector.sessions.recording import Options, UnreadableError
 from loop_core.errors import CallerError

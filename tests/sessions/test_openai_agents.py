@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from loop_core.values import ReasoningPart, TextPart, ToolCall
 from tests.scenes.transcripts import stops, viewed, words
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from inspector.sessions.reasons import named_api
 from loop_core.values import ArgsForm, CallKind, ToolCall
 from tests.scenes.transcripts import places, shown, stops, words

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from tests.scenes.transcripts import places, rules, shown, stops, words
 
 

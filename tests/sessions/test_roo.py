@@ -8,7 +8,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from tests.scenes.transcripts import rules, stops, viewed, words
 
 HISTORY, SCREEN = "api_conversation_history.json", "ui_messages.json"

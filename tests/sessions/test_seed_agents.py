@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from inspector.sessions.folders import transcripts
-from inspector.sessions.importers import choose
+from inspector.sessions.importers.recognition import choose
 from tests.scenes.transcripts import rules, stops, viewed, words
 
 ZEROCLAW = """

@@ -4,16 +4,10 @@ A module has `sniff`, and `read` or `reader` (`Importer`). It is imported when i
 the file contains one of its marks, so that a file does not load the modules of other formats.
 """
 
-import os
 from collections.abc import Mapping
-from importlib import import_module
-from typing import IO, Any, cast
 
-from inspector.sessions import traffic
-from inspector.sessions.file_format import CERTAIN, KNOWN_BODY, AgentFolder, FileFormat, Importer, Keeps, Words
+from inspector.sessions.file_format import AgentFolder, FileFormat, Keeps, Words
 from inspector.sessions.importers import editor_folders
-from inspector.sessions.importers.heads import HEAD, LONG_HEAD, beginnings
-from inspector.sessions.recording import ODD, FileReading, Options
 
 _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
@@ -344,60 +338,3 @@ FOLDERS_BESIDE = sorted({row.beside.rpartition("/")[0] for row in IMPORTERS.valu
 """The folders beside a file, by their places, whose files may be read with it."""
 EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
 """The end of the message about a file in no known format."""
-
-
-def importer(name: str) -> Importer:
-    """The importer of this name."""
-    return cast("Importer", import_module(IMPORTERS[name].module))
-
-
-def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """The exchanges of a file in the format of this name; an open file, of a format that grows, is read in pieces.
-    Raises `UnreadableError` if it is not of this format after all, or damaged from the start."""
-    if isinstance(data, bytes):
-        head = data[:LONG_HEAD]
-        if not IMPORTERS[name].grows:
-            reading = importer(name).read(data, path, options)
-            if any(traffic.is_browser_stream(raw.headers) for raw in reading.raws):
-                cast("Any", importer("ai-sdk-stream")).take_streams(reading, path, options)
-            return reading
-    else:
-        head = data.read(HEAD)
-        data.seek(0)
-    return cast("FileReading", importer(name).reader(path, options, head).read(data))
-
-
-def choose(head: bytes, path: str) -> str | None:
-    """The format that recognises a file beginning with `head` with the most certainty; None if none knows it."""
-    return _best(head, path)[0]
-
-
-def recognise(data: bytes, path: str) -> str | None:
-    """The format of a whole file, by the first of its heads that shows more than JSON."""
-    name: str | None = None
-    for head in beginnings(data):
-        name, score = _best(head, path)
-        if name != "body" or score >= KNOWN_BODY:
-            break
-    return name
-
-
-def _best(head: bytes, path: str) -> tuple[str | None, int]:
-    from inspector.sessions.importers.records import first_look
-
-    best, best_score = None, 0
-    marked = head + os.fsencode(path).lower()
-    for name, row in IMPORTERS.items():
-        if row.most <= best_score or (row.marks and not any(mark in marked for mark in row.marks)):
-            continue
-        try:
-            if row.members and not (head.startswith(SQLITE) or any(map(first_look(head).has, row.members))):
-                continue
-            score = importer(name).sniff(head, path)
-        except ODD:
-            continue  # the format's `sniff` cannot examine this head, so the file is not of the format
-        if score > best_score:
-            best, best_score = name, score
-        if score >= CERTAIN:
-            break
-    return best, best_score

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers import heads
-from inspector.sessions.importers.heads import LONG_HEAD
+from inspector.sessions.importers import recognition
+from inspector.sessions.importers.recognition import LONG_HEAD
 from tests.scenes.recordings import asked, chat, lines, user
 
 SCREENSHOT = "data:image/png;base64," + "iVBORw0K" * (LONG_HEAD // 8 + 1)
@@ -49,7 +49,8 @@ def test_a_long_first_line_of_no_known_format_is_not_called_damaged(tmp_path: Pa
 
 def test_a_backslash_before_a_quotation_mark_ends_no_string() -> None:
     text = json.dumps({"a": 'x\\"' * LONG_HEAD + "\\", "model": "m", "b": "\\"})
-    assert [json.loads(each) for each in [*heads.beginnings(text.encode())][2:]] == [{"a": "", "model": "m", "b": "\\"}]
+    shortened = [*recognition.beginnings(text.encode())][2:]
+    assert [json.loads(each) for each in shortened] == [{"a": "", "model": "m", "b": "\\"}]
 
 
 def test_escapes_in_a_long_string_cost_no_memory() -> None:
@@ -57,7 +58,7 @@ def test_escapes_in_a_long_string_cost_no_memory() -> None:
     text = b'{"a": "' + b"\\n" * LONG_HEAD + b'", "model": "m"}'
     tracemalloc.start()
     try:
-        assert [*heads.beginnings(text)][2:] == [b'{"a": "", "model": "m"}']
+        assert [*recognition.beginnings(text)][2:] == [b'{"a": "", "model": "m"}']
         assert tracemalloc.get_traced_memory()[1] < 6 * len(text)
     finally:
         tracemalloc.stop()

@@ -1,0 +1,97 @@
+"""Recognises the format of a file by its beginning, and reads it with the module of that format."""
+
+import os
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import IO, Any, cast
+
+from inspector.sessions import traffic
+from inspector.sessions.file_format import CERTAIN, KNOWN_BODY, Importer
+from inspector.sessions.importers import IMPORTERS, SQLITE
+from inspector.sessions.recording import ODD, FileReading, Options
+
+HEAD = 1 << 16
+"""The number of bytes at the beginning of a file by which its format is recognised."""
+LONG_HEAD = 1 << 22
+"""The number of those bytes if the first do not show a format: the first request of a log may hold a long prompt."""
+
+
+def beginnings(data: bytes) -> Iterator[bytes]:
+    """The beginnings of a file by which it may be recognised, the shortest first; of a long first row no part."""
+    if data[:1] not in (b"{", b"[") or b"\n" in data[:HEAD] or b"\n" not in data[HEAD:LONG_HEAD].rstrip():
+        yield data[:HEAD]
+    if len(data) > HEAD:
+        yield data[:LONG_HEAD]
+    if len(data) > LONG_HEAD and max(map(len, data[:LONG_HEAD].replace(b'\\"', b"").split(b'"'))) > HEAD:
+        yield _without_long_strings(data)
+
+
+def _without_long_strings(data: bytes) -> bytes:
+    """The beginning of JSON without its long strings: a request may hold images of several MB before its model."""
+    kept_pieces: list[bytes] = []
+    size = 0
+    for found in re.finditer(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"?', data, re.DOTALL):
+        piece = found[0] if len(found[0]) <= HEAD else b'"'
+        kept_pieces.append(piece)
+        size += len(piece)
+        if size >= LONG_HEAD:
+            break
+    return b"".join(kept_pieces)
+
+
+def importer(name: str) -> Importer:
+    """The importer of this name."""
+    return cast("Importer", import_module(IMPORTERS[name].module))
+
+
+def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
+    """The exchanges of a file in the format of this name; an open file, of a format that grows, is read in pieces.
+    Raises `UnreadableError` if it is not of this format after all, or damaged from the start."""
+    if isinstance(data, bytes):
+        head = data[:LONG_HEAD]
+        if not IMPORTERS[name].grows:
+            reading = importer(name).read(data, path, options)
+            if any(traffic.is_browser_stream(raw.headers) for raw in reading.raws):
+                cast("Any", importer("ai-sdk-stream")).take_streams(reading, path, options)
+            return reading
+    else:
+        head = data.read(HEAD)
+        data.seek(0)
+    return cast("FileReading", importer(name).reader(path, options, head).read(data))
+
+
+def choose(head: bytes, path: str) -> str | None:
+    """The format that recognises a file beginning with `head` with the most certainty; None if none knows it."""
+    return _best(head, path)[0]
+
+
+def recognise(data: bytes, path: str) -> str | None:
+    """The format of a whole file, by the first of its heads that shows more than JSON."""
+    name: str | None = None
+    for head in beginnings(data):
+        name, score = _best(head, path)
+        if name != "body" or score >= KNOWN_BODY:
+            break
+    return name
+
+
+def _best(head: bytes, path: str) -> tuple[str | None, int]:
+    from inspector.sessions.importers.records import first_look
+
+    best, best_score = None, 0
+    marked = head + os.fsencode(path).lower()
+    for name, row in IMPORTERS.items():
+        if row.most <= best_score or (row.marks and not any(mark in marked for mark in row.marks)):
+            continue
+        try:
+            if row.members and not (head.startswith(SQLITE) or any(map(first_look(head).has, row.members))):
+                continue
+            score = importer(name).sniff(head, path)
+        except ODD:
+            continue  # the format's `sniff` cannot examine this head, so the file is not of the format
+        if score > best_score:
+            best, best_score = name, score
+        if score >= CERTAIN:
+            break
+    return best, best_score
