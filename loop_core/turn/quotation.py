@@ -79,6 +79,7 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     elif blank and end == at[1] and not segment.endswith(blank, 0, end) and segment[end : end + 1].isspace():
         doubt = "the white space behind these words is not that of the text, and may be a part of it"
     elif (_may_come_again(text, segment[start : at[1]]) or _goes_on_alike(segment, start, at)
+          or _ends_twice(text, segment, start, at) or segment.startswith(anchor, end)
           or _shares_row(own.rstrip(), segment[start:begin])
           or (text.find(anchor) < len(own) and _has_more_behind_chatter(segment[start:begin]))):
         doubt = "the text repeats itself, and these words may be the next ones"
@@ -145,12 +146,22 @@ def _is_next_row(own: str, segment: str, at: tuple[int, int, int], is_opening: b
 
 def _may_come_again(text: str, words: str) -> bool:
     """Whether a text that ends with the quoted words may also continue with them: they are a single character, consist
-    of equal parts, or end with the text that comes before them."""
+    of equal parts, end with the text that comes before them, or come in it twice with nothing between."""
     size = len(words)
     if not size or not text.endswith(words):
         return False
     before = text[: len(text) - size][-size:]
-    return size == 1 or (words + words).find(words, 1) < size or (len(before) >= LEAST_EQUAL and words.endswith(before))
+    return (size == 1 or (words + words).find(words, 1) < size or words in (before + words)[:-1]
+            or (len(before) >= LEAST_EQUAL and words.endswith(before)))
+
+
+def _ends_twice(text: str, segment: str, start: int, at: tuple[int, int]) -> bool:
+    """Whether a segment that repeats more than the asked words begins with another end of the text too: then it may
+    have repeated less, and these words are the next ones."""
+    begin, end = at
+    words = segment[start:end]
+    return begin > start and text.endswith(words) and any(
+        words.endswith(words[:size]) for size in range(ALIKE_CHARS, len(words)))
 
 
 def _goes_on_alike(segment: str, start: int, at: tuple[int, int]) -> bool:
