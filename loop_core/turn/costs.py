@@ -20,7 +20,7 @@ from loop_core.turn import history
 from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.limits import Limits, Spend, bound_result, least_cap
 from loop_core.turn.policy import Dispatch, Policy, ReasonSource, Signal, word_of
-from loop_core.turn.seam import added_chars, should_ask_again
+from loop_core.turn.seam import added_chars, join, should_ask_again
 from loop_core.turn.state import (
     CallAnswer,
     Evaluation,
@@ -273,8 +273,22 @@ def is_text_whole(turn: Turn) -> bool:
     return bool(text.strip()) and stops_in_the_middle(text) is None
 
 
+def brought_nothing(turn: Turn) -> bool:
+    """Whether the current response was to go on with a text that stops in the middle, and ended without adding to it:
+    it repeated words alone."""
+    segments, policy = turn.answers[-1], turn.policy
+    if (len(segments) < 2 or segments[-1].method not in _GOES_ON or policy.reads is not ReasonSource.EFFECTIVE
+            or "progress" in policy.lacks or not turn.limits.min_progress_chars):
+        return False
+    text, before = join(segments, policy.seam), join(segments[:-1], policy.seam).text
+    # A doubtful seam says already that something may be missing.
+    return (text.text.strip() == before.strip() and not text.doubtful_seams
+            and stops_in_the_middle(before) is not None)
+
+
 ASKS_FOR_THE_REST = frozenset({Method.PREFILL, Method.HINT})
 """The methods that ask for the rest of a text and for nothing else."""
+_GOES_ON = ASKS_FOR_THE_REST | {Method.ANCHOR, Method.AGAIN}
 
 
 def nothing_was_read(turn: Turn) -> bool:

@@ -70,6 +70,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Transition] = {
     (_E, Signal.CONTEXT_WINDOW_EXCEEDED): Transition(_A, "context_window_exceeded"),
     (_E, Signal.CANCELLED): Transition(_A, "cancelled"),
     (_E, Signal.INTERRUPTED): Transition(_AP, "interrupted"),
+    (_E, Signal.NO_PROGRESS): Transition(_AP, "no_progress"),
     (_E, Signal.UNKNOWN): Transition(_AP, "error"),
     (_E, Signal.ERROR): Transition(_AP, "error"),
     (_E, Signal.STUCK): Transition(_A, "stuck"),
@@ -234,7 +235,7 @@ def signal_of(turn: Turn) -> Signal:
         return Signal.PARTIAL_CALL  # a call that was asked for again has not come
     if signal is Signal.END_TURN and costs.misses_anchor(turn):
         return Signal.ANCHOR_MISSING
-    return signal
+    return Signal.NO_PROGRESS if signal is Signal.END_TURN and costs.brought_nothing(turn) else signal
 
 
 _PEACEFUL_ENDS = frozenset({Signal.END_TURN, Signal.EMPTY, Signal.NO_ANSWER})

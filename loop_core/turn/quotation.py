@@ -50,6 +50,7 @@ class Quotation(NamedTuple):
 
 
 _SPACE = re.compile(r"\s*")
+_SPACES = re.compile(r"\s+")
 
 
 def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation:
@@ -78,7 +79,8 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
         doubt = "the text has the same mark before these words, and the one behind them may be a part of it"
     elif blank and end == at[1] and not segment.endswith(blank, 0, end) and segment[end : end + 1].isspace():
         doubt = "the white space behind these words is not that of the text, and may be a part of it"
-    elif (_may_come_again(text, segment[start : at[1]]) or _goes_on_alike(segment, start, at)
+    elif (_may_come_again(text, segment[start : at[1]], begin > start) or _goes_on_alike(segment, start, at)
+          or _is_quoted_again(segment[end:], anchor)
           or _shares_row(own.rstrip(), segment[start:begin])
           or (text.find(anchor) < len(own) and _has_more_behind_chatter(segment[start:begin]))):
         doubt = "the text repeats itself, and these words may be the next ones"
@@ -143,14 +145,26 @@ def _is_next_row(own: str, segment: str, at: tuple[int, int, int], is_opening: b
     return len("".join(same.split())) >= LEAST_EQUAL
 
 
-def _may_come_again(text: str, words: str) -> bool:
+def _may_come_again(text: str, words: str, more: bool) -> bool:
     """Whether a text that ends with the quoted words may also continue with them: they are a single character, consist
-    of equal parts, or end with the text that comes before them."""
+    of equal parts, end with the text that comes before them, or come in it twice with nothing between. If more than
+    the asked words was quoted, also if they begin with a shorter end of the text, which may be all that was quoted."""
+    blank = text[len(text.rstrip()) :]
+    words = _SPACES.sub(" ", words.rstrip() + blank)
     size = len(words)
+    text = _SPACES.sub(" ", text[-4 * size - ROW_CHARS :])
     if not size or not text.endswith(words):
         return False
     before = text[: len(text) - size][-size:]
-    return size == 1 or (words + words).find(words, 1) < size or (len(before) >= LEAST_EQUAL and words.endswith(before))
+    return (size == 1 or (words + words).find(words, 1) < size or words in (before + words)[:-1]
+            or (len(before) >= LEAST_EQUAL and words.endswith(before))
+            or (more and any(words.endswith(words[:part]) for part in range(ALIKE_CHARS, size))))
+
+
+def _is_quoted_again(rest: str, anchor: str) -> bool:
+    """Whether the words come once more right behind themselves, as far as the segment goes."""
+    again = rest[: len(anchor)]
+    return len(again) >= min(SHORT_QUOTATION, len(anchor)) and anchor.startswith(again)
 
 
 def _goes_on_alike(segment: str, start: int, at: tuple[int, int]) -> bool:

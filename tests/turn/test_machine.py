@@ -68,6 +68,8 @@ from tests.scenes.turns import (
 
 ABC = alphabet()
 SORRY = answer(Stop.END_TURN, "I'm sorry, but I can't see what came before.")
+MIDDLE = answer(Stop.MAX_TOKENS, "```\ndef add_numbers(a, b):\n    return a + b\nprint(add_numbers(10, 20))")
+REPEATED = answer(Stop.END_TURN, "print(add_numbers(10, 20))\n")
 TICK, CANCEL, GONE = Tick(), Cancel(), NotRecorded()
 END, CALL, TEXT, EMPTY, CUT_CALL, PAUSED = (ABC[n] for n in ("end", "call", "text", "empty", "cut", "paused"))
 NOTHING, NO_CALL, REFUSED = (ABC[n] for n in ("nothing", "no call", "refused"))
@@ -124,6 +126,7 @@ ROWS: list[tuple[State, str, State, str | None, list[Event], dict[str, Any]]] = 
     (E, "ContextWindowExceeded", A, "context_window_exceeded", [ABC["context"], TICK], {}),
     (E, "Cancelled", A, "cancelled", [ABC["cancelled"], TICK], {}),
     (E, "Interrupted", AP, "interrupted", [ABC["interrupted"], TICK], {}),
+    (E, "no_progress", AP, "no_progress", [MIDDLE, TICK, TICK, REPEATED, TICK], {}),
     (E, "Unknown", AP, "error", [ABC["unknown"], TICK], {}),
     (E, "Error", AP, "error", [ABC["error"], TICK], {}),
     (E, "NeverFinalized", A, "stuck", [CUT_CALL, TICK], {"policy": ZOO_BEFORE}),
@@ -737,6 +740,22 @@ def test_an_empty_rest_is_asked_for_once_more_where_words_were_to_be_quoted() ->
     assert [send.place for send in sends(trace)] == [RequestPlace.REQUEST, RequestPlace.CONTINUATION,
                                                      RequestPlace.NUDGE]
     assert (last(trace).terminal, last(trace).joined_answer().text) == ("completed", "That is all.")
+
+
+def test_a_rest_that_only_repeats_the_last_words_of_a_text_that_stops_in_the_middle_is_no_end() -> None:
+    """SmolLM2 repeated the last line of a function, and left its code fence open."""
+    for said in ("print(add_numbers(10, 20))", "print(add_numbers(10, 20))\n"):
+        turn = last(drive([MIDDLE, answer(Stop.END_TURN, said)]))
+        assert (turn.terminal, turn.spend.requests) == ("no_progress", 2)
+        assert turn.joined_answer().text.strip() == MIDDLE.response.text
+    assert last(drive([MIDDLE, answer(Stop.END_TURN, "print(add_numbers(10, 20))\n```")])).terminal == "completed"
+    whole = answer(Stop.MAX_TOKENS, "Nobody had begun to look. That is all.")
+    assert last(drive([whole, answer(Stop.END_TURN, whole.response.text or "")])).terminal == "completed"
+    assert last(drive([MIDDLE, REPEATED], limits=Limits(min_progress_chars=0))).terminal == "completed"
+    other = replace(STRICT, lacks=frozenset({"progress"}))
+    assert last(drive([MIDDLE, REPEATED], policy=other)).terminal == "completed"
+    doubtful = last(drive([MIDDLE, answer(Stop.END_TURN, "It is as it was.")]))
+    assert (doubtful.terminal, bool(doubtful.doubtful_seams)) == ("completed", True)
 
 
 # -- what a server refuses -------------------------------------------------------------------------------------------

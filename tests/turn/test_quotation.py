@@ -195,6 +195,8 @@ def test_a_row_that_goes_on_is_no_quotation_of_the_first_row(place: int, chatter
     "ab" * 30,  # of equal parts
     "-",
     "".join(f"{'x' * 10} and {'y' * 24}\n" for _ in range(3)),  # the 40 characters before are the same
+    "===== " * 9,  # of parts that do not fill the words
+    "Ja. Nein. " * 7,
 ])
 def test_words_that_may_as_well_be_the_next_ones_leave_a_doubt(text: str) -> None:
     made, seam = quoted(text[-ANCHOR_CHARS:] + "> end", text)
@@ -206,6 +208,29 @@ def test_more_of_equal_rows_than_was_asked_for_leaves_a_doubt() -> None:
     text = (LINE + "\n") * 2 + LINE[:30]
     made, seam = quoted(text[-len(LINE) - 1 :] + LINE[30:], text)
     assert (made, seam.sure) == (text + LINE[30:], False)
+
+
+@pytest.mark.parametrize("blank", ["", "\n", " "])
+def test_a_repetition_that_may_have_been_shorter_leaves_a_doubt(blank: str) -> None:
+    """What was repeated begins with a shorter end of the text: the rest of it may be the next row."""
+    row = "- Check the logs for errors and restart the service."
+    text = f"Do this:\n- Run the tests.\n{row}\n{row}{blank}"
+    said = f"errors and restart the service.\n{row}{blank}"
+    made, seam = quoted(f"{said}- Run the tests.", text)
+    assert (made, seam.sure) == (f"{text}- Run the tests.", False)
+    assert seam.why.endswith(REPEATS)
+    text = f"Do this:\n- Run the tests.\n- Then {row}{blank}"
+    made, seam = quoted(f"{text[-50:]}- Run the tests.", text)
+    assert (made, seam.sure) == (f"{text}- Run the tests.", True), "more was quoted, and nothing in it comes twice"
+
+
+@pytest.mark.parametrize("again", [FOX[-ANCHOR_CHARS:] + REST, FOX[-ANCHOR_CHARS:], FOX[-ANCHOR_CHARS:][:8]])
+def test_words_that_are_quoted_twice_leave_a_doubt(again: str) -> None:
+    """The second ones may be a quotation, or the text itself."""
+    made, seam = quoted(FOX[-ANCHOR_CHARS:] + again)
+    assert (made, seam.sure) == (FOX + again, False)
+    assert seam.why.endswith(REPEATS)
+    assert quoted(FOX[-ANCHOR_CHARS:] + again[:7])[1].sure, "so few characters may be the next ones"
 
 
 def test_few_characters_count_at_the_beginning_or_inside_something_that_closes() -> None:

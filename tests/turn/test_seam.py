@@ -103,6 +103,17 @@ def test_a_long_overlap_is_cut_and_shown() -> None:
     assert made.seams[0].at == len(first)
 
 
+def test_an_overlap_with_a_shorter_one_inside_leaves_a_doubt() -> None:
+    """The model may have repeated the last words alone, and gone on with the refrain."""
+    refrain = "The rollback took the lock, and nobody had begun to look. "
+    for before, sure in (("It went so. ", True), (f"It went so. {refrain[20:]}", False)):
+        first = f"{before}{refrain}"
+        overlap = first[first.index("so. ") + 4 :]
+        made = join((Segment(first), Segment(f"{overlap}Then came the night.", Method.HINT)))
+        assert (made.text, made.seams[0].cut) == (f"{first}Then came the night.", overlap)
+        assert made.seams[0].sure is sure
+
+
 def test_the_closing_mark_of_our_prompt_behind_an_overlap_is_no_text() -> None:
     """SmolLM2 left out the fence of the words that it was to repeat, and closed them as the prompt does."""
     first = '```json\n{\n    "users": [\n        {'
