@@ -34,7 +34,7 @@ from inspector.tui.messages import (
     TurnsRead,
     TurnWanted,
 )
-from inspector.tui.paint import DARK, LIGHT, THEMES, Paint, check_theme, own_colours, readable
+from inspector.tui.paint import DARK, LIGHT, THEMES, Paint, check_theme, own_colours, readable, with_contrast
 from inspector.tui.panels import note
 from inspector.tui.session_files import (
     OpenSession,
@@ -142,6 +142,11 @@ class LoopInspector(KeysInOrderApp):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Default values of the app's own colours, for themes that do not define them."""
         return own_colours(self.current_theme)
+
+    def get_css_variables(self) -> dict[str, str]:
+        """The colours of the theme, with the contrast that texts need."""
+        self.theme_variables = with_contrast(self.current_theme, super().get_css_variables())
+        return self.theme_variables
 
     def get_default_screen(self) -> Screen[Any]:
         """The session screen if a session is loaded; else the table of turns or the loading screen."""
