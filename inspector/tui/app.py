@@ -17,7 +17,7 @@ from textual.types import CSSPathType
 
 from inspector.report.lines.spans import Tone, one_line
 from inspector.report.verdict import SAME
-from inspector.sessions import exempt_from_collector
+from inspector.sessions import exempt_from_collector, redact
 from inspector.sessions.intake import heavy
 from inspector.tui import forget_drawn_widgets
 from inspector.tui.keys import HelpScreen, KeyCommands
@@ -361,9 +361,16 @@ class LoopInspector(KeysInOrderApp):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The commands of the palette that have no key."""
-        yield SystemCommand("Choose a theme", "All themes, tried while you look", self.action_change_theme)
-        picture = "Save a picture of the screen"
-        yield SystemCommand(picture, "As SVG", lambda: self.set_timer(0.1, self.deliver_screenshot))
+        yield SystemCommand("Choose a theme", "All themes, by name", self.action_change_theme)
+        if isinstance(screen, NotingScreen):
+            later = partial(self.set_timer, 0.1, partial(self._save_picture, screen))  # when the palette is gone
+            yield SystemCommand("Save a picture of the screen", "As SVG", later)
+
+    def _save_picture(self, screen: Screen[Any]) -> None:
+        from inspector.tui.delivery import deliver, picture
+
+        files = {"loop-inspector-screen.svg": redact.text(picture(self))}
+        deliver(screen, lambda: files, "the picture")
 
 
 def _light_terminal() -> bool:
