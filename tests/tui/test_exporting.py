@@ -210,7 +210,7 @@ async def test_a_picture_from_the_palette_is_written_as_any_export(
         await pilot.pause(0.4)
         await pilot.press("enter")
         await pilot.pause(0.4)
-        assert "enter writes the picture into" in page(pilot.app)
+        assert "write the picture into" in page(pilot.app)
         await pilot.press("enter")
         await pilot.pause()
         written = (tmp_path / "data" / "exports" / "loop-inspector-screen.svg").read_text("utf-8")

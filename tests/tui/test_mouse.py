@@ -134,3 +134,19 @@ async def test_a_key_that_a_text_or_a_note_names_is_clicked(app_on: AppOn) -> No
         assert "nothing was searched yet: / searches" in seen(pilot.app)[-1]
         await clicked(pilot, "/ searches")
         await until(pilot, lambda: isinstance(pilot.app.screen, Prompt))
+
+
+@pytest.mark.parametrize(("keys", "word", "over"), [
+    ("f", "esc", "SessionScreen"), ("f", "enter", "SessionScreen"), ("/", "esc", "SessionScreen"),
+    ("ue", "esc", "TuneScreen"), ("P:", "esc", "ProvidersScreen")])
+@pytest.mark.parametrize("width", [60, 120])
+async def test_the_keys_of_a_line_at_the_foot_are_clicked(
+    app_on: AppOn, width: int, keys: str, word: str, over: str
+) -> None:
+    async with app_on().run_test(size=(width, 30)) as pilot:
+        for key in keys:
+            await opened(pilot, key)
+        assert isinstance(pilot.app.screen, Prompt)
+        await pilot.click(offset=(seen(pilot.app)[-1].rindex(word), 29))
+        await pilot.pause()
+        assert type(pilot.app.screen).__name__ == over
