@@ -125,6 +125,20 @@ async def test_the_chosen_cell_can_be_told_from_its_reversed_row(app_on: AppOn) 
         assert [text for text in plain if text.strip()] == [row.text.partition("▶")[2].split()[0]]
 
 
+@pytest.mark.parametrize("theme", [ANSI, "ansi-dark", "ansi-light"])
+async def test_the_words_below_the_chosen_command_have_the_colour_of_its_row(app_on: AppOn, theme: str) -> None:
+    """The terminal's own colour of texts, white on a dark terminal, cannot be read on a row that is white."""
+    async with app_on(theme=theme).run_test(size=(100, 30)) as pilot:
+        await pilot.press("ctrl+p", *"light or dark")
+        await pilot.pause(0.4)
+        rows = list(pilot.app.screen._compositor.render_strips())
+        at = next(y for y, strip in enumerate(rows) if "Light or dark (t)" in strip.text)
+        looks = [{(part.style.color, part.style.bgcolor) for part in rows[y] if part.style and part.text.strip()}
+                 for y in (at, at + 1)]
+        assert looks[0] == looks[1]
+        assert len(looks[0]) == 1
+
+
 @pytest.mark.parametrize("theme", [ANSI, "ansi-light"])
 async def test_a_hint_in_the_focused_field_stands_on_the_terminals_own_background(app_on: AppOn, theme: str) -> None:
     """Behind a dim text none of the sixteen colours is readable in every terminal; the field is underlined instead."""
