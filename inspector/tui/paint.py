@@ -236,7 +236,8 @@ def with_contrast(theme: Theme, variables: Mapping[str, str]) -> dict[str, str]:
     end = Color.parse("white" if theme.dark else "black")
     moved = {name: _contrasting(Color.parse(variables[name]), end, backgrounds).hex
              for name in ("foreground", "muted", "ahead", *(f"text-{name}" for name in TEXTS))}
-    return {**variables, **moved, **{name: (variables | moved)[like] for name, like in LIKE.items()}}
+    every = {**variables, **moved}
+    return every | {name: every[like] for name, like in LIKE.items()}
 
 
 def _contrasting(colour: Color, end: Color, backgrounds: Sequence[Color]) -> Color:
