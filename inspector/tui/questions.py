@@ -154,7 +154,7 @@ class AxesPrompt(Prompt):
     """
 
     def __init__(self, value: str) -> None:
-        super().__init__("limits to vary", "attempts=0..6 max_tokens=64,128,256", value)
+        super().__init__("vary", "attempts=0..6 max_tokens=64,128,256", value)
 
     def compose(self) -> ComposeResult:
         """Yields the number of cells or the mistake, the label and the line."""
