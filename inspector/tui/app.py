@@ -17,7 +17,7 @@ from textual.types import CSSPathType
 
 from inspector.report.lines.spans import Tone, one_line
 from inspector.report.verdict import SAME
-from inspector.sessions import exempt_from_collector
+from inspector.sessions import exempt_from_collector, redact
 from inspector.sessions.intake import heavy
 from inspector.tui import forget_drawn_widgets
 from inspector.tui.keys import HelpScreen, KeyCommands
@@ -34,7 +34,7 @@ from inspector.tui.messages import (
     TurnsRead,
     TurnWanted,
 )
-from inspector.tui.paint import DARK, LIGHT, THEMES, Paint, check_theme, own_colours, readable
+from inspector.tui.paint import DARK, LIGHT, THEMES, Paint, check_theme, own_colours, readable, with_contrast
 from inspector.tui.panels import note
 from inspector.tui.session_files import (
     OpenSession,
@@ -142,6 +142,11 @@ class LoopInspector(KeysInOrderApp):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Default values of the app's own colours, for themes that do not define them."""
         return own_colours(self.current_theme)
+
+    def get_css_variables(self) -> dict[str, str]:
+        """The colours of the theme, with the contrast that texts need."""
+        self.theme_variables = with_contrast(self.current_theme, super().get_css_variables())
+        return self.theme_variables
 
     def get_default_screen(self) -> Screen[Any]:
         """The session screen if a session is loaded; else the table of turns or the loading screen."""
@@ -356,9 +361,16 @@ class LoopInspector(KeysInOrderApp):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The commands of the palette that have no key."""
-        yield SystemCommand("Choose a theme", "All themes, tried while you look", self.action_change_theme)
-        picture = "Save a picture of the screen"
-        yield SystemCommand(picture, "As SVG", lambda: self.set_timer(0.1, self.deliver_screenshot))
+        yield SystemCommand("Choose a theme", "All themes, by name", self.action_change_theme)
+        if isinstance(screen, NotingScreen):
+            later = partial(self.set_timer, 0.1, partial(self._save_picture, screen))  # when the palette is gone
+            yield SystemCommand("Save a picture of the screen", "As SVG", later)
+
+    def _save_picture(self, screen: Screen[Any]) -> None:
+        from inspector.tui.delivery import deliver, picture
+
+        files = {"loop-inspector-screen.svg": redact.text(picture(self))}
+        deliver(screen, lambda: files, "the picture")
 
 
 def _light_terminal() -> bool:

@@ -37,7 +37,7 @@ def deliver(screen: Screen[Any], make: FileMaker, what: str, folder: str | None 
     else:
         from inspector.tui.questions import Prompt
 
-        ask_operator(app, Prompt(f"enter writes {what} into", "a folder", export_folder()),
+        ask_operator(app, Prompt(f"write {what} into", "a folder", export_folder()),
                      lambda place: say(write_files(place, make)))
 
 

@@ -84,7 +84,8 @@ class KeysInOrderApp(LeavingApp):
 
     async def _send_next(self) -> None:
         busy = self._follower is not None and monotonic() - self._sent_at < FOLLOWER_TIMEOUT
-        if not self._keys or self.opening or self._visible_screen is None or busy:
+        ended = not self.screen_stack  # while the app closes there is no screen any more
+        if not self._keys or self.opening or self._visible_screen is None or busy or ended:
             return
         event, *rest = self._keys
         self._keys = tuple(rest)

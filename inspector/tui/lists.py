@@ -183,7 +183,7 @@ class TableScreen(Screen[Any]):
     """A screen with a table and the details of its current row."""
 
     DEFAULT_CSS = """
-    TableScreen #head { padding: 0 1; background: $surface; }
+    TableScreen #head { padding: 0 1; background: $surface; max-height: 40%; }
     TableScreen CursorTable { height: 3fr; padding: 0 1; overflow-x: hidden; }
     TableScreen CursorTable { scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
     TableScreen #detail { height: 2fr; padding: 0 1; border-top: hkey $border; scrollbar-size-vertical: 1;

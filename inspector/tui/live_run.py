@@ -43,7 +43,7 @@ REPEAT_TIME = 0.4
 
 KEYS = "y asks the provider now · p asks a stand-in · esc leaves · tab fields"
 KEYS_IF_REFUSED = "p asks a stand-in · esc leaves · tab fields"
-KEYS_WITHOUT_KEY = "a key is missing · p asks a stand-in · esc leaves"
+KEYS_WITHOUT_KEY = "no key is set · p asks a stand-in · esc leaves"
 
 
 class CostLines(WrappedLines, can_focus=True):

@@ -6,7 +6,7 @@ underline or reversal, so a screen without colour shows the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.color import Color as RichColor
@@ -146,6 +146,19 @@ def paint_of(app: App[object]) -> Paint:
 DARK, LIGHT, CONTRAST, ANSI = "inspector-dark", "inspector-light", "inspector-contrast", "inspector-ansi"
 TEXTS = ("primary", "secondary", "accent", "success", "warning", "error")
 """The colours of a theme in which texts are written."""
+BACKGROUNDS = ("background", "surface", "panel", "cursor")
+"""The colours of a theme on which texts are written."""
+LIKE: Mapping[str, str] = {
+    "text-muted": "muted", "text-disabled": "muted",
+    "block-cursor-blurred-background": "cursor", "block-cursor-blurred-foreground": "foreground",
+    "input-selection-background": "text-primary", "input-selection-foreground": "background",
+}
+"""Variables of Textual's widgets (a hint in a field, the row of the cursor in the palette, what is selected in a field)
+-> those whose colours they have here."""
+FOCUS_TINT = 0.05
+"""How far Textual moves the background of the focused field towards the colour of its text."""
+LEAST_CONTRAST = 4.5
+"""The contrast of a text that can be read, by level AA of WCAG 2."""
 OWN = ("rule", "muted", "ahead", "cursor")
 """The variables that only the app's own themes define."""
 
@@ -179,7 +192,6 @@ THEMES = (
         error="#ffa8a8", foreground="#ffffff", background="#000000", surface="#000000", panel="#181818",
         boost="#181818", dark=True,
         variables={"rule": "#b8b8b8", "muted": "#d6d6d6", "ahead": "#c4c4c4", "cursor": "#00264d",
-                   "text-disabled": "#c4c4c4",
                    **_bars("#000000", "#b8b8b8", "#ffffff", "#7fd4ff")},
     ),
     Theme(
@@ -212,3 +224,36 @@ def readable(theme: Theme, variables: Mapping[str, str]) -> Mapping[str, str]:
     if theme in THEMES:
         return variables
     return {**variables, **{name: variables[f"text-{name}"] for name in TEXTS}}
+
+
+def with_contrast(theme: Theme, variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a theme, with each colour of texts moved towards white or black until it can be read on every
+    background. The terminal's own colours are left alone: nobody knows them here."""
+    if theme.ansi:
+        return dict(variables)
+    backgrounds = [Color.parse(variables[name]) for name in BACKGROUNDS]
+    backgrounds.append(Color.parse(variables["panel"]).blend(Color.parse(variables["foreground"]), FOCUS_TINT))
+    end = Color.parse("white" if theme.dark else "black")
+    moved = {name: _contrasting(Color.parse(variables[name]), end, backgrounds).hex
+             for name in ("foreground", "muted", "ahead", *(f"text-{name}" for name in TEXTS))}
+    every = {**variables, **moved}
+    return every | {name: every[like] for name, like in LIKE.items()}
+
+
+def _contrasting(colour: Color, end: Color, backgrounds: Sequence[Color]) -> Color:
+    """The first colour on the way to `end` that has the least contrast on every background; else `end`."""
+    way = (colour.blend(end, step / 20) for step in range(20))
+    return next((each for each in way if all(contrast(each, one) >= LEAST_CONTRAST for one in backgrounds)), end)
+
+
+def contrast(one: Color, other: Color) -> float:
+    """The contrast of two colours, as WCAG 2 defines it."""
+    dark, light = sorted((_luminance(one), _luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: Color) -> float:
+    """Relative luminance, as WCAG 2 defines it."""
+    red, green, blue = (value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+                        for value in colour.normalized)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -17,7 +17,7 @@ from textual.widgets import Input, Label
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Tone, count_of, one_line, safe
 from inspector.tui.messages import after_pause
-from inspector.tui.panels import WrappedLines, line_input, lines
+from inspector.tui.panels import WrappedLines, key_note, line_input, lines
 from loop_core.errors import CallerError
 
 
@@ -57,8 +57,11 @@ class Prompt(ModalScreen[str | None]):
     #prompt { height: 1; background: $panel; }
     #prompt-word { width: auto; background: $primary; color: $background; text-style: bold; }
     #prompt-input { width: 1fr; background: $panel; }
+    #prompt-keys { width: 12; padding: 0 0 0 1; background: $panel; }
+    Prompt.-narrow #prompt-keys { display: none; }
     #prompt-refusal { background: $panel; padding: 0 1; }
     """
+    HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-narrow"), (60, "-wide")]  # noqa: RUF012 - as Textual
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "leave", tooltip="Leave without doing anything", id="prompt.leave"),
         Binding("tab", "complete", "complete", tooltip="Take what is proposed", id="prompt.complete", priority=True),
@@ -72,11 +75,12 @@ class Prompt(ModalScreen[str | None]):
         self._refusal = refusal
 
     def compose(self) -> ComposeResult:
-        """Yields the error, the label and the line."""
+        """Yields the error, the label, the line and its keys."""
         yield WrappedLines(id="prompt-refusal")
         with Horizontal(id="prompt"):
             yield Label(f" {self._word} ", id="prompt-word", markup=False)
             yield line_input(self._value, self._hint, "prompt-input", self._words)
+            yield key_note("enter · esc", id="prompt-keys")
 
     @on(Input.Submitted)
     def _submit(self, event: Input.Submitted) -> None:
@@ -150,7 +154,7 @@ class AxesPrompt(Prompt):
     """
 
     def __init__(self, value: str) -> None:
-        super().__init__("limits to vary", "attempts=0..6 max_tokens=64,128,256", value)
+        super().__init__("vary", "attempts=0..6 max_tokens=64,128,256", value)
 
     def compose(self) -> ComposeResult:
         """Yields the number of cells or the mistake, the label and the line."""

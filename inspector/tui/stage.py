@@ -252,7 +252,7 @@ class SessionStage(Screen[None]):
         self.step = min(self.step, last)
         self.outline = self.run.outline
         if to_end:
-            self.step = last
+            self.step = self.rows.neighbour(last, 1)  # the last that the filter keeps, if there is one
 
     def go(self, step: int | None, otherwise: str) -> None:
         """Goes to a step, or reports why there is none."""

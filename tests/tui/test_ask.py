@@ -167,10 +167,10 @@ async def test_a_provider_that_needs_a_key_is_not_asked_without_one(
         await pilot.press("enter")
         says = "✖ none: set OPENAI_API_KEY: api.openai.com needs a key"
         await until(pilot, lambda: says in page(pilot.app))
-        assert "a key is missing · p asks a stand-in · esc leaves" in page(pilot.app)
+        assert "no key is set · p asks a stand-in · esc leaves" in page(pilot.app)
         assert "y asks" not in page(pilot.app), "no key is offered that would send nothing"
         await pilot.press("y")
-        assert "nothing was sent · a key is missing · p asks a stand-in · esc leaves" in page(pilot.app)
+        assert "nothing was sent · no key is set · p asks a stand-in · esc leaves" in page(pilot.app)
         assert isinstance(pilot.app.screen, AskLive)
         await pilot.press("escape")
         assert not session(pilot).branches.live.under_way

@@ -14,7 +14,7 @@ from inspector.tui.delivery import CLIPBOARD_REFUSALS, copy_refusal
 from inspector.tui.lists import Choose
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import VIEWS
-from tests.scenes.app import page
+from tests.scenes.app import assistant, body, entry, page, user
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)
@@ -196,3 +196,25 @@ async def test_the_meaning_of_a_choice_is_shown_in_full(app_on: AppOn, size: tup
             assert about in shown, form
             assert "enter chooses · esc leaves" in shown
             await pilot.press("down")
+
+
+@pytest.mark.parametrize("keys", [[], ["p"], ["P"]], ids=["session", "policies", "providers"])
+async def test_a_picture_from_the_palette_is_written_as_any_export(
+    app_on: AppOn, tmp_path: Path, keys: list[str]
+) -> None:
+    """Textual would write it into a Downloads folder, which a server has not, with what looks like a credential."""
+    key = "sk-proj-" + "a1B2" * 12
+    entries = [entry([user(f"My key is {key}")], body(assistant("Text."), "stop", 5))]
+    async with app_on(entries).run_test(size=(120, 40)) as pilot:
+        await pilot.press(*keys, "ctrl+p", *"save a picture")
+        await pilot.pause(0.4)
+        await pilot.press("enter")
+        await pilot.pause(0.4)
+        assert "write the picture into" in page(pilot.app)
+        await pilot.press("enter")
+        await pilot.pause()
+        written = (tmp_path / "data" / "exports" / "loop-inspector-screen.svg").read_text("utf-8")
+        assert written.startswith("<svg")
+        assert key not in written
+        assert "@font-face" not in written
+        assert "written" in page(pilot.app)

@@ -112,6 +112,18 @@ async def test_a_cursor_elsewhere_and_a_filter_stay(path) -> None:
         assert screen.filtered.startswith("stop:*")
 
 
+async def test_a_filter_stays_when_the_cursor_follows_the_end(path) -> None:
+    async with app_on(path).run_test(size=(120, 35)) as pilot:
+        screen = pilot.app.screen
+        await pilot.press("f", *"end:completed", "enter", "end")
+        steps = len(screen.run.view.steps)
+        assert screen.step == steps - 1, "the last step, which the filter keeps"
+        add(path, LOST)  # its end is another
+        await until(pilot, lambda: len(screen.run.view.steps) > steps)
+        assert screen.filtered.startswith("end:completed")
+        assert screen.step == steps - 1
+
+
 async def test_while_other_runs_are_open_the_session_waits(path) -> None:
     async with app_on(path).run_test(size=(120, 45)) as pilot:
         screen = pilot.app.screen

@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from inspector.report.lines.spans import Tone
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
+from inspector.tui.key_words import key_of
 from inspector.tui.keys import HelpScreen
 from inspector.tui.lists import Choose
-from inspector.tui.panels import key_note
+from inspector.tui.panels import Dialog, KeyNote, key_note
 from inspector.tui.questions import Prompt
 from inspector.tui.run_tree import RunTree
 from inspector.tui.turns_screen import TurnsScreen
-from tests.scenes.app import check_wheel, seen, until
+from tests.scenes.app import check_wheel, entry, seen, stream, until, user
 from tests.scenes.transcripts import block, claude, prompt, text
 
 AppOn = Callable[..., LoopInspector]
@@ -134,3 +136,33 @@ async def test_a_key_that_a_text_or_a_note_names_is_clicked(app_on: AppOn) -> No
         assert "nothing was searched yet: / searches" in seen(pilot.app)[-1]
         await clicked(pilot, "/ searches")
         await until(pilot, lambda: isinstance(pilot.app.screen, Prompt))
+
+
+@pytest.mark.parametrize(("keys", "word", "over"), [
+    ("f", "esc", "SessionScreen"), ("f", "enter", "SessionScreen"), ("/", "esc", "SessionScreen"),
+    ("ue", "esc", "TuneScreen"), ("P:", "esc", "ProvidersScreen")])
+@pytest.mark.parametrize("width", [60, 120])
+async def test_the_keys_of_a_line_at_the_foot_are_clicked(
+    app_on: AppOn, width: int, keys: str, word: str, over: str
+) -> None:
+    async with app_on().run_test(size=(width, 30)) as pilot:
+        for key in keys:
+            await opened(pilot, key)
+        assert isinstance(pilot.app.screen, Prompt)
+        await pilot.click(offset=(seen(pilot.app)[-1].rindex(word), 29))
+        await pilot.pause()
+        assert type(pilot.app.screen).__name__ == over
+
+
+@pytest.mark.parametrize("keys", ["e", "b", "x", "R", "V", "d", "L", "F", "FENTER", "LENTERi", "LENTERI", "W"])
+async def test_a_note_names_only_keys_that_the_box_has(app_on: AppOn, keys: str) -> None:
+    """An `a` that begins a note looked like a key: `a key is missing`."""
+    entries = [entry([user("Write it.")], stream("Half", "length", 64))]
+    async with app_on(entries).run_test(size=(120, 40)) as pilot:
+        for key in keys.replace("ENTER", "\n"):
+            await opened(pilot, "enter" if key == "\n" else key)
+        screen = pilot.app.screen
+        assert isinstance(screen, Dialog)
+        named = [key_of(span.text) for note in screen.query(KeyNote) for span in note.line if span.role is Tone.PRESS]
+        assert named
+        assert set(named) <= set(screen.active_bindings)

@@ -236,3 +236,12 @@ async def test_the_end_of_a_verdict_that_is_longer_than_its_box_can_be_reached(s
         await pilot.press("!", "V", "end")
         await pilot.pause()
         assert "session        run original" in page(app)
+
+
+async def test_the_table_of_providers_has_rows_in_the_smallest_terminal(app_on: AppOn) -> None:
+    """The counts above the table took all rows of a terminal of 40 x 10."""
+    async with app_on().run_test(size=(40, 10)) as pilot:
+        await pilot.press("P")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert any("▶" in row for row in seen(pilot.app))

@@ -16,7 +16,7 @@ from textual.widgets import Input
 from inspector.commands.sessions import view_command
 from inspector.report.lines.spans import Tone
 from inspector.tui.app import LoopInspector
-from inspector.tui.paint import ANSI, CONTRAST, DARK, LIGHT, LOOKS, THEMES, Paint, own_colours, readable
+from inspector.tui.paint import ANSI, CONTRAST, DARK, LIGHT, LOOKS, THEMES, Paint, own_colours, readable, with_contrast
 from loop_core.errors import CallerError
 from tests.scenes.app import page, story
 
@@ -56,18 +56,39 @@ def test_every_text_has_contrast_on_every_background(theme: str, least: float, r
         assert contrast(text, found[background]) >= least, background
 
 
-@pytest.mark.parametrize("theme", [each for each in BUILTIN_THEMES.values() if not each.ansi],
-                         ids=lambda each: each.name)
-def test_no_coloured_text_vanishes_in_a_theme_of_textual(theme: Theme) -> None:
-    found = readable(theme, theme.to_color_system().generate())
-    for name in {name for name, _ in LOOKS.values()} & set(found):
-        for background in ("background", "surface"):
-            assert contrast(Color.parse(found[name]), Color.parse(found[background])) >= 2.4, (name, background)
+TRUE_COLOURS = [each for each in (*THEMES, *BUILTIN_THEMES.values()) if not each.ansi]
+"""The themes whose colours are known; those of the others are the terminal's."""
 
 
-def test_the_hint_in_a_field_has_high_contrast_too() -> None:
-    found = colours(CONTRAST)
-    assert all(contrast(found["text-disabled"], found[background]) >= 7 for background in BACKGROUNDS)
+@pytest.mark.parametrize("theme", TRUE_COLOURS, ids=lambda each: each.name)
+def test_every_text_can_be_read_in_every_theme(theme: Theme) -> None:
+    variables = {**own_colours(theme), **theme.to_color_system().generate(), **theme.variables}
+    found = readable(theme, with_contrast(theme, variables))
+    drawn = {LOOKS[role][0] for role in DRAWN}
+    for name in {"foreground", "text-muted", "text-disabled", *(look[0] for look in LOOKS.values())} - {"", *drawn}:
+        for background in BACKGROUNDS:
+            assert contrast(Color.parse(found[name]), Color.parse(found[background])) >= 4.5, (name, background)
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT, CONTRAST, "textual-light", "atom-one-light", "atom-one-dark"])
+@pytest.mark.parametrize("keys", [["e"], ["L"], ["question_mark"], ["ctrl+p"]], ids=lambda keys: keys[0])
+async def test_what_a_dialog_shows_can_be_read(app_on: AppOn, keys: list[str], theme: str) -> None:
+    """Also the hints in its fields, what is selected in one, and the words below a command of the palette."""
+    async with app_on(theme=theme).run_test(size=(120, 40)) as pilot:
+        await pilot.press(*keys)
+        await pilot.pause(0.3 if "ctrl+p" in keys else None)
+        screen, seen = pilot.app.screen, []
+        for y, strip in enumerate(screen._compositor.render_strips()):
+            x = 0
+            for text, style, _ in strip:
+                covered = screen.get_widget_at(x, y)[0] is not screen  # else it is the dimmed screen below
+                x += cell_len(text)
+                if covered and style is not None and style.color and style.bgcolor and text.strip().isalnum():
+                    assert not style.dim
+                    text_and_back = [Color(*colour.get_truecolor()) for colour in (style.color, style.bgcolor)]
+                    assert contrast(*text_and_back) >= 4.5, text
+                    seen.append(text)
+        assert seen
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT, CONTRAST, ANSI, "nord", "textual-light", "ansi-dark", "ansi-light"])
@@ -102,6 +123,20 @@ async def test_the_chosen_cell_can_be_told_from_its_reversed_row(app_on: AppOn) 
         row = next(strip for strip in pilot.app.screen._compositor.render_strips() if "▶" in strip.text)
         plain = [segment.text for segment in row if segment.style is not None and not segment.style.reverse]
         assert [text for text in plain if text.strip()] == [row.text.partition("▶")[2].split()[0]]
+
+
+@pytest.mark.parametrize("theme", [ANSI, "ansi-dark", "ansi-light"])
+async def test_the_words_below_the_chosen_command_have_the_colour_of_its_row(app_on: AppOn, theme: str) -> None:
+    """The terminal's own colour of texts, white on a dark terminal, cannot be read on a row that is white."""
+    async with app_on(theme=theme).run_test(size=(100, 30)) as pilot:
+        await pilot.press("ctrl+p", *"light or dark")
+        await pilot.pause(0.4)
+        rows = list(pilot.app.screen._compositor.render_strips())
+        at = next(y for y, strip in enumerate(rows) if "Light or dark (t)" in strip.text)
+        looks = [{(part.style.color, part.style.bgcolor) for part in rows[y] if part.style and part.text.strip()}
+                 for y in (at, at + 1)]
+        assert looks[0] == looks[1]
+        assert len(looks[0]) == 1
 
 
 @pytest.mark.parametrize("theme", [ANSI, "ansi-light"])

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.keys_in_order import PASSES
+from inspector.tui.keys_in_order import PASSES, Follower
 from inspector.tui.limits_form import LimitsForm
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.session_files import ReadingOptions, load
@@ -153,3 +153,14 @@ async def test_a_follower_that_arrives_while_the_app_closes_finds_no_screen_and_
     app._follow(PASSES)
     app._note_drawing(last)
     assert app._visible_screen is None or app._visible_screen[0] is last
+
+
+async def test_keys_that_wait_when_the_app_ends_are_dropped(app_on: AppOn) -> None:
+    """They were looked up on the screen, of which there is none any more, and the program ended with a traceback."""
+    app = app_on()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        strike(app, "jjj")
+    assert not app.screen_stack
+    app._keys, app._follower = (Key("j", "j"),), Follower(1)
+    await app._handle_follower(app._follower)
