@@ -339,9 +339,9 @@ UNFINISHED_TEXT = "ending.unfinished_text"
 
 def unfinished_text(response: ChatResponse, request: Request | None, stop: StopReason) -> Finding | None:
     """The finding that an answer whose word says that it ended stops in the middle of its text; None if no sign shows
-    it, if the word is not the provider's, or if anything else may have ended the text there: a stop string, a call, a
-    part behind the text, or a text that the request holds for what comes next (`suffix`)."""
-    if stop.normalized is not Stop.END_TURN or not response.stop_reason.raw or has_calls(response):
+    it, if no word was recorded, or if anything else may have ended the text there: a stop string, a call, a part behind
+    the text, or a text that the request holds for what comes next (`suffix`)."""
+    if stop.normalized is not Stop.END_TURN or not _has_word(response.stop_reason) or has_calls(response):
         return None
     # Without the request, a word that also stands for a stop string does not say what ended the text.
     unseen = request is None and not format_entry(response.api).names_stop_strings
@@ -354,6 +354,11 @@ def unfinished_text(response: ChatResponse, request: Request | None, stop: StopR
     return sign and Finding(
         UNFINISHED_TEXT, Severity.WARNING, f"the text stops in the middle ({sign.text}): perhaps it was cut, "
         "which is a guess", None, FactQuote("text", sign.start, sign.end))
+
+
+def _has_word(stop: StopReason) -> bool:
+    """Whether the provider or a recorder wrote a word for the end, which else was inferred."""
+    return bool(stop.raw) or any(evidence.rule.endswith(".stop_reasons") for evidence in stop.evidence)
 
 
 def has_reasoning(response: ChatResponse) -> bool:

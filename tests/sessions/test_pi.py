@@ -78,6 +78,14 @@ def test_a_complete_answer_says_whose_word_it_is(tmp_path):
     assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (12, 7, 5)
 
 
+def test_a_text_that_stops_in_the_middle_under_pis_own_word_is_not_complete(tmp_path):
+    """pi 0.73 begins each answer with `stop`, and keeps it where the stream ends without a reason."""
+    seen = shown(pi(pi_user("hi"), pi_said(text("The files are:\n```python\ndef main(")), pi_user("go on"),
+                    pi_said(text("Here it is"))), tmp_path)
+    assert words(seen) == ["TEXT UNFINISHED", "COMPLETE"]
+    assert "the text stops in the middle" in seen.turns[0].verdict.sentence
+
+
 @pytest.mark.parametrize(("api", "given"), [("openai-completions", 20), ("anthropic-messages", 12)])
 @pytest.mark.parametrize("total", [27, None])
 def test_what_pi_counts_beside_the_input_is_input_where_the_format_has_it_so(tmp_path, api, given, total):
