@@ -234,9 +234,9 @@ class _Threader:
         if last.failed and _repeats(last, one, self.ordered):
             return _Step(TurnPlace.RETRY, "the same request again after an error or an interruption", last)
         again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
-        if last.cut and one.exchange.recorder is not None:  # a transcript does not contain the cap
-            return _Step(again, "the same request again after a cut", last)
         before, now = last.exchange.cap, one.exchange.cap
+        if last.cut and one.exchange.recorder is not None and (before is None or now is None):
+            return _Step(again, "the same request again after a cut", last)  # most transcripts do not contain the cap
         # Agents react to a cut with a larger cap; without times the request may be that of another agent.
         if self.ordered and last.cut and before is not None and now is not None and now > before:
             return _Step(again, f"the same request again with a larger output limit ({before} to {now})", last)

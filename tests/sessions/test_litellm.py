@@ -315,11 +315,19 @@ def test_a_payload_follows_the_one_whose_messages_its_own_repeat(tmp_path, role)
 
 def test_a_request_that_is_sent_again_follows_its_first_attempt_among_several_agents(tmp_path):
     """The second agent asks between the two attempts of the first."""
-    made = [payload("length", id=f"p{at}", startTime=1700000000.0 + at, messages=[{"role": "user", "content": asked}])
-            for at, asked in enumerate(("task 0", "task 1", "task 0"))]
+    made = [payload("length", id=f"p{at}", startTime=1700000000.0 + at, messages=[{"role": "user", "content": asked}],
+                    model_parameters={"max_tokens": cap})
+            for at, (asked, cap) in enumerate((("task 0", 9), ("task 1", 9), ("task 0", 18)))]
     for at, one in enumerate(made):
         one["response"]["id"] = f"r{at}"
         one["response"]["choices"][0]["message"]["content"] = f"half {at}"
     seen = shown("".join(json.dumps(one) + "\n" for one in made), tmp_path)
     first, other, again = (next(turn for turn in seen.turns if at in turn.responses) for at in range(3))
     assert first.conversation == again.conversation != other.conversation
+
+
+def test_the_same_request_under_the_same_cap_is_no_retry_of_a_cut_answer(tmp_path):
+    """A test harness asks the same several times. The cut of one was hidden behind the next as RETRIED."""
+    made = [payload(word, id=f"p{at}", trace_id=f"t{at}", startTime=1700000000.0 + at)
+            for at, word in enumerate(("length", "stop"))]
+    assert words(shown("".join(json.dumps(one) + "\n" for one in made), tmp_path)) == ["TRUNCATED", "MAYBE CUT"]
