@@ -14,7 +14,7 @@ from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 from tests.scenes.command import inspector as inspector
-from tests.scenes.command import ran as ran
+from tests.scenes.command import run_cli as run_cli
 from tests.scenes.loopback import fake as fake
 
 settings.load_profile("ci")

@@ -105,7 +105,7 @@ def report() -> Report:
     except ImportError as why:
         yield Skipped(name, f"{why}: the extra `browser` brings it")
         return
-    if chromium.found() is None:
+    if chromium.browser_path() is None:
         yield Skipped(name, f"no browser on the path: {', '.join(chromium.NAMES)}")
         return
     from inspector.sessions.folders import samples

@@ -14,7 +14,7 @@ from inspector.sessions import open_paths
 from inspector.whatif.grid import Grid, parse_axes
 from inspector.whatif.grid_report import document
 from inspector.whatif.grid_run import TunedGrid, tune
-from tests.scenes.recordings import HINT, asked, assistant, chat, lines, user
+from tests.scenes.recordings import HINT, assistant, chat, lines, pair_of, user
 
 TURNS, SIMULATED_TURNS, CAP = 250, 40, 64
 GRID = ("attempts=0..9", "tokens=64..640/64", "max_tokens=40..400/40")
@@ -28,7 +28,7 @@ def answers(turns: int) -> Iterator[dict[str, Any]]:
         for number in range(4):
             words = " ".join(f"w{turn}x{number}y{word}" for word in range(CAP // 4))
             answer = chat(f"{words} ", "length" if number < 3 else "stop", tokens=CAP)
-            yield asked(list(history), answer, max_tokens=CAP)
+            yield pair_of(list(history), answer, max_tokens=CAP)
             history += [assistant(f"{words} "), user(HINT)]
 
 

@@ -22,12 +22,12 @@ from inspector.report.row_counts import count_rows
 from inspector.report.turn_rows import rows_of
 from loop_core.errors import CallerError
 from tests.scenes import transcripts as agents
-from tests.scenes.recordings import ASKS, CUT, PARTS, TOOLS, asked, call, chat, continued, exchange, lines, user
+from tests.scenes.recordings import ASKS, CUT, PARTS, TOOLS, call, chat, cut_text, exchange, lines, pair_of, user
 
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"
-WHOLE = asked(ASKS, chat("All of it."), max_tokens=50)
-LOST = asked([user("Two?")], chat("Half of <it> & more", "length"), max_tokens=7)
-HELD = asked([user("Three?")], chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS)
+WHOLE = pair_of(ASKS, chat("All of it."), max_tokens=50)
+LOST = pair_of([user("Two?")], chat("Half of <it> & more", "length"), max_tokens=7)
+HELD = pair_of([user("Three?")], chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_a_folder_is_the_same_in_one_process_and_in_several(tmp_path, jobs):
 
 
 def test_a_single_exchange_is_examined_once(tmp_path, monkeypatch):
-    (tmp_path / "one.json").write_bytes(lines(asked([user("q")], chat("a", "length"), max_tokens=7)))
+    (tmp_path / "one.json").write_bytes(lines(pair_of([user("q")], chat("a", "length"), max_tokens=7)))
     examined = []
     monkeypatch.setattr(check, "examine", lambda task: examined.append(task) or examine(task))
     report = check.check_paths([str(tmp_path)], selected_rules(), jobs=None)
@@ -117,9 +117,9 @@ def test_a_single_exchange_is_examined_once(tmp_path, monkeypatch):
 
 def test_exchanges_that_a_logger_spread_over_files_are_one_conversation(tmp_path):
     asks = [user("tell me")]
-    (tmp_path / "1.json").write_text(json.dumps(asked(asks, chat("Half of it, ", "length"), max_tokens=7)))
+    (tmp_path / "1.json").write_text(json.dumps(pair_of(asks, chat("Half of it, ", "length"), max_tokens=7)))
     later = [*asks, {"role": "assistant", "content": "Half of it, "}, user("and now something else")]
-    (tmp_path / "2.json").write_text(json.dumps(asked(later, chat("Fine."), max_tokens=50)))
+    (tmp_path / "2.json").write_text(json.dumps(pair_of(later, chat("Fine."), max_tokens=50)))
     report = check_paths([str(tmp_path)], selected_rules(), jobs=None)
     assert [(each.rule, Path(each.file).name) for each in report.problems] == [("cut-answer-taken", "1.json")]
 
@@ -224,7 +224,7 @@ def test_simulated_turns_are_counted_apart_as_in_the_table(tmp_path):
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     before, report = check_file(source), check_file(path)
     assert len(report.turns) == len(before.turns) == 2
-    counts = count_rows(rows_of(agents.viewed(path)))
+    counts = count_rows(rows_of(agents.view_file(path)))
     assert (counts.turns, counts.simulated) == (1, 1)
     assert "1 turn + 1 SIMULATED (~), " in report_forms.totals_line(report)
     assert "1 turn + 1 SIMULATED (~) in 1 file" in stats.text(report)
@@ -273,7 +273,7 @@ def test_junit_has_a_case_for_each_turn(folder):
 
 def test_github_annotations_cannot_be_broken_by_what_a_session_holds(tmp_path):
     path = tmp_path / "a:b,c%.jsonl"
-    path.write_bytes(lines(asked([user("x")], chat(None, "stop\n::error::no", call(CUT)), max_tokens=9, tools=TOOLS)))
+    path.write_bytes(lines(pair_of([user("x")], chat(None, "stop\n::error::no", call(CUT)), max_tokens=9, tools=TOOLS)))
     said = FORMS["github"](check_file(path))
     assert said
     for line in said.splitlines():
@@ -288,7 +288,7 @@ def test_a_credential_in_a_file_name_is_masked_before_the_name_is_escaped(tmp_pa
     monkeypatch.chdir(tmp_path)
     key = "AAq1w2e3r4t5y6u7i8o9p0a1s2d3f4g5h6j"
     name = f"bot123456789:{key}.jsonl"
-    Path(name).write_bytes(lines(asked([user("x")], chat("Half", "length"), max_tokens=7)))
+    Path(name).write_bytes(lines(pair_of([user("x")], chat("Half", "length"), max_tokens=7)))
     for form in ("sarif", "github"):
         said = inspector("check", name, "--format", form).out
         assert (".jsonl" in said, key in said) == (True, False)
@@ -297,7 +297,7 @@ def test_a_credential_in_a_file_name_is_masked_before_the_name_is_escaped(tmp_pa
 def test_a_summary_is_bounded_and_an_empty_run_is_not_silent(tmp_path, monkeypatch, inspector):
     monkeypatch.setattr(report_forms, "MOST_ROWS", 2)
     path = tmp_path / "s.jsonl"
-    path.write_bytes(lines(*[asked([user(f"x{n}")], chat("Half", "length"), max_tokens=7) for n in range(5)]))
+    path.write_bytes(lines(*[pair_of([user(f"x{n}")], chat("Half", "length"), max_tokens=7) for n in range(5)]))
     table = FORMS["md"](check_file(path))
     assert (table.count("| ✖"), "3 more are not listed." in table) == (2, True)
     (tmp_path / "none").mkdir()
@@ -311,7 +311,7 @@ def test_a_summary_is_bounded_and_an_empty_run_is_not_silent(tmp_path, monkeypat
 def test_what_a_session_holds_is_no_markup_in_junit_and_markdown(tmp_path):
     path = tmp_path / "a|b<i>&c.jsonl"
     word = 'stop]]> "<script>" | `x` [l](http://x) @me $a$\n| row'
-    path.write_bytes(lines(asked([user("x")], chat("All", word), max_tokens=9)))
+    path.write_bytes(lines(pair_of([user("x")], chat("All", word), max_tokens=9)))
     report = check_file(path)
     (problem,) = report.problems
     (suite,) = ElementTree.fromstring(FORMS["junit"](report))
@@ -358,11 +358,11 @@ def test_a_wrong_word_is_one_line_and_2(inspector, folder, monkeypatch, words):
 
 def test_warnings_fail_where_that_is_wanted(inspector, tmp_path):
     path = tmp_path / "s.jsonl"
-    path.write_bytes(lines(asked(ASKS, chat("All of it.", None), max_tokens=50)))
+    path.write_bytes(lines(pair_of(ASKS, chat("All of it.", None), max_tokens=50)))
     assert inspector("check", path).code == 0
     said = inspector("check", path, "--fail-on", "warning")
     assert (said.code, "▲ warning " in said.out, said.out.count("1 warning · ")) == (1, True, 1)
-    path.write_bytes(lines(*continued(*PARTS)))
+    path.write_bytes(lines(*cut_text(*PARTS)))
     words = ("check", path, "--select", "cut-and-continued", "--fail-on")
     noted = inspector(*words, "warning")
     assert (noted.code, "· info " in noted.out) == (0, True)
@@ -424,7 +424,7 @@ def test_a_baseline_survives_moved_lines_and_a_new_name(inspector, folder):
     moved = folder / "moved.jsonl"
     moved.write_bytes(lines(WHOLE, WHOLE, HELD, LOST))
     assert inspector("check", moved, "--baseline", known).code == 0
-    moved.write_bytes(lines(HELD, LOST, asked([user("Four?")], chat("Another half", "length"), max_tokens=7)))
+    moved.write_bytes(lines(HELD, LOST, pair_of([user("Four?")], chat("Another half", "length"), max_tokens=7)))
     said = inspector("check", moved, "--baseline", known, "--format", "json")
     assert said.code == 1
     assert [each["turn"] for each in json.loads(said.out)["problems"]] == [3]
@@ -433,7 +433,7 @@ def test_a_baseline_survives_moved_lines_and_a_new_name(inspector, folder):
 def test_no_credential_gets_into_a_report(inspector, tmp_path):
     key = "sk-proj-abcdefghij0123456789abcdefghij"
     path = tmp_path / "s.jsonl"
-    path.write_bytes(lines(asked([user("x")], {"error": {"message": f"bad key {key}", "type": "auth"}}, status=401)))
+    path.write_bytes(lines(pair_of([user("x")], {"error": {"message": f"bad key {key}", "type": "auth"}}, status=401)))
     for form in FORMS:
         said = inspector("check", path, "--format", form, "--fail-on", "never")
         assert key not in said.out

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.scenes.recordings import ASKS, asked, chat, lines, user
+from tests.scenes.recordings import ASKS, chat, lines, pair_of, user
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,8 +21,8 @@ def runs(tmp_path):
     """A folder with a clean session and one that is cut."""
     folder = tmp_path / "runs"
     folder.mkdir()
-    (folder / "a.session.jsonl").write_bytes(lines(asked(ASKS, chat("All of it."), max_tokens=50)))
-    (folder / "b.session.jsonl").write_bytes(lines(asked([user("Two?")], chat("Half", "length"), max_tokens=7)))
+    (folder / "a.session.jsonl").write_bytes(lines(pair_of(ASKS, chat("All of it."), max_tokens=50)))
+    (folder / "b.session.jsonl").write_bytes(lines(pair_of([user("Two?")], chat("Half", "length"), max_tokens=7)))
     return folder
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from inspector.check import check_file, merge
-from tests.scenes.recordings import ASKS, asked, chat, lines, user
+from tests.scenes.recordings import ASKS, chat, lines, pair_of, user
 
 ROOT = Path(__file__).parents[2]
 distributed = pytest.importorskip("distributed")
@@ -19,8 +19,8 @@ distributed = pytest.importorskip("distributed")
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_that_is_killed_costs_no_file(tmp_path, monkeypatch):
     for number in range(24):
-        held = [asked([user(f"{number}?")], chat(f"Half of {number}", "length"), max_tokens=7)] if number % 3 else []
-        (tmp_path / f"{number:02}.jsonl").write_bytes(lines(asked(ASKS, chat("All."), max_tokens=50), *held))
+        held = [pair_of([user(f"{number}?")], chat(f"Half of {number}", "length"), max_tokens=7)] if number % 3 else []
+        (tmp_path / f"{number:02}.jsonl").write_bytes(lines(pair_of(ASKS, chat("All."), max_tokens=50), *held))
     (tmp_path / "99.jsonl").write_text("no session at all")
     (page,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "fleet.md").read_text("utf-8"), re.DOTALL)
     assert len(page.split('if __name__')[0].strip().splitlines()) <= 22

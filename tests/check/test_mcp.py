@@ -17,13 +17,13 @@ from inspector.check import agent_tools
 from inspector.check.agent_tools import answer_of
 from inspector.commands.serve import run_tool
 from loop_core.errors import CallerError
-from tests.scenes.recordings import ASKS, CUT, TOOLS, asked, assistant, call, chat, continued, lines, user
+from tests.scenes.recordings import ASKS, CUT, TOOLS, assistant, call, chat, cut_text, lines, pair_of, user
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-proj-abcdefghij0123456789abcdefghij"
-WHOLE = asked(ASKS, chat("All of it."), max_tokens=50)
-LOST = asked([user(f"my key is {KEY}")], chat(f"Half of {KEY}", "length", tokens=7), max_tokens=7)
-HELD = asked([user("Three?")], chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS)
+WHOLE = pair_of(ASKS, chat("All of it."), max_tokens=50)
+LOST = pair_of([user(f"my key is {KEY}")], chat(f"Half of {KEY}", "length", tokens=7), max_tokens=7)
+HELD = pair_of([user("Three?")], chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_long_turn_has_its_last_stop_reasons(tmp_path):
     asks = [user("write")]
     steps = []
     for number in range(60):
-        steps.append(asked(list(asks), chat(None, "tool_calls", call(key=f"call_{number:08}")), tools=TOOLS))
+        steps.append(pair_of(list(asks), chat(None, "tool_calls", call(key=f"call_{number:08}")), tools=TOOLS))
         asks += [assistant(None, call(key=f"call_{number:08}")),
                  {"role": "tool", "tool_call_id": f"call_{number:08}", "content": f"ok {number}"}]
     (turn,) = answer_of("why_did_it_stop", {"path": session_of(tmp_path, *steps)})["turns"]
@@ -95,7 +95,7 @@ def test_a_response_has_its_reasons_their_places_and_its_calls(path):
 def test_many_calls_are_given_in_parts(tmp_path):
     arguments = [json.dumps({"path": f"{number}.md", "content": "x" * 3_900}) for number in range(500)]
     calls = [call(text, f"call_{number:08}") for number, text in enumerate(arguments)]
-    path = session_of(tmp_path, asked(ASKS, chat(None, "tool_calls", *calls), tools=TOOLS))
+    path = session_of(tmp_path, pair_of(ASKS, chat(None, "tool_calls", *calls), tools=TOOLS))
     first = answer_of("response", {"path": path, "index": 0})
     assert len(json.dumps(first)) < 60_000
     assert first["more_calls"] + len(first["calls"]) == 500
@@ -111,7 +111,7 @@ def test_many_calls_are_given_in_parts(tmp_path):
 
 def test_a_long_text_is_given_by_its_ends_or_from_a_place_on(tmp_path):
     words = " ".join(f"word{number:04}" for number in range(3_000))
-    path = session_of(tmp_path, asked(ASKS, chat(words), max_tokens=50))
+    path = session_of(tmp_path, pair_of(ASKS, chat(words), max_tokens=50))
     value = answer_of("response", {"path": path, "index": 0})
     assert value["text_characters"] == len(words)
     assert value["text"] == f"{words[:2000]}\n[{len(words) - 4000:,} characters left out]\n{words[-2000:]}"
@@ -121,7 +121,7 @@ def test_a_long_text_is_given_by_its_ends_or_from_a_place_on(tmp_path):
 
 
 def test_a_credential_cannot_be_had_in_parts(tmp_path):
-    path = session_of(tmp_path, asked(ASKS, chat(f"The key is {KEY}, keep it."), max_tokens=50))
+    path = session_of(tmp_path, pair_of(ASKS, chat(f"The key is {KEY}, keep it."), max_tokens=50))
     parts = "".join(answer_of("response", {"path": path, "index": 0, "offset": at, "characters": 4})["text"]
                     for at in range(0, 80, 4))
     assert parts.startswith("The key is ")
@@ -155,7 +155,7 @@ def test_findings_are_those_of_check(path, tmp_path):
 
 
 def test_another_limit_changes_a_turn_and_says_how_far_that_is_known(tmp_path):
-    path = session_of(tmp_path, *continued("The lock was never ", "released by anybody at all.", max_tokens=10))
+    path = session_of(tmp_path, *cut_text("The lock was never ", "released by anybody at all.", max_tokens=10))
     value = answer_of("what_if", {"path": path, "limits": {"continuation_max_attempts": 0}})
     (row,) = value["changed"]
     assert (row["turn"], row["before"], row["after"], row["answer"]) == (
@@ -257,7 +257,7 @@ def test_every_answer_can_be_written_as_utf_8(tmp_path):
     """The server would end at a text that cannot: the model's name holds half a character, and so does a file's."""
     name = os.fsdecode(os.path.join(os.fsencode(tmp_path), b"\xff.jsonl"))
     with open(name, "wb") as file:
-        file.write(lines(asked([user("Go.")], chat("Half", "length", model="m \ud800"), max_tokens=3)))
+        file.write(lines(pair_of([user("Go.")], chat("Half", "length", model="m \ud800"), max_tokens=3)))
     for tool, arguments in (("list_sessions", {"paths": [str(tmp_path)]}), ("why_did_it_stop", {"path": name}),
                             ("findings", {"paths": [name]}), ("why_did_it_stop", {"path": f"{name}.gone"}),
                             ("response", {"path": name, "index": 0}),
@@ -270,7 +270,7 @@ def test_every_answer_can_be_written_as_utf_8(tmp_path):
 
 def test_what_no_screen_shows_is_an_escape(tmp_path):
     said = "a \u202eb\u200b caf\xe9 \u6f22"
-    (tmp_path / "a.jsonl").write_bytes(lines(asked([user("Go.")], chat(said, "stop"))))
+    (tmp_path / "a.jsonl").write_bytes(lines(pair_of([user("Go.")], chat(said, "stop"))))
     text, _ = run_tool("response", {"path": str(tmp_path / "a.jsonl"), "index": 0})
     assert "a \\u202eb\\u200b caf\xe9 \u6f22" in text
     assert json.loads(text)["text"] == said

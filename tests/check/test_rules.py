@@ -23,17 +23,17 @@ from tests.scenes.recordings import (
     PARTS,
     TOOLS,
     WHOLE,
-    asked,
     assistant,
     call,
     chat,
-    continued,
+    cut_call_ran,
     cut_stream,
+    cut_text,
     exchange,
     lines,
     message,
-    ran_cut_call,
-    repaired_call,
+    pair_of,
+    repair_turn,
     result,
     user,
 )
@@ -67,21 +67,21 @@ def text(words: str) -> dict:
 
 
 def test_a_whole_session_is_clean():
-    assert found(asked(ASKS, chat("All of it."), max_tokens=50)) == {}
+    assert found(pair_of(ASKS, chat("All of it."), max_tokens=50)) == {}
 
 
 def test_a_cut_call_that_was_run():
-    said = found(*ran_cut_call())
+    said = found(*cut_call_ran())
     assert said["cut-call-executed"].startswith("error the recorded agent ran write_file, which this engine holds")
-    assert "cut-call-executed" not in found(*repaired_call())
-    assert set(found(*repaired_call())) == {"cut-and-continued"}
+    assert "cut-call-executed" not in found(*repair_turn())
+    assert set(found(*repair_turn())) == {"cut-and-continued"}
 
 
 def test_a_call_of_an_answer_without_a_reason_that_was_run():
     asks = [user("write")]
     said = found(
-        asked(asks, chat(None, None, call()), tools=TOOLS),
-        asked([*asks, assistant(None, call()), result()], chat("Done."), tools=TOOLS))
+        pair_of(asks, chat(None, None, call()), tools=TOOLS),
+        pair_of([*asks, assistant(None, call()), result()], chat("Done."), tools=TOOLS))
     assert said["unproven-call-executed"].startswith("warning the recorded agent ran write_file")
 
 
@@ -118,21 +118,21 @@ def test_such_a_call_in_a_turn_that_ended_is_told_too():
 def test_half_an_answer_that_was_taken_for_a_whole_one():
     asks = [user("tell me")]
     said = found(
-        asked(asks, chat(LONG, "length"), max_tokens=7),
-        asked([*asks, assistant(LONG), user("and what about the other one")], chat("Fine."), max_tokens=50))
+        pair_of(asks, chat(LONG, "length"), max_tokens=7),
+        pair_of([*asks, assistant(LONG), user("and what about the other one")], chat("Fine."), max_tokens=50))
     assert said["cut-answer-taken"] == (
         "error the answer ended with max_tokens, and the conversation went on without the rest of it")
     assert "answer-cut" not in said
 
 
 def test_a_cut_answer_at_the_end():
-    said = found(asked(ASKS, chat(LONG, "length"), max_tokens=7))
+    said = found(pair_of(ASKS, chat(LONG, "length"), max_tokens=7))
     assert said == {
         "answer-cut": 'error the provider cut the answer: openai_chat (openai) ended with "length", 7 of 7 tokens'}
 
 
 def test_a_cut_call_at_the_end():
-    said = found(asked(ASKS, chat(None, "length", call(CUT)), max_tokens=7, tools=TOOLS))
+    said = found(pair_of(ASKS, chat(None, "length", call(CUT)), max_tokens=7, tools=TOOLS))
     assert said["call-cut"].startswith("error openai_chat cut write_file at character 35 of its arguments")
     assert list(said) == ["call-cut"]
 
@@ -167,22 +167,22 @@ def test_a_call_whose_stream_has_no_character_of_arguments(tools, severity):
 def test_the_same_call_cut_again():
     asks = [user("write")]
     again = [*asks, assistant(None, call(CUT)), result("Error: the arguments were cut, send the call again")]
-    first = asked(asks, chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS)
-    said = found(first, asked(again, chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS))
+    first = pair_of(asks, chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS)
+    said = found(first, pair_of(again, chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS))
     assert said["repeated-cut-call"] == (
         "warning the call write_file is cut again at the same beginning (2 times)")
     other = call('{"path": "other.md", "content": "som')
     assert "repeated-cut-call" not in found(
-        first, asked(again, chat(None, "length", other), max_tokens=9, tools=TOOLS))
+        first, pair_of(again, chat(None, "length", other), max_tokens=9, tools=TOOLS))
 
 
 def test_a_continuation_that_begins_anew():
     asks = [user("tell me")]
-    first = asked(asks, chat(LONG, "length"), max_tokens=7)
+    first = pair_of(asks, chat(LONG, "length"), max_tokens=7)
     again = [*asks, assistant(LONG), user(HINT)]
-    assert found(first, asked(again, chat(LONG + REST), max_tokens=50))["continuation-damage"] == (
+    assert found(first, pair_of(again, chat(LONG + REST), max_tokens=50))["continuation-damage"] == (
         "error the continuation begins the answer anew instead of going on")
-    assert "continuation-damage" not in found(first, asked(again, chat(REST), max_tokens=50))
+    assert "continuation-damage" not in found(first, pair_of(again, chat(REST), max_tokens=50))
 
 
 @pytest.mark.parametrize(("kept", "why"), [
@@ -193,22 +193,22 @@ def test_a_continuation_that_begins_anew():
 def test_a_continued_answer_in_the_agents_own_history(kept, why):
     asks = [user("tell me")]
     said = found(
-        asked(asks, chat(LONG, "length"), max_tokens=7),
-        asked([*asks, assistant(LONG), user(HINT)], chat(REST), max_tokens=50),
-        asked([*asks, assistant(kept), user("thanks, and now the other")], chat("Fine."), max_tokens=50))
+        pair_of(asks, chat(LONG, "length"), max_tokens=7),
+        pair_of([*asks, assistant(LONG), user(HINT)], chat(REST), max_tokens=50),
+        pair_of([*asks, assistant(kept), user("thanks, and now the other")], chat("Fine."), max_tokens=50))
     assert said.get("continuation-damage", "") == (f"error {why}" if why else "")
 
 
 def test_a_history_that_keeps_each_segment_with_its_hint_is_whole():
-    session = continued(LONG, REST, max_tokens=10)
+    session = cut_text(LONG, REST, max_tokens=10)
     kept = [*session[1]["request"]["body"]["messages"], assistant(REST), user("thanks, and now the other")]
-    assert set(found(*session, asked(kept, chat("Fine."), max_tokens=50))) == {"cut-and-continued"}
+    assert set(found(*session, pair_of(kept, chat("Fine."), max_tokens=50))) == {"cut-and-continued"}
     last_only = [kept[0], assistant(REST), user("thanks, and now the other")]
-    assert found(*session, asked(last_only, chat("Fine."), max_tokens=50))["continuation-damage"].startswith("error ")
+    assert found(*session, pair_of(last_only, chat("Fine."), max_tokens=50))["continuation-damage"].startswith("error ")
 
 
 def test_a_turn_that_only_our_own_limits_would_have_ended_is_no_loss():
-    said = found(*continued(*PARTS, last="stop", max_tokens=10))
+    said = found(*cut_text(*PARTS, last="stop", max_tokens=10))
     assert said == {"cut-and-continued": "info openai_chat (openai) was cut 4 times, and the recorded agent "
                                          "finished it with 4 continuations"}
 
@@ -217,22 +217,22 @@ def test_an_overlap_that_the_history_holds_twice():
     asks = [user("tell me")]
     again = "so that nothing at all moved in it, " + REST
     said = found(
-        asked(asks, chat(LONG, "length"), max_tokens=7),
-        asked([*asks, assistant(LONG), user(HINT)], chat(again), max_tokens=50),
-        asked([*asks, assistant(LONG + again), user("thanks, and now the other")], chat("Fine."), max_tokens=50))
+        pair_of(asks, chat(LONG, "length"), max_tokens=7),
+        pair_of([*asks, assistant(LONG), user(HINT)], chat(again), max_tokens=50),
+        pair_of([*asks, assistant(LONG + again), user("thanks, and now the other")], chat("Fine."), max_tokens=50))
     assert said["continuation-damage"].startswith(
         "error the agent's history holds the overlap of two segments twice: 'so that nothing at all moved in it,")
 
 
 def test_a_continuation_whose_seam_shows_nothing():
-    assert found(*continued("The lock was never ", "released by anybody at all.", max_tokens=10)) == {
+    assert found(*cut_text("The lock was never ", "released by anybody at all.", max_tokens=10)) == {
         "cut-and-continued": 'info openai_chat (openai) was cut and completed ("length", 10 of 10 tokens)'}
 
 
 def test_a_seam_without_the_words_that_were_asked_back():
     asks = [user("tell me")]
     again = [*asks, assistant(LONG), hint_as_json(LONG[-40:])]
-    assert found(asked(asks, chat(LONG, "length"), max_tokens=10), asked(again, chat(REST), max_tokens=10))[
+    assert found(pair_of(asks, chat(LONG, "length"), max_tokens=10), pair_of(again, chat(REST), max_tokens=10))[
         "seam-unverified"].startswith("info ")
 
 
@@ -241,44 +241,44 @@ def hint_as_json(words: str) -> dict:
 
 
 def test_an_answer_that_only_looks_finished():
-    assert found(asked(ASKS, chat("", "stop"), max_tokens=50))["looks-finished"].startswith("error openai_chat")
+    assert found(pair_of(ASKS, chat("", "stop"), max_tokens=50))["looks-finished"].startswith("error openai_chat")
 
 
 def test_a_reason_that_the_bytes_contradict():
-    said = found(asked(ASKS, chat(None, "tool_calls", call(CUT)), max_tokens=50, tools=TOOLS))
+    said = found(pair_of(ASKS, chat(None, "tool_calls", call(CUT)), max_tokens=50, tools=TOOLS))
     assert said["reason-contradicts-bytes"].startswith("error the arguments of write_file are cut")
 
 
 def test_a_call_that_no_tool_can_read():
     bare = {"id": "c1", "type": "function", "function": {"name": "write_file"}}
-    said = found(asked(ASKS, chat(None, "tool_calls", bare), max_tokens=50, tools=TOOLS))
+    said = found(pair_of(ASKS, chat(None, "tool_calls", bare), max_tokens=50, tools=TOOLS))
     assert said["unreadable-arguments"].startswith("warning the arguments of write_file are absent")
     assert "reason-contradicts-bytes" not in said, "nothing shows a cut"
-    said = found(asked(ASKS, chat(None, "tool_calls", call('{"path": a.md}')), max_tokens=50, tools=TOOLS))
+    said = found(pair_of(ASKS, chat(None, "tool_calls", call('{"path": a.md}')), max_tokens=50, tools=TOOLS))
     assert said["unreadable-arguments"].startswith("error the arguments of write_file are invalid")
     nothing = {"type": "object", "properties": {}}
     free = [{"type": "function", "function": {"name": "write_file", "parameters": nothing}}]
     assert "unreadable-arguments" not in found(
-        asked(ASKS, chat(None, "tool_calls", bare), max_tokens=50, tools=free)), "the tool needs none"
+        pair_of(ASKS, chat(None, "tool_calls", bare), max_tokens=50, tools=free)), "the tool needs none"
 
 
 def test_a_problem_says_nothing_of_our_own_limits():
-    said = found(asked(ASKS, chat(LONG, "length", tokens=16), max_tokens=1))
+    said = found(pair_of(ASKS, chat(LONG, "length", tokens=16), max_tokens=1))
     assert said["answer-cut"] == (
         'error the provider cut the answer: openai_chat (openai) ended with "length", 16 output tokens, '
         "more than the cap of 1")
 
 
 def test_a_text_that_stops_in_the_middle_under_a_clean_reason():
-    said = found(asked(ASKS, chat("The report is about the"), max_tokens=50))["text-unfinished"]
+    said = found(pair_of(ASKS, chat("The report is about the"), max_tokens=50))["text-unfinished"]
     assert said.startswith("warning ")
     assert "(its last word is 'the')" in said
-    assert "text-unfinished" not in found(asked(ASKS, chat("The report is about them"), max_tokens=50))
+    assert "text-unfinished" not in found(pair_of(ASKS, chat("The report is about them"), max_tokens=50))
 
 
 def test_no_reason_and_an_unknown_one():
-    assert "no-stop-reason" in found(asked(ASKS, chat("All of it.", None), max_tokens=50))
-    assert found(asked(ASKS, chat("All of it.", "model_length2"), max_tokens=50))["unknown-stop-reason"].startswith(
+    assert "no-stop-reason" in found(pair_of(ASKS, chat("All of it.", None), max_tokens=50))
+    assert found(pair_of(ASKS, chat("All of it.", "model_length2"), max_tokens=50))["unknown-stop-reason"].startswith(
         "warning 'model_length2' is not a known stop reason")
     message = {"id": "m", "role": "assistant", "finish": "completed", "tokens": {"input": 9, "output": 16}}
     export = {"info": {"id": "s"}, "messages": [{"info": message, "parts": [{"type": "text", "text": "Hi."}]}]}
@@ -287,12 +287,12 @@ def test_no_reason_and_an_unknown_one():
 
 
 def test_a_stream_that_broke_and_one_with_a_gap():
-    assert found(asked(ASKS, cut_stream("The lock was"), stream=True))["stream-broken"].startswith("error")
+    assert found(pair_of(ASKS, cut_stream("The lock was"), stream=True))["stream-broken"].startswith("error")
     head = '{"id":"c","object":"chat.completion.chunk","model":"m-1","choices":[{"index":0,"delta":'
     whole = [f'{head}{{"content":"The lock "}},"finish_reason":null}}]}}', f'{head}{{"content":"was ',
              f'{head}{{}},"finish_reason":"stop"}}]}}', "[DONE]"]
     body = "".join(f"data: {each}\n\n" for each in whole)
-    assert "answer-gap" in found(asked(ASKS, body, stream=True))
+    assert "answer-gap" in found(pair_of(ASKS, body, stream=True))
 
 
 def test_a_malformed_call():
@@ -305,22 +305,22 @@ def test_a_malformed_call():
 def test_reasoning_that_took_the_budget():
     usage = {"prompt_tokens": 9, "completion_tokens": 100, "total_tokens": 109,
              "completion_tokens_details": {"reasoning_tokens": 95}}
-    said = found(asked(ASKS, chat("The", "length", usage=usage), max_tokens=100))
+    said = found(pair_of(ASKS, chat("The", "length", usage=usage), max_tokens=100))
     assert said["thinking-ate-budget"] == (
         "error 95 of 100 output tokens went on reasoning, and the answer was cut")
     usage["completion_tokens_details"] = {"reasoning_tokens": 50}
-    assert "thinking-ate-budget" not in found(asked(ASKS, chat("The", "length", usage=usage), max_tokens=100))
+    assert "thinking-ate-budget" not in found(pair_of(ASKS, chat("The", "length", usage=usage), max_tokens=100))
     usage["completion_tokens_details"] = {"reasoning_tokens": 95}
     asks = [user("tell me")]
-    whole = found(asked(asks, chat(LONG, "length", usage=usage), max_tokens=100),
-                  asked([*asks, assistant(LONG), user(HINT)], chat(REST), max_tokens=100))
+    whole = found(pair_of(asks, chat(LONG, "length", usage=usage), max_tokens=100),
+                  pair_of([*asks, assistant(LONG), user(HINT)], chat(REST), max_tokens=100))
     assert whole["thinking-ate-budget"].startswith("warning "), "nothing was lost"
     for opening in ("<think>", "[THINK]"):
-        said = found(asked(ASKS, chat(f"{opening}\nThe user asks", "length"), max_tokens=7))
+        said = found(pair_of(ASKS, chat(f"{opening}\nThe user asks", "length"), max_tokens=7))
         assert said["thinking-ate-budget"] == (
             f"error the answer was cut, and holds reasoning alone: it is reasoning behind {opening}, "
             "and nothing follows")
-    closed = found(asked(ASKS, chat("<think>\nThe user asks</think>\nThe lock", "length"), max_tokens=7))
+    closed = found(pair_of(ASKS, chat("<think>\nThe user asks</think>\nThe lock", "length"), max_tokens=7))
     assert "thinking-ate-budget" not in closed
     alone = claude([{"type": "thinking", "thinking": "Let me see", "signature": "s"}], "max_tokens", user("go"))
     assert found(alone)["thinking-ate-budget"] == "error the answer was cut, and holds reasoning alone"
@@ -329,10 +329,10 @@ def test_reasoning_that_took_the_budget():
 def test_a_budget_that_shrank():
     asks = [user("tell me")]
     again = [*asks, assistant(LONG), user(HINT)]
-    first = asked(asks, chat(LONG, "length", tokens=40), max_tokens=40)
-    assert found(first, asked(again, chat(REST), max_tokens=20))["budget-shrank"] == (
+    first = pair_of(asks, chat(LONG, "length", tokens=40), max_tokens=40)
+    assert found(first, pair_of(again, chat(REST), max_tokens=20))["budget-shrank"] == (
         "warning the answer was cut at max_tokens 40, and the continuation asks with 20")
-    assert "budget-shrank" not in found(first, asked(again, chat(REST), max_tokens=40))
+    assert "budget-shrank" not in found(first, pair_of(again, chat(REST), max_tokens=40))
 
 
 def test_a_cap_that_nobody_chose():
@@ -340,13 +340,13 @@ def test_a_cap_that_nobody_chose():
     said = found(claude([text(LONG)], "max_tokens", *asks, max_tokens=1024, tokens=1024))
     assert said["small-default-cap"].startswith("warning cut at max_tokens 1,024; this default is that of LangChain")
     assert "small-default-cap" not in found(claude([text(LONG)], "max_tokens", *asks, max_tokens=1000, tokens=1000))
-    assert found(asked(asks, chat(LONG, "length", tokens=16)))["small-default-cap"] == (
+    assert found(pair_of(asks, chat(LONG, "length", tokens=16)))["small-default-cap"] == (
         "warning the request sets no max_tokens, and the answer is cut after 16 output tokens")
     both = chat(LONG, "length", tokens=32)
     both["choices"].append({**both["choices"][0], "index": 1})
-    assert found(asked(asks, both, n=2))["small-default-cap"] == (
+    assert found(pair_of(asks, both, n=2))["small-default-cap"] == (
         "warning the request sets no max_tokens, and the answer is cut after 32 output tokens in 2 choices")
-    twice = found(*continued("The lock was never ", "released by ", "anybody."))
+    twice = found(*cut_text("The lock was never ", "released by ", "anybody."))
     assert twice["small-default-cap"] == (
         "warning the request sets no max_tokens, and the answer is cut after 10 output tokens; 2 answers of the turn "
         "are cut so"), "once for the turn"
@@ -381,10 +381,10 @@ def test_a_pause_that_was_not_resumed():
 def test_a_history_that_the_formats_own_server_refuses():
     asks = [user("write"), assistant(None, call()), user("and now?")]
     other = CHAT.replace("api.openai.com", "llm.example")
-    assert found(asked(asks, chat("Fine."), url=other))["history-refused"].startswith("warning ")
-    assert "history-refused" not in found(asked(asks, chat("Fine."))), "OpenAI itself took it"
+    assert found(pair_of(asks, chat("Fine."), url=other))["history-refused"].startswith("warning ")
+    assert "history-refused" not in found(pair_of(asks, chat("Fine."))), "OpenAI itself took it"
     answered = [user("write"), assistant(None, call()), result(), user("and now?")]
-    assert "history-refused" not in found(asked(answered, chat("Fine."), url=other))
+    assert "history-refused" not in found(pair_of(answered, chat("Fine."), url=other))
 
 
 UNANSWERED = [user("write"), assistant(None, call()), user("and now?")]
@@ -400,11 +400,11 @@ SAID_BY_BEDROCK = {"output": {"message": {"role": "assistant", "content": [{"tex
 
 
 @pytest.mark.parametrize(("session", "own", "other"), [
-    (lambda url: asked(UNANSWERED, chat("Fine."), url=url), CHAT, "https://llm.example/v1/chat/completions"),
-    (lambda url: asked(UNANSWERED, chat("Fine."), url=url),
+    (lambda url: pair_of(UNANSWERED, chat("Fine."), url=url), CHAT, "https://llm.example/v1/chat/completions"),
+    (lambda url: pair_of(UNANSWERED, chat("Fine."), url=url),
      "https://me.openai.azure.com/openai/deployments/d/chat/completions?api-version=1",
      "https://me.example/openai/deployments/d/chat/completions?api-version=1"),
-    (lambda url: asked(UNANSWERED, chat("Fine."), url=url), "http://localhost:11434/v1/chat/completions",
+    (lambda url: pair_of(UNANSWERED, chat("Fine."), url=url), "http://localhost:11434/v1/chat/completions",
      "http://localhost:8000/v1/chat/completions"),
     (lambda url: claude([text("Fine.")], "end_turn", *NO_RESULT, url=url), MESSAGES, "https://llm.example/v1/messages"),
     (lambda url: claude([text("Fine.")], "end_turn", *NO_RESULT, url=url),
@@ -473,7 +473,7 @@ def test_the_prefix_of_a_request():
 def test_a_filter_an_error_and_an_end_that_was_not_recorded(tmp_path):
     refusal = claude([text("No.")], "refusal", user("go"))
     assert found(refusal)["answer-blocked"].startswith("warning")
-    assert found(asked(ASKS, {"error": {"message": "down", "type": "server_error"}}, status=503))[
+    assert found(pair_of(ASKS, {"error": {"message": "down", "type": "server_error"}}, status=503))[
         "provider-error"].startswith("warning")
     said = found(data=agents.claude(agents.prompt("hi"), agents.block(agents.text("Hello."))).encode())
     assert said["end-not-recorded"].startswith("info")
@@ -496,5 +496,5 @@ def test_every_rule_fires_in_this_file():
 
 def test_whole_calls_of_a_clean_answer_raise_nothing():
     asks = [user("write")]
-    assert found(asked(asks, chat(None, "tool_calls", call(WHOLE)), tools=TOOLS, max_tokens=50),
-                 asked([*asks, assistant(None, call()), result()], chat("Done."), tools=TOOLS, max_tokens=50)) == {}
+    assert found(pair_of(asks, chat(None, "tool_calls", call(WHOLE)), tools=TOOLS, max_tokens=50),
+                 pair_of([*asks, assistant(None, call()), result()], chat("Done."), tools=TOOLS, max_tokens=50)) == {}

@@ -11,11 +11,11 @@ import pytest
 
 from inspector.check import check_file, merge
 from inspector.check.stats import FORMS, _split, as_csv, document, page, text
-from tests.scenes.recordings import ASKS, asked, chat, lines, user
+from tests.scenes.recordings import ASKS, chat, lines, pair_of, user
 
-WHOLE = asked(ASKS, chat("All of it.", tokens=10), max_tokens=50)
-LOST = asked([user("Two?")], chat("Half of it", "length", tokens=40), max_tokens=40)
-OTHER = asked([user("Three?")], {**chat("No.", "content_filter", tokens=5), "model": "=m<2>"}, max_tokens=50)
+WHOLE = pair_of(ASKS, chat("All of it.", tokens=10), max_tokens=50)
+LOST = pair_of([user("Two?")], chat("Half of it", "length", tokens=40), max_tokens=40)
+OTHER = pair_of([user("Three?")], {**chat("No.", "content_filter", tokens=5), "model": "=m<2>"}, max_tokens=50)
 DAY = "2026-03-04T05:06:07Z"
 
 

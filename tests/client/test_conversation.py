@@ -38,7 +38,7 @@ from loop_core.judge.gate import Admission
 from loop_core.turn.policy import STRICT
 from loop_core.turn.state import Event, RunTools, Send, Turn
 from loop_core.values import ChatResponse, Role, Stop, StopReason, TextPart, TransportEnd, Usage
-from tests.scenes.live import PATIENT, QUICK, Told
+from tests.scenes.live import PATIENT, QUICK, EventLog
 from tests.scenes.provider import CALLING
 
 each_format = pytest.mark.parametrize("api", CALLING)
@@ -222,7 +222,7 @@ def test_a_silent_word_is_no_text(provider: Provider) -> None:
 
 
 def test_an_observer_is_told(provider: Provider) -> None:
-    told = Told()
+    told = EventLog()
     ask(at(provider, "openai_chat", "text"), "Hello?", max_tokens=256, observer=told)  # type: ignore[arg-type]
     assert [name for name, _ in told if name != "came"] == ["asked", "begun", "ended"]
     told.clear()
@@ -349,7 +349,7 @@ def test_an_answer_goes_on_as_a_stream(provider: Provider) -> None:
 
 
 def test_to_stop_reading_ends_the_turn(provider: Provider) -> None:
-    told = Told()
+    told = EventLog()
     server = at(provider, "openai_chat", "stalled")  # it begins an answer and falls silent
     with stream(server, "Explain.", max_tokens=256, line=PATIENT, observer=told) as pieces:  # type: ignore[arg-type]
         for _ in pieces:
@@ -361,7 +361,7 @@ def test_to_stop_reading_ends_the_turn(provider: Provider) -> None:
 
 def test_a_stream_that_nothing_refers_to_any_more_ends_its_turn(provider: Provider) -> None:
     """The request would run on, and be paid for, until the garbage collector found it."""
-    told, server = Told(), at(provider, "openai_chat", "stalled")
+    told, server = EventLog(), at(provider, "openai_chat", "stalled")
 
     def ends() -> list[TransportEnd]:
         return [heard.response.transport_end for heard in told.of("ended")]

@@ -11,7 +11,7 @@ from loop_core.errors import CallerError
 from loop_core.turn.machine import begin
 from loop_core.values import Stop, ToolCall, TransportEnd, Usage
 from loop_core.wire import decode, decode_request, decoder
-from tests.scenes.live import Told, answer, request
+from tests.scenes.live import EventLog, answer, request
 from tests.scenes.provider import CALLING
 
 KEY = "sk-test-0123456789abcdef"
@@ -19,11 +19,11 @@ LONG = ToolCall("c1", "note", '{"text": "' + "many words " * DECODE_SIZE + '"}',
 SAYS_SO = "the last line is data: [DONE] and not message_stop"
 
 
-def hearing(api: str, told: Told | None = None) -> ResponseReader:
+def hearing(api: str, told: EventLog | None = None) -> ResponseReader:
     server = Server(api, "http://127.0.0.1:9", key=KEY)
     asked = request(api)
     _, (send,) = begin("t", asked)
-    heard = ResponseReader(live_request(server, asked, send, 0), server, told if told is not None else Told())
+    heard = ResponseReader(live_request(server, asked, send, 0), server, told if told is not None else EventLog())
     heard.begin(200, ())
     return heard
 
@@ -37,7 +37,7 @@ def body(api: str, text: str, *calls: ToolCall) -> bytes:
 @pytest.mark.parametrize("api", CALLING)
 def test_an_answer_in_pieces_is_the_answer(api: str, size: int) -> None:
     said = body(api, SAYS_SO, LONG) if size > 1 else body(api, SAYS_SO)
-    told = Told()
+    told = EventLog()
     heard = hearing(api, told)
     for at in range(0, len(said), size):
         heard.feed(said[at : at + size], at / 10)

@@ -32,7 +32,7 @@ from loop_core.values import (
 )
 from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES
-from tests.scenes.live import KINDS, QUICK, WORDS, Told, holds, request
+from tests.scenes.live import KINDS, QUICK, WORDS, EventLog, holds, request
 from tests.scenes.loopback import Answer, Fake, Peer
 from tests.scenes.provider import CALLING
 
@@ -257,7 +257,7 @@ def played(hazard: Hazard, api: str, fake: Fake) -> tuple[Turn, list[str]]:
     asked = request(api, tools=(WRITE, LOOK), extra=hazard.extra)
     server = Server(api, fake.url, profile=None if hazard.profile == "generic" else hazard.profile)
     plan = Plan(Limits(**hazard.limits), ability=ability(PROFILES[hazard.profile], api))
-    with Live(server, Told(), box, QUICK) as source:
+    with Live(server, EventLog(), box, QUICK) as source:
         trace = run("t", replace(asked, stream=hazard.stream), source, plan)
     return trace.steps[-1].turn, ran
 

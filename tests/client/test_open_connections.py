@@ -16,10 +16,10 @@ from loop_core.client.transport import Live
 from loop_core.turn.loop import run
 from loop_core.turn.state import Turn
 from loop_core.values import Stop, TransportEnd, Usage
-from tests.scenes.live import ERROR, WORDS, Told, answer, async_turn, plan, request, server, streams, sync_turn
+from tests.scenes.live import ERROR, WORDS, EventLog, answer, async_turn, plan, request, server, streams, sync_turn
 from tests.scenes.loopback import Answer, Fake, Peer, read
 
-Turned = Callable[..., tuple[Turn, Told]]
+Turned = Callable[..., tuple[Turn, EventLog]]
 
 
 @pytest.fixture(params=[sync_turn, async_turn], ids=["sync", "async"])
@@ -112,7 +112,7 @@ def test_a_word_that_ends_nothing_begins_no_wait(case: str, fake: Fake) -> None:
         peer.hold(0.9)
         peer.send(last)
 
-    fake.answers, told = [streams(api, [first], then)], Told()
+    fake.answers, told = [streams(api, [first], then)], EventLog()
     with Live(server(api, fake.url), told, None, OPEN) as source:
         ended = run("t", replace(request(api), n=count), source, plan(api)).steps[-1].turn
     (heard,) = told.of("ended")
@@ -137,7 +137,7 @@ def test_a_reader_that_takes_its_time_over_a_piece_is_no_silence_of_the_server(f
         peer.send(b"data: %s\n\n" % json.dumps(gemini((" two", "STOP"))).encode())
         peer.hold(0.1)
 
-    fake.answers, told = [streams("gemini_generate", [b'data: {"candidates":[]}\n\n'], then)], Told()
+    fake.answers, told = [streams("gemini_generate", [b'data: {"candidates":[]}\n\n'], then)], EventLog()
     pieces = stream(server("gemini_generate", fake.url), request("gemini_generate"), line=OPEN, observer=told)
     for _ in pieces:
         time.sleep(1)

@@ -38,7 +38,7 @@ from tests.scenes.live import (
     KINDS,
     PATIENT,
     QUICK,
-    Told,
+    EventLog,
     answer,
     async_turn,
     holds,
@@ -52,7 +52,7 @@ from tests.scenes.loopback import Fake, Peer
 from tests.scenes.provider import CALLING
 
 each_format = pytest.mark.parametrize("api", CALLING)
-Turned = Callable[..., tuple[Turn, Told]]
+Turned = Callable[..., tuple[Turn, EventLog]]
 
 
 @pytest.fixture(params=[sync_turn, async_turn], ids=["sync", "async"])
@@ -364,7 +364,7 @@ def test_a_response_in_the_background_is_fetched_until_it_is_there(fake: Fake, t
 def test_a_prefill_is_sent_in_the_servers_own_way(fake: Fake, turned: Turned) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "One, ", Stop.MAX_TOKENS)),
                     streams("openai_chat", answer("openai_chat", "two.", Stop.END_TURN))]
-    told = Told()
+    told = EventLog()
     asked = Server("openai_chat", fake.url, profile="vllm")
     with Live(asked, told, None, QUICK) as source:
         trace = run("t", request("openai_chat"), source, plan("openai_chat", "vllm"))
@@ -395,7 +395,7 @@ def test_what_httpx_raises_is_told_in_our_words(
     def fail(*words: Any, **more: Any) -> Any:
         raise raised
 
-    told = Told()
+    told = EventLog()
     line = Connection(QUICK.timeouts, Retries(most=0))
     with Live(server("openai_chat", "http://127.0.0.1:9"), told, None, line) as source:
         monkeypatch.setattr(source._client, "stream", fail)
@@ -408,7 +408,7 @@ def test_what_broke_after_a_silence_is_told_with_it(monkeypatch: pytest.MonkeyPa
     def fail(*words: Any, **more: Any) -> Any:
         raise httpx.ReadError("x")
 
-    told = Told()
+    told = EventLog()
     monkeypatch.setattr(exchange, "NOTICEABLE", 0.0)
     line = Connection(QUICK.timeouts, Retries(0))
     with Live(server("openai_chat", "http://127.0.0.1:9"), told, None, line) as source:
@@ -433,9 +433,9 @@ def test_a_connection_that_breaks_after_a_silence_says_how_long_it_was() -> None
 # -- cancelling ------------------------------------------------------------------------------------------------------
 
 
-async def cancelled_after(api: str, fake: Fake, pieces: list[bytes]) -> tuple[Turn, Told]:
+async def cancelled_after(api: str, fake: Fake, pieces: list[bytes]) -> tuple[Turn, EventLog]:
     """A turn that is cancelled when these pieces have been sent."""
-    sent, told, loop = asyncio.Event(), Told(), asyncio.get_running_loop()
+    sent, told, loop = asyncio.Event(), EventLog(), asyncio.get_running_loop()
 
     def then(peer: Peer) -> None:
         loop.call_soon_threadsafe(sent.set)
@@ -465,7 +465,7 @@ def test_cancel_while_waiting_for_a_retry_and_while_a_tool_runs(fake: Fake) -> N
     async def waiting() -> str | None:
         fake.answers = [lambda peer: peer.whole(429, ERROR, retry_after="50")]
         line = Connection(QUICK.timeouts, Retries(longest=100))
-        told = Told()
+        told = EventLog()
         async with AsyncLive(server("openai_chat", fake.url), told, None, line) as source:
             running = asyncio.create_task(arun("t", request("openai_chat"), source, plan("openai_chat")))
             while not told.of("waits"):
@@ -485,7 +485,7 @@ def test_cancel_while_waiting_for_a_retry_and_while_a_tool_runs(fake: Fake) -> N
             return "late"
 
         box = Toolbox({"wait": wait})
-        async with AsyncLive(server("openai_chat", fake.url), Told(), box, QUICK) as source:
+        async with AsyncLive(server("openai_chat", fake.url), EventLog(), box, QUICK) as source:
             asked = request("openai_chat", tools=(Tool("wait", {"type": "object"}),))
             running = asyncio.create_task(arun("t", asked, source, plan("openai_chat")))
             while not started.is_set():
@@ -499,7 +499,7 @@ def test_cancel_while_waiting_for_a_retry_and_while_a_tool_runs(fake: Fake) -> N
 
 
 def test_an_interrupt_from_the_keyboard_goes_through_once_the_observer_was_told(fake: Fake) -> None:
-    class Impatient(Told):
+    class Impatient(EventLog):
         def on_data(self, number: int, data: bytes, ms: float) -> None:
             raise KeyboardInterrupt
 
@@ -519,7 +519,7 @@ def test_an_interrupt_goes_through_wherever_a_run_waits(fake: Fake, monkeypatch:
 
     call = ToolCall("call_1", "weather", "{}", closed=True)
     fake.answers = [streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, call))]
-    told = Told()
+    told = EventLog()
     tools = (Tool("weather", {"type": "object"}),)
     with Live(server("openai_chat", fake.url), told, Toolbox({"weather": tool}), QUICK) as source, \
             pytest.raises(KeyboardInterrupt):
@@ -532,7 +532,7 @@ def test_an_interrupt_goes_through_wherever_a_run_waits(fake: Fake, monkeypatch:
     monkeypatch.setattr("loop_core.client.transport.time.sleep", interrupt)
     fake.got.clear()
     fake.answers = [lambda peer: peer.whole(503, {})]
-    told = Told()
+    told = EventLog()
     with Live(server("openai_chat", fake.url), told, None, QUICK) as source, pytest.raises(KeyboardInterrupt):
         run("t", request("openai_chat"), source, plan("openai_chat"))
     assert told.of("interrupted") == [(0, False)]

@@ -21,7 +21,7 @@ from inspector.commands import explain_follow
 from inspector.config.settings import Settings
 from inspector.report.grown_rows import LOOK
 from inspector.whatif import tree
-from tests.scenes.recordings import PARTS, asked, chat, continued, lines, ran_cut_call, unrecorded_har, user
+from tests.scenes.recordings import PARTS, bodiless_har, chat, cut_call_ran, cut_text, lines, pair_of, user
 from tests.scenes.transcripts import block, claude, prompt, text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +45,7 @@ def spawn(*arguments, stdin=b"", **environment):
 def cut(tmp_path):
     """A file in which an agent ran a cut call."""
     path = tmp_path / "cut.jsonl"
-    path.write_bytes(lines(*ran_cut_call()))
+    path.write_bytes(lines(*cut_call_ran()))
     return path
 
 
@@ -61,7 +61,7 @@ def test_explain_says_the_verdict_first_and_exits_0_whatever_it_finds(inspector,
 
 def test_explain_as_json_is_one_document_in_ascii(inspector, tmp_path):
     path = tmp_path / "x.jsonl"
-    path.write_bytes(lines(asked([user("Grüße")], chat("Schöne Grüße \u202e \x1b[31m 🦊"))))
+    path.write_bytes(lines(pair_of([user("Grüße")], chat("Schöne Grüße \u202e \x1b[31m 🦊"))))
     said = inspector("explain", "--json", path)
     assert said.out.isascii()
     assert "\x1b" not in said.out
@@ -74,7 +74,7 @@ def test_explain_as_json_is_one_document_in_ascii(inspector, tmp_path):
 def test_many_files_and_folders_in_one_call(inspector, tmp_path, cut):
     folder = tmp_path / "more"
     folder.mkdir()
-    (folder / "one.jsonl").write_bytes(lines(asked([user("one")], chat("one"))))
+    (folder / "one.jsonl").write_bytes(lines(pair_of([user("one")], chat("one"))))
     (folder / "notes.txt").write_text("nothing to see")
     said = inspector("explain", "--json", cut, folder, SAMPLE)
     made = json.loads(said.out)
@@ -97,7 +97,7 @@ def test_a_named_file_that_is_unreadable_gives_2_after_the_rest_was_read(inspect
 
 
 def test_standard_input(inspector):
-    said = inspector("explain", "-", stdin=lines(*ran_cut_call()))
+    said = inspector("explain", "-", stdin=lines(*cut_call_ran()))
     assert (said.code, said.err) == (0, "")
     assert said.out.startswith("CUT CALL RUN")
 
@@ -127,7 +127,7 @@ def test_an_api_and_a_profile_can_be_given(inspector, tmp_path):
 
 def test_replay_with_more_attempts(inspector, tmp_path):
     path = tmp_path / "long.jsonl"
-    path.write_bytes(lines(*continued(*PARTS)))
+    path.write_bytes(lines(*cut_text(*PARTS)))
     said = inspector("replay", path, "--set", "continuation_max_attempts=5")
     assert (said.code, said.err) == (0, "")
     assert said.out.splitlines()[0] == "attempts=5: turn 1 ends in Complete"
@@ -246,7 +246,7 @@ def test_a_shell_completes_files_where_a_command_may_stand():
 
 # -- bad input --------------------------------------------------------------------------------------------------------
 
-HAR = json.loads(unrecorded_har())
+HAR = json.loads(bodiless_har())
 
 
 def cut_har():
@@ -419,7 +419,7 @@ def test_the_app_without_a_terminal_does_not_wait_for_keys():
 def test_a_reader_that_leaves_early_is_no_error(tmp_path, options):
     path = tmp_path / "many.jsonl"
     text = "A long answer, line by line.\n" * 400
-    path.write_bytes(b"".join(lines(asked([user(f"question {n}")], chat(text))) for n in range(60)))
+    path.write_bytes(b"".join(lines(pair_of([user(f"question {n}")], chat(text))) for n in range(60)))
     process = subprocess.Popen(
         [sys.executable, "-m", "inspector", "explain", *options, str(path)],
         cwd=ROOT,
@@ -438,7 +438,7 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path, options):
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
 def test_a_terminal_of_another_encoding_gets_escapes_and_no_traceback(cut, encoding, tmp_path):
     path = tmp_path / "other.jsonl"
-    path.write_bytes(lines(asked([user("compare")], chat("It is ≥ 80."))))
+    path.write_bytes(lines(pair_of([user("compare")], chat("It is ≥ 80."))))
     ran = spawn("explain", path, PYTHONIOENCODING=encoding)
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert b"\\u2265 80" in ran.stdout  # none of these has a sign for it
@@ -451,7 +451,7 @@ def test_a_terminal_of_another_encoding_gets_escapes_and_no_traceback(cut, encod
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process")
 def test_an_input_for_which_the_memory_is_too_small_is_no_finding_and_no_traceback(tmp_path):
     path = tmp_path / "large.jsonl"
-    path.write_bytes(lines(asked([user("say w")], chat("w " * 30_000_000))))
+    path.write_bytes(lines(pair_of([user("say w")], chat("w " * 30_000_000))))
     ran = subprocess.run(["sh", "-c", f"ulimit -v 150000; exec {sys.executable} -m inspector check {path}"],
                          check=False, capture_output=True, cwd=ROOT)
     assert (ran.returncode, ran.stdout) == (2, b"")
@@ -474,7 +474,7 @@ def long(tmp_path, monkeypatch):
     """A text that is cut four times, in a place where branches may be kept."""
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
     path = tmp_path / "long.jsonl"
-    path.write_bytes(lines(*continued(*PARTS)))
+    path.write_bytes(lines(*cut_text(*PARTS)))
     return path
 
 
@@ -710,12 +710,12 @@ def acting_between_looks(monkeypatch, acts) -> list[float]:
 
 def test_a_folder_is_followed_with_a_line_for_each_turn_that_is_new_or_changes(tmp_path, monkeypatch, capsys):
     """Also a new file, one of a logger's folder and one that is not a session; Ctrl-C ends it."""
-    cut = asked([user("One?")], chat("Half of it", "length"), max_tokens=7)
+    cut = pair_of([user("One?")], chat("Half of it", "length"), max_tokens=7)
     first = tmp_path / "a.jsonl"
     first.write_bytes(lines(cut))
     (tmp_path / "pairs").mkdir()
-    (tmp_path / "pairs" / "1.json").write_text(json.dumps(asked([user("P1")], chat("P1."))))
-    done = asked([user("Two?")], chat("All of it."), max_tokens=50)
+    (tmp_path / "pairs" / "1.json").write_text(json.dumps(pair_of([user("P1")], chat("P1."))))
+    done = pair_of([user("Two?")], chat("All of it."), max_tokens=50)
 
     def add() -> None:
         with first.open("ab") as file:
@@ -730,7 +730,7 @@ def test_a_folder_is_followed_with_a_line_for_each_turn_that_is_new_or_changes(t
 
     acts = [
         add, lambda: (tmp_path / "new.jsonl").write_bytes(lines(done, cut)),
-        lambda: (tmp_path / "pairs" / "2.json").write_text(json.dumps(asked([user("P2")], chat("P2.", "length")))),
+        lambda: (tmp_path / "pairs" / "2.json").write_text(json.dumps(pair_of([user("P2")], chat("P2.", "length")))),
         lambda: (tmp_path / "notes.txt").write_text("no session"), lambda: first.write_bytes(lines(done, done)),
         begin_subagent, lambda: None]
     sleeps = acting_between_looks(monkeypatch, acts)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from inspector import cli
-from tests.scenes.recordings import CUT, asked, call, chat, continued, lines, user
+from tests.scenes.recordings import CUT, call, chat, cut_text, lines, pair_of, user
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def ran(monkeypatch, capsys):
 def three(tmp_path):
     """A file with a turn that is whole, one that is cut, and one with a held call."""
     path = tmp_path / "three.jsonl"
-    path.write_bytes(lines(asked([user("One?")], chat("Yes.")), asked([user("Two?")], chat("Cut", "length")),
-                           asked([user("Three?")], chat("Here.", "length", call(CUT)))))
+    path.write_bytes(lines(pair_of([user("One?")], chat("Yes.")), pair_of([user("Two?")], chat("Cut", "length")),
+                           pair_of([user("Three?")], chat("Here.", "length", call(CUT)))))
     return path
 
 
@@ -52,7 +52,7 @@ def test_turns_of_a_folder_are_named_by_their_files(ran, three):
 
 def test_turns_of_two_files_are_named_by_their_numbers(ran, three, tmp_path):
     other = tmp_path / "other.jsonl"
-    other.write_bytes(lines(*continued("one, ", "two")))
+    other.write_bytes(lines(*cut_text("one, ", "two")))
     code, out, _ = ran(three, other, "--turns", "1,1", "--json")
     assert code == 0
     found = json.loads(out)
@@ -79,7 +79,7 @@ def test_a_turn_that_there_is_not_is_one_line(ran, three, words, said):
 
 def test_a_single_turn_wants_a_second_path(ran, tmp_path):
     path = tmp_path / "one.jsonl"
-    path.write_bytes(lines(asked([user("One?")], chat("Yes."))))
+    path.write_bytes(lines(pair_of([user("One?")], chat("Yes."))))
     code, _, err = ran(path)
     assert (code, "name a second path" in err) == (2, True)
     code, out, _ = ran(path, path)

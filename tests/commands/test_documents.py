@@ -16,10 +16,10 @@ from inspector import commands
 from inspector.config.settings import Settings
 from loop_core.values import ReasoningPart
 from tests.commands.test_cli import SAMPLE
-from tests.scenes.command import Said
+from tests.scenes.command import Output
 from tests.scenes.transcripts import block, claude, prompt, text
 
-Inspector = Callable[..., Said]
+Inspector = Callable[..., Output]
 TEXT_CUT_TWICE = "sample:02"
 OTHER_BUDGET = ("--set", "continuation_max_attempts=1")
 DOCUMENTS = {

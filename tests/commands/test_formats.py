@@ -59,7 +59,8 @@ def test_a_database_of_somebody_else_is_named_by_its_tables(inspector, tmp_path)
     database.close()
     said = inspector("explain", path)
     assert said.code == 2
-    assert "a database with the tables books: tried: opencode or Kilo CLI session (expects a database" in said.err
+    assert "a database with the tables books: tried: OpenTelemetry traces and logs (expects" in said.err
+    assert "opencode or Kilo CLI session (expects a database" in said.err
 
 
 def test_keys_that_hold_a_credential_or_an_escape_are_shown_masked(inspector, tmp_path):

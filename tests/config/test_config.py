@@ -19,7 +19,7 @@ from inspector.config.settings import REPLAYED, Settings, live_limits
 from loop_core.errors import CallerError
 from loop_core.turn.continuation import Method, SeamRule
 from loop_core.turn.limits import Limits
-from tests.scenes.recordings import PARTS, continued, lines
+from tests.scenes.recordings import PARTS, cut_text, lines
 
 ROOT = Path(__file__).parents[2]
 
@@ -223,7 +223,7 @@ def run(capsys, *words):
 
 def test_a_configured_limit_is_in_force_headless(at_home, capsys):
     path = at_home / "s.jsonl"
-    path.write_bytes(lines(*continued(*PARTS)))
+    path.write_bytes(lines(*cut_text(*PARTS)))
     user(at_home, "")
     assert "LIMIT REACHED" in run(capsys, "explain", str(path))
     user(at_home, "[agent]\ncontinuation_max_attempts = 5\n")

@@ -23,13 +23,13 @@ from tests.scenes.recordings import (
     ASKS,
     CUT,
     TOOLS,
-    asked,
     call,
     chat,
+    cut_call_ran,
     cut_stream,
     exchange,
-    ran_cut_call,
-    shown,
+    pair_of,
+    show,
     user,
 )
 
@@ -59,12 +59,12 @@ def reading(view, at):
     return of(replace(view, responses=(changed, *view.responses[1:])))
 
 
-CUT_TEXT = asked(ASKS, chat("It begins", "length"))
+CUT_TEXT = pair_of(ASKS, chat("It begins", "length"))
 
 
 @pytest.mark.parametrize("form", MAILED)
 def test_the_stop_word_and_its_offset_are_in_what_is_mailed(form):
-    view = shown(CUT_TEXT)
+    view = show(CUT_TEXT)
     body = view.responses[0].exchange.body
     written = html_text(view) if form == "html" else content(view, form)
     assert f'{body.index(b"length") - 1:>11,} > "length"' in written
@@ -73,8 +73,8 @@ def test_the_stop_word_and_its_offset_are_in_what_is_mailed(form):
 
 
 def test_the_deciding_rows_stand_out_in_the_page():
-    page = content(shown(CUT_TEXT), "html")
-    body = shown(CUT_TEXT).responses[0].exchange.body
+    page = content(show(CUT_TEXT), "html")
+    body = show(CUT_TEXT).responses[0].exchange.body
     assert f"<b>{body.index(b'length') - 1:>11,} &gt; &quot;length&quot;</b>" in page
     assert page.count("<b>") == 1
 
@@ -85,7 +85,7 @@ def html_text(view):
 
 @pytest.mark.parametrize("form", MAILED)
 def test_the_end_of_a_held_calls_arguments_is_in_what_is_mailed(form):
-    view = shown(*ran_cut_call())
+    view = show(*cut_call_ran())
     written = html_text(view) if form == "html" else content(view, form)
     assert "held call write_file: the end of its arguments" in written.replace("\\_", "_")
     assert json.dumps(CUT)[-20:] in written
@@ -96,7 +96,7 @@ def test_the_end_of_a_held_calls_arguments_is_in_what_is_mailed(form):
 
 @pytest.mark.parametrize("form", MAILED)
 def test_a_complete_turn_takes_no_room(form):
-    written = content(shown(asked(ASKS, chat("All of it."))), form)
+    written = content(show(pair_of(ASKS, chat("All of it."))), form)
     assert "deciding bytes" not in written
 
 
@@ -104,13 +104,14 @@ def test_answers_that_decided_nothing_are_left_out():
     tools = {"tools": TOOLS}
     results = [*ASKS, {"role": "assistant", "content": None, "tool_calls": [call()]},
                {"role": "tool", "tool_call_id": "call_a1b2c3d4e5", "content": "ok"}]
-    view = shown(asked(ASKS, chat(None, "tool_calls", call()), **tools), asked(results, chat("And", "length"), **tools))
+    view = show(pair_of(ASKS, chat(None, "tool_calls", call()), **tools),
+                pair_of(results, chat("And", "length"), **tools))
     assert len(view.turns) == 1
     assert {each.where.partition(",")[0] for each in of(view)} == {"response 2"}
 
 
 def test_where_nothing_came_the_end_of_the_body_is_shown():
-    view = shown(asked(ASKS, cut_stream("It begins"), stream=True))
+    view = show(pair_of(ASKS, cut_stream("It begins"), stream=True))
     size = len(view.responses[0].exchange.body)
     ends = [row for each in of(view) for row in each.rows if row.start == size]
     assert [(row.text, row.deciding) for row in ends][:1] == [("(nothing: the body ends here)", True)]
@@ -118,7 +119,7 @@ def test_where_nothing_came_the_end_of_the_body_is_shown():
 
 def test_rules_that_read_the_same_bytes_share_an_excerpt():
     at = At(ExchangePart.BODY, 2, 6)
-    view = shown(CUT_TEXT)
+    view = show(CUT_TEXT)
     facts = view.responses[0]
     stop = facts.judgement.stop._replace(evidence=(Evidence("rule.one", at, "so"), Evidence("rule.two", at)))
     view = replace(view, responses=(replace(facts, judgement=facts.judgement._replace(stop=stop)),))
@@ -126,7 +127,7 @@ def test_rules_that_read_the_same_bytes_share_an_excerpt():
 
 
 def test_of_many_deciding_bytes_the_beginning_and_the_end_are_shown():
-    view = with_exchange(shown(CUT_TEXT), content=b"<" + b"a" * 5_000 + b">" + b"z" * 5_000)
+    view = with_exchange(show(CUT_TEXT), content=b"<" + b"a" * 5_000 + b">" + b"z" * 5_000)
     (found,) = reading(view, At(ExchangePart.BODY, 0, 5_002))
     texts = [row.text for row in found.rows]
     assert texts[0] == "<" + "a" * (MOST // 2 - 1)
@@ -138,7 +139,7 @@ def test_of_many_deciding_bytes_the_beginning_and_the_end_are_shown():
 
 def test_a_line_that_begins_near_is_shown_from_its_beginning():
     head = b'data: {"a": "' + b"b" * (AROUND - 8)
-    view = with_exchange(shown(CUT_TEXT), content=b"event: x\n\n" + head + b'"length"}')
+    view = with_exchange(show(CUT_TEXT), content=b"event: x\n\n" + head + b'"length"}')
     (found,) = reading(view, At(ExchangePart.BODY, len(head) + 10, len(head) + 18))
     assert found.rows[0].start == 10
     assert found.rows[0].text.startswith("data: {")
@@ -157,7 +158,7 @@ def test_the_rows_are_the_bytes_at_their_offsets(body, one, other):
     assert all(not dangerous(text) for text in text_rows(found.rows))
 
 
-VIEW = shown(CUT_TEXT)
+VIEW = show(CUT_TEXT)
 
 
 # -- headers, requests, rows of agents -------------------------------------------------------------------------------
@@ -165,7 +166,7 @@ VIEW = shown(CUT_TEXT)
 
 def test_a_status_and_a_header_are_shown_with_their_values():
     moved = {"location": f"https://elsewhere.example/?key={KEY}"}
-    view = shown(exchange({"model": "m-1", "messages": ASKS}, "", status=307, response_headers=moved))
+    view = show(exchange({"model": "m-1", "messages": ASKS}, "", status=307, response_headers=moved))
     texts = [row.text for each in of(view) for row in each.rows]
     assert any(text.startswith("location: https://elsewhere.example/") for text in texts)
     assert not any(KEY in text for text in texts)
@@ -174,7 +175,7 @@ def test_a_status_and_a_header_are_shown_with_their_values():
 
 
 def test_a_place_in_the_request_is_shown_with_its_value():
-    view = shown(CUT_TEXT)
+    view = show(CUT_TEXT)
     (found,) = reading(view, At(ExchangePart.REQUEST, pointer="/model"))
     assert [(row.start, row.text) for row in found.rows] == [(None, '"m-1"')]
     (found,) = reading(view, At(ExchangePart.REQUEST, pointer="url"))
@@ -185,14 +186,14 @@ def test_a_place_in_the_request_is_shown_with_its_value():
 
 def test_rows_of_an_agent_are_called_rows_with_their_lines(tmp_path):
     rows = agents.claude(agents.prompt("hi"), agents.block(agents.text("It begins"), stop="max_tokens"))
-    view = agents.shown(rows, tmp_path)
+    view = agents.show(rows, tmp_path)
     found = of(view)
     assert found
     assert all("(rows of claude-code, line 2 of the file)" in each.where for each in found)
 
 
 def test_a_simulated_cut_is_shown_with_the_bytes_that_were_made():
-    view = shown(asked(ASKS, chat("Water, fire and earth. " * 20, tokens=100)),
+    view = show(pair_of(ASKS, chat("Water, fire and earth. " * 20, tokens=100)),
                  settings=Settings(simulate=True, max_tokens=20))
     (found,) = of(view)
     assert found.where.startswith("SIMULATED response of step ")
@@ -208,7 +209,7 @@ def hostile(text):
     body["choices"][0] = {"before": text, "finish_reason": "length", "after": text, **body["choices"][0],
                           "index": 0}
     body["choices"][0]["finish_reason"] = "length"
-    return shown(asked([user("hi")], json.dumps(body, ensure_ascii=False)))
+    return show(pair_of([user("hi")], json.dumps(body, ensure_ascii=False)))
 
 
 def test_markup_beside_the_deciding_bytes_is_text():

@@ -39,16 +39,16 @@ from tests.scenes.recordings import (
     CUT,
     PARTS,
     TOOLS,
-    asked,
     call,
     chat,
-    continued,
+    cut_call_ran,
     cut_stream,
+    cut_text,
     exchange,
     lines,
-    ran_cut_call,
-    repaired_call,
-    shown,
+    pair_of,
+    repair_turn,
+    show,
     user,
 )
 
@@ -63,12 +63,12 @@ def everything(found, response=1):
 
 @pytest.fixture(scope="module")
 def ran():
-    return shown(*ran_cut_call())
+    return show(*cut_call_ran())
 
 
 @pytest.mark.parametrize(("form", "said"), [("otlp", False), ("otlp-content", True)])
 def test_traces_hold_what_was_said_only_where_that_is_the_form(form, said):
-    files = form_files(shown(asked([user("a word of its own")], chat("yes"))), form)
+    files = form_files(show(pair_of([user("a word of its own")], chat("yes"))), form)
     assert any("resourceSpans" in text for text in files.values())
     assert any("a word of its own" in text for text in files.values()) is said
 
@@ -102,7 +102,7 @@ class Reader(HTMLParser):
 
 
 def test_markup_of_a_transcript_is_text_in_the_page():
-    page = html_of(shown(asked([user("hi")], chat(MARKUP))))
+    page = html_of(show(pair_of([user("hi")], chat(MARKUP))))
     assert set(page.tags) <= {
         "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "p", "div", "table", "thead",
         "tbody", "tr", "th", "td", "ul", "li", "figure", "figcaption", "pre", "b"}
@@ -131,7 +131,7 @@ def test_markdown_cannot_be_left():
 
 @pytest.mark.parametrize("name", FORMS)
 def test_no_form_lets_an_escape_sequence_out(name):
-    found = shown(asked([user("hi")], chat("".join(HOSTILE), "length")), asked([user("x")], chat("end")))
+    found = show(pair_of([user("hi")], chat("".join(HOSTILE), "length")), pair_of([user("x")], chat("end")))
     for content in form_files(found, name, response=1).values():
         assert name in ("session", "json", "fixture", "curl", "bug") or not dangerous(content)
         assert "\x1b" not in content
@@ -141,7 +141,7 @@ def test_no_form_lets_an_escape_sequence_out(name):
 @pytest.mark.parametrize("name", FORMS)
 def test_no_form_holds_a_credential(name):
     asks = {"model": "m-1", "messages": [user(f"my key is {KEY}")], "api_key": "plain-secret-value"}
-    found = shown(exchange(
+    found = show(exchange(
         asks, cut_stream(f"so {KEY} it is"), headers={"Authorization": f"Bearer {KEY}", "x-api-key": KEY},
         url=f"https://api.openai.com/v1/chat/completions?key={KEY}",
         response_headers={"set-cookie": "sid=plain-secret-value"}))
@@ -152,7 +152,7 @@ def test_no_form_holds_a_credential(name):
 
 def test_a_key_split_over_deltas_is_masked_in_documents():
     first, second = KEY[:25], KEY[25:]
-    found = shown(asked(ASKS, chat(f"the key {first}", "length")), asked([
+    found = show(pair_of(ASKS, chat(f"the key {first}", "length")), pair_of([
         *ASKS, {"role": "assistant", "content": f"the key {first}"}], chat(f"{second} is it")))
     assert found.inputs[0].masked == {"Anthropic API key": 1}
     assert KEY not in found.turns[0].joined_text.text
@@ -164,7 +164,7 @@ def test_a_key_split_over_deltas_is_masked_in_documents():
 
 def test_a_password_whose_name_stands_before_a_seam_is_masked_behind_it():
     first, second = "log in with DB_PASSWORD=", "hunter2hunter2 and go on"
-    found = shown(asked(ASKS, chat(first, "length")), asked([
+    found = show(pair_of(ASKS, chat(first, "length")), pair_of([
         *ASKS, {"role": "assistant", "content": first}], chat(second)))
     assert "hunter2" not in found.turns[0].joined_text.text
     assert found.turns[0].joined_text.text.endswith(" and go on")
@@ -178,7 +178,7 @@ def test_a_key_split_over_the_events_of_a_stream_is_masked_where_its_pieces_stan
     events = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in ("it is ", *pieces, " so")]
     events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
-    found = shown(asked(ASKS, body, stream=True))
+    found = show(pair_of(ASKS, body, stream=True))
     (answer,) = found.responses
     assert len(answer.exchange.body) == len(body)
     assert KEY not in answer.exchange.response.text
@@ -201,7 +201,7 @@ def test_a_careless_form_of_export_lets_no_credential_out(tmp_path, monkeypatch)
 
     monkeypatch.setitem(FORMS, "careless", Form("whatever it finds", careless))
     first, second = KEY[:25], KEY[25:]
-    found = shown(asked(ASKS, chat(f"the key {first}", "length")), asked([
+    found = show(pair_of(ASKS, chat(f"the key {first}", "length")), pair_of([
         *ASKS, {"role": "assistant", "content": f"the key {first}"}], chat(f"{second} is it")))
     paths = write(form_files(found, "careless"), str(tmp_path)).paths
     written = "".join(Path(path).read_text("utf-8") for path in paths)
@@ -210,7 +210,7 @@ def test_a_careless_form_of_export_lets_no_credential_out(tmp_path, monkeypatch)
 
 
 def test_a_session_is_read_again_as_it_was(tmp_path):
-    found = shown(*continued(*PARTS))
+    found = show(*cut_text(*PARTS))
     (content,) = form_files(found, "session").values()
     path = tmp_path / "again.jsonl"
     path.write_text(content, "utf-8")
@@ -266,10 +266,10 @@ OTHER_HISTORY = [*ASKS, {"role": "assistant", "content": "half, as the client wr
 def test_a_session_keeps_what_its_file_says_beside_the_exchanges(form, records, told):
     """Results of tools, what the operator did, and why a request was sent: without them the verdict is another one."""
     data = lines({"loop_inspector_session": 1}, *records)
-    found = shown(data=data)
+    found = show(data=data)
     assert [(turn.verdict.word, turn.terminal) for turn in found.turns] == told
     content = next(text for name, text in form_files(found, form).items() if name.endswith(".jsonl"))
-    again = shown(data=content.encode())
+    again = show(data=content.encode())
     assert [(turn.verdict.word, turn.terminal) for turn in again.turns] == told
     assert [note.finding.rule for note in again.findings] == [note.finding.rule for note in found.findings]
     if form == "session":  # a report leaves exchanges out
@@ -280,16 +280,16 @@ def test_a_session_keeps_what_its_file_says_beside_the_exchanges(form, records, 
 
 def test_a_session_keeps_how_a_connection_broke():
     records = _recorded("r1", ASKS, None, "reset")
-    found = shown(data=lines({"loop_inspector_session": 1}, *records[:-1], {**records[-1], "problem": "h broke it"}))
+    found = show(data=lines({"loop_inspector_session": 1}, *records[:-1], {**records[-1], "problem": "h broke it"}))
     assert [turn.notice for turn in found.turns] == ["No answer came: h broke it."]
-    again = shown(data=form_files(found, "session")["session.jsonl"].encode())
+    again = show(data=form_files(found, "session")["session.jsonl"].encode())
     assert [turn.notice for turn in again.turns] == ["No answer came: h broke it."]
 
 
 def test_notes_and_policies_on_an_exchange_stay_in_a_session():
     beside = [{"type": "note", "request": "r1", "text": "too low", "at": AT},
               {"type": "policy", "name": "claude-code", "request": "r1"}]
-    found = shown(data=lines({"loop_inspector_session": 1}, *HALF, *beside))
+    found = show(data=lines({"loop_inspector_session": 1}, *HALF, *beside))
     (content,) = form_files(found, "session").values()
     (again,) = open_paths(["-"], stdin=content.encode()).inputs
     assert again.acts == found.inputs[0].acts
@@ -298,7 +298,7 @@ def test_notes_and_policies_on_an_exchange_stay_in_a_session():
 def test_a_place_is_not_kept_where_the_exchange_before_is_left_out():
     """The place of a request follows the exchange before it in the file, which a report may not need."""
     apart = _recorded("r0", [user("another matter")], chat("fine"))
-    found = shown(data=lines({"loop_inspector_session": 1}, *apart, *_recorded(
+    found = show(data=lines({"loop_inspector_session": 1}, *apart, *_recorded(
         "r1", ASKS, chat("Done"), place="continuation", ordinal=1)))
     content = session_of(found.responses[1:], "t", found.inputs)
     assert b'"place"' not in content
@@ -316,7 +316,7 @@ def test_a_fixture_is_a_test_that_passes_and_can_fail(ran, tmp_path):
 
 def test_a_fixture_of_a_server_with_words_of_its_own_passes(tmp_path):
     url = "https://api.mistral.ai/v1/chat/completions"
-    found = shown(exchange({"model": "m", "messages": ASKS}, chat("Half", "model_length"), url=url))
+    found = show(exchange({"model": "m", "messages": ASKS}, chat("Half", "model_length"), url=url))
     assert found.responses[0].judgement.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
     (content,) = form_files(found, "fixture", response=1).values()
     path = tmp_path / "recorded.py"
@@ -326,10 +326,10 @@ def test_a_fixture_of_a_server_with_words_of_its_own_passes(tmp_path):
 
 @pytest.mark.parametrize("kept", [0, 60])
 def test_a_fixture_of_a_recording_that_was_cut_passes(tmp_path, kept):
-    whole = form_files(shown(exchange({"model": "m", "messages": ASKS}, chat("Half", "length"))), "session")
+    whole = form_files(show(exchange({"model": "m", "messages": ASKS}, chat("Half", "length"))), "session")
     header, asked_for, begun, sent, _end = next(iter(whole.values())).splitlines()
     body = json.dumps({**json.loads(sent), "text": json.loads(sent)["text"][:kept]})
-    found = shown(data="\n".join([header, asked_for, begun, body]).encode())
+    found = show(data="\n".join([header, asked_for, begun, body]).encode())
     assert found.responses[0].judgement.stop.detail == "recording_cut"
     (content,) = form_files(found, "fixture", response=1).values()
     path = tmp_path / "recorded.py"
@@ -338,7 +338,7 @@ def test_a_fixture_of_a_recording_that_was_cut_passes(tmp_path, kept):
 
 
 def test_a_simulated_answer_is_exported_as_its_bytes(tmp_path):
-    found = shown(asked(ASKS, chat("Water, fire and earth. " * 20, tokens=100)),
+    found = show(pair_of(ASKS, chat("Water, fire and earth. " * 20, tokens=100)),
                   settings=Settings(simulate=True, max_tokens=20))
     facts = answer_at(found, 1)
     ((name, content),) = FORMS["fixture"].make(ExportScope(found, None, facts)).items()
@@ -359,7 +359,7 @@ def env_of():
 
 def test_curl_sends_what_was_sent():
     asks = {"model": "m-1", "messages": [user("it's $HOME `x`")], "max_tokens": 9}
-    found = shown(exchange(asks, chat("ok"), headers={"Authorization": "Bearer abc", "X-Title": "a b"}))
+    found = show(exchange(asks, chat("ok"), headers={"Authorization": "Bearer abc", "X-Title": "a b"}))
     (content,) = form_files(found, "curl").values()
     words = shlex.split(content)
     assert words[0] == "curl"
@@ -375,15 +375,15 @@ def test_curl_sends_what_was_sent():
 
 
 def test_curl_needs_a_request():
-    found = shown(data=json.dumps(chat("ok")).encode())
+    found = show(data=json.dumps(chat("ok")).encode())
     with pytest.raises(CallerError, match="was not recorded"):
         form_files(found, "curl")
 
 
 def test_a_bug_report_holds_the_fewest_exchanges():
     # Two turns that have nothing to do with it, around a call that was cut and run.
-    apart = asked([user("another matter")], chat("fine"))
-    found = shown(apart, *ran_cut_call(), asked([user("a third")], chat("good")))
+    apart = pair_of([user("another matter")], chat("fine"))
+    found = show(apart, *cut_call_ran(), pair_of([user("a third")], chat("good")))
     assert "turns: 1 cut call run · 2 complete" in "".join(form_files(found, "md").values())
     files = form_files(found, "bug")
     (session,) = [content for name, content in files.items() if name.endswith(".jsonl")]
@@ -399,8 +399,9 @@ def test_a_bug_report_holds_the_fewest_exchanges():
 
 def test_a_bug_report_has_the_verdict_of_its_own_session_and_says_that_of_the_whole_turn():
     """The report keeps the answer that lied about its call, and leaves out the repair that came after it."""
-    found = shown(asked(ASKS, chat("I will write it.", "tool_calls", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
-                  *repaired_call()[1:])
+    found = show(pair_of(ASKS, chat("I will write it.", "tool_calls", call(CUT), tokens=40), tools=TOOLS,
+                         max_tokens=40),
+                  *repair_turn()[1:])
     assert found.turns[0].verdict.word == "CALL REPAIRED"
     report = next(content for name, content in form_files(found, "bug").items() if name.endswith(".md"))
     assert report.startswith("# Bug report: CALL HELD (judge.cut_arguments)\n")
@@ -426,7 +427,7 @@ def test_shrinking_leaves_what_is_needed():
 
 
 def test_a_symptom_without_findings_is_the_verdict():
-    found = shown(asked([user("hi")], chat("all of it")))
+    found = show(pair_of([user("hi")], chat("all of it")))
     rule, shows = symptom(found, found.turns[0])
     assert rule == found.turns[0].verdict.word.lower().replace(" ", "-")
     assert shows(found)
@@ -462,7 +463,7 @@ def test_sources_that_differ_only_behind_the_first_dot_have_names_of_their_own(r
 
 def test_the_command_line(tmp_path, capsys):
     path = tmp_path / "my session.har.jsonl"
-    path.write_bytes(lines(*ran_cut_call()))
+    path.write_bytes(lines(*cut_call_ran()))
 
     def run(*words):
         with pytest.raises(SystemExit) as ended:
@@ -508,7 +509,7 @@ def test_the_command_line(tmp_path, capsys):
 
 def test_rows_of_an_agent_are_never_passed_off_as_a_providers_bytes(tmp_path):
     rows = agents.claude(agents.prompt("hi"), agents.block(agents.text("Hello."), stop="end_turn"))
-    seen = agents.shown(rows, tmp_path)
+    seen = agents.show(rows, tmp_path)
     for form in ("session", "fixture", "bug", "curl"):
         with pytest.raises(CallerError) as raised:
             form_files(seen, form)

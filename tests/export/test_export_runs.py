@@ -27,15 +27,15 @@ from loop_core.values import Stop
 from tests.scenes.live import answer, streams
 from tests.scenes.live_branch import (
     PATIENT,
-    asked_body,
     chat_url,
     completion,
-    cut_twice,
     entry,
     har,
-    looked,
+    look_ahead,
     read,
+    request_body,
     user,
+    write_two_turns,
 )
 from tests.scenes.loopback import Fake
 
@@ -45,7 +45,7 @@ CHAT = "openai_chat"
 def two_turns(folder: Path, **more: object) -> str:
     """A turn that was cut and continued, and a turn whose only answer was cut."""
     url = "https://api.openai.com/v1/chat/completions"
-    body = asked_body(**more)
+    body = request_body(**more)
     going_on = {**body, "messages": [*body["messages"], {"role": "assistant", "content": "One, two, "},
                                      user("Continue exactly from where you left off.")]}
     second = {**body, "messages": [*body["messages"], {"role": "assistant", "content": "One, two, three."},
@@ -71,7 +71,7 @@ def asked_live(path: str, folder: Path, turn: int, since: int | None = None) -> 
     first = read(path)
     since = first.turns[turn - 1].first if since is None else since
     name = new_name(False)
-    heard, failure = run_branch(looked(first, since), name, folder, PATIENT)
+    heard, failure = run_branch(look_ahead(first, since), name, folder, PATIENT)
     assert failure is None
     return branch(first, name, heard, first.settings, since).view
 
@@ -149,7 +149,7 @@ def test_a_report_of_a_live_turn_names_its_file_and_quotes_its_answer_alone(tmp_
     first = read(two_turns(tmp_path))
     settings = settings_of({"continuation_max_attempts": "1"}, first.settings)
     name = new_name(False)
-    request = looked(first, first.turns[1].first, base=fake.url, continuation_max_attempts=1)
+    request = look_ahead(first, first.turns[1].first, base=fake.url, continuation_max_attempts=1)
     heard, _ = run_branch(request, name, tmp_path, PATIENT)
     seen = branch(first, name, heard, settings, first.turns[1].first).view
     files = FORMS["bug"].make(ExportScope(seen, seen.turns[1]))
@@ -259,7 +259,7 @@ def test_a_fixture_of_a_made_up_answer_is_not_called_recorded(tmp_path: Path) ->
 
 def test_a_live_answer_says_so_in_every_form_that_names_it(tmp_path: Path, fake: Fake) -> None:
     fake.answers = [streams(CHAT, answer(CHAT, "One, two, three.", Stop.END_TURN))]
-    seen = asked_live(cut_twice(fake.url, tmp_path / "s.har"), tmp_path, 1)
+    seen = asked_live(write_two_turns(fake.url, tmp_path / "s.har"), tmp_path, 1)
     at = seen.turns[0].run.deciding_step
     for form in ("md", "html", "text"):
         assert "LIVE response 4" in exported(seen, form)

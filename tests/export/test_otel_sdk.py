@@ -29,7 +29,7 @@ from loop_core.values import Stop, Tool, ToolCall, Usage
 from tests.live.test_run import KEY, Ran, chat
 from tests.scenes.live import ERROR, QUICK, answer, plan, request, server, streams
 from tests.scenes.loopback import Fake
-from tests.scenes.recordings import PARTS, continued, ran_cut_call, shown
+from tests.scenes.recordings import PARTS, cut_call_ran, cut_text, show
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra `otel` is not installed")
 import itertools
@@ -43,7 +43,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from inspector.export import otel_sdk
 
 NOW = 1_700_000_000 * 10**9
-SCENES = {"continued": continued(*PARTS), "ran a cut call": ran_cut_call()}
+SCENES = {"continued": cut_text(*PARTS), "ran a cut call": cut_call_ran()}
 
 
 def emitted(spans: Sequence[OtelSpan]) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def emitted(spans: Sequence[OtelSpan]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", SCENES)
 def test_spans_arrive_as_they_were_mapped(name: str) -> None:
-    spans = telemetry.spans(shown(*SCENES[name]), NOW, with_content=True)
+    spans = telemetry.spans(show(*SCENES[name]), NOW, with_content=True)
     arrived = emitted(spans)
     assert len(arrived) == len(spans)
     assert len({span.context.trace_id for span in arrived.values()}) == 1
@@ -78,7 +78,7 @@ def test_a_turn_belongs_to_the_span_that_is_at_hand() -> None:
     provider.add_span_processor(SimpleSpanProcessor(kept))
     tracer = provider.get_tracer("t")
     with tracer.start_as_current_span("mine"):
-        otel_sdk.emit(telemetry.spans(shown(*continued("One.")), NOW), tracer)
+        otel_sdk.emit(telemetry.spans(show(*cut_text("One.")), NOW), tracer)
     mine = next(span for span in kept.get_finished_spans() if span.name == "mine")
     turn = next(span for span in kept.get_finished_spans() if span.name == "invoke_agent")
     assert turn.parent.span_id == mine.context.span_id
@@ -87,9 +87,9 @@ def test_a_turn_belongs_to_the_span_that_is_at_hand() -> None:
 @pytest.mark.parametrize("name", SCENES)
 def test_otlp_json_says_what_the_sdk_says(name: str) -> None:
     """Ids aside: the SDK's are chance, ours come from what was recorded."""
-    spans = telemetry.spans(shown(*SCENES[name]), NOW)
+    spans = telemetry.spans(show(*SCENES[name]), NOW)
     written = json.loads(telemetry.traces(spans))["resourceSpans"][0]["scopeSpans"][0]["spans"]
-    again = telemetry.spans(shown(*SCENES[name]), NOW)
+    again = telemetry.spans(show(*SCENES[name]), NOW)
     assert telemetry.traces(spans) == telemetry.traces(again), "the same file, the same ids"
     by_place = sorted(emitted(spans).values(), key=lambda each: (each.parent is not None, each.start_time))
     for row, span in zip(written, by_place, strict=True):
@@ -113,7 +113,7 @@ def plain(value: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("name", SCENES)
 def test_metrics_arrive_and_otlp_json_has_the_same_figures(name: str) -> None:
     reader = InMemoryMetricReader()
-    points = telemetry.points(shown(*SCENES[name]))
+    points = telemetry.points(show(*SCENES[name]))
     otel_sdk.measure(points, MeterProvider([reader], shutdown_on_exit=False).get_meter("t"))
     arrived = {}
     for metric in reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics:
@@ -229,10 +229,10 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Metrics, "given", [])
 
 
-def test_a_live_run_is_handed_on(ran: Ran, fake: Fake, tmp_path: Path, installed: None) -> None:
+def test_a_live_run_is_handed_on(run_cli: Ran, fake: Fake, tmp_path: Path, installed: None) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", f"One {KEY}, ", Stop.MAX_TOKENS)),
                     streams("openai_chat", answer("openai_chat", f"One {KEY}, two.", Stop.END_TURN))]
-    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "a word of mine", "--otel", "--key-env", "MINE"),
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "a word of mine", "--otel", "--key-env", "MINE"),
                environment={"MINE": KEY, "OTEL_SERVICE_NAME": "my-agent"})
     assert (done.returncode, done.stderr) == (0, "")
     assert [span.name for span in Spans.given] == ["chat m", "chat m", "invoke_agent"]
@@ -245,10 +245,10 @@ def test_a_live_run_is_handed_on(ran: Ran, fake: Fake, tmp_path: Path, installed
 
 
 def test_what_was_said_goes_along_when_it_is_asked_for(
-    ran: Ran, fake: Fake, tmp_path: Path, installed: None
+    run_cli: Ran, fake: Fake, tmp_path: Path, installed: None
 ) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", f"One {KEY}", Stop.END_TURN))]
-    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "a word of mine", "--otel", "--otel-content",
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "a word of mine", "--otel", "--otel-content",
                      "--key-env", "MINE"), environment={"MINE": KEY})
     assert done.returncode == 0
     everything = "".join(span.to_json() for span in Spans.given)
@@ -257,11 +257,11 @@ def test_what_was_said_goes_along_when_it_is_asked_for(
 
 
 def test_an_exporter_that_fails_is_one_line_and_changes_no_exit_code(
-    ran: Ran, fake: Fake, tmp_path: Path, installed: None, monkeypatch: pytest.MonkeyPatch
+    run_cli: Ran, fake: Fake, tmp_path: Path, installed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN))]
     monkeypatch.setattr(Spans, "result", SpanExportResult.FAILURE)
-    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--otel"))
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--otel"))
     assert (done.returncode, done.stderr) == (0, "inspector: --otel: no line to http://REDACTED@collector/v1\n")
 
 
@@ -271,9 +271,9 @@ def test_an_exporter_that_fails_is_one_line_and_changes_no_exit_code(
     ({"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/json"}, "no exporter for OTEL_METRICS_EXPORTER=otlp"),
 ])
 def test_an_exporter_that_is_not_there_is_told_before_anything_is_sent(
-    ran: Ran, environment: dict[str, str], said: str, fake: Fake, tmp_path: Path, installed: None
+    run_cli: Ran, environment: dict[str, str], said: str, fake: Fake, tmp_path: Path, installed: None
 ) -> None:
-    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--otel"), environment=environment)
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--otel"), environment=environment)
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
@@ -312,9 +312,9 @@ def test_an_exporter_that_cannot_be_made_is_one_line(installed: None, monkeypatc
         telemetry.sink({})
 
 
-def test_none_and_console_need_no_exporter(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_none_and_console_need_no_exporter(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN))]
-    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--otel", "--json"),
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--otel", "--json"),
                environment={"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none"})
     assert done.returncode == 0
     assert json.loads(done.stdout)["responses"], "the report alone stands on standard output"
@@ -330,8 +330,8 @@ def test_without_the_extra_one_line_names_it(tmp_path: Path) -> None:
     assert done.stderr == "inspector: --otel needs the extra otel: pip install '.[otel]'\n"
 
 
-def test_content_alone_is_refused(ran: Ran, fake: Fake, tmp_path: Path) -> None:
-    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--otel-content"))
+def test_content_alone_is_refused(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--otel-content"))
     assert done.returncode == 2
     assert "--otel-content needs --otel" in done.stderr
 

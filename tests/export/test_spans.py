@@ -24,15 +24,15 @@ from tests.scenes.recordings import (
     RESPONSES,
     TOOLS,
     WHOLE,
-    asked,
     assistant,
     call,
     chat,
-    continued,
+    cut_call_ran,
     cut_stream,
-    ran_cut_call,
+    cut_text,
+    pair_of,
     result,
-    shown,
+    show,
     user,
 )
 
@@ -51,7 +51,7 @@ def timed(pair: dict[str, Any], started: Any = None, took: float | None = None) 
 
 @pytest.fixture(scope="module")
 def ran() -> View:
-    return shown(*ran_cut_call())
+    return show(*cut_call_ran())
 
 
 def test_an_answer_has_the_providers_word_and_ours_beside_it(ran: View) -> None:
@@ -87,14 +87,15 @@ def test_a_cut_call_that_ran_is_an_error_of_the_turn_and_of_the_tool(ran: View) 
 def test_a_result_under_another_id_is_that_of_the_call_as_everywhere() -> None:
     """Some clients make the ids of calls anew."""
     asks = [user("go")]
-    seen = shown(asked(asks, chat(None, "tool_calls", call(WHOLE))),
-                 asked([*asks, assistant(None, call(WHOLE, key="call_new")), result(key="call_other")], chat("Done.")))
+    seen = show(pair_of(asks, chat(None, "tool_calls", call(WHOLE))),
+                 pair_of([*asks, assistant(None, call(WHOLE, key="call_new")), result(key="call_other")],
+                         chat("Done.")))
     (tool,) = of(seen, "execute_tool")
     assert tool.name == "execute_tool write_file"
 
 
 def test_a_word_that_was_not_sent_is_absent_and_the_answer_an_error() -> None:
-    seen = shown(asked(ASKS, cut_stream("One"), stream=True))
+    seen = show(pair_of(ASKS, cut_stream("One"), stream=True))
     (answer,) = of(seen, "chat")
     assert conventions.FINISH_REASONS not in answer.attributes
     assert conventions.INPUT_TOKENS not in answer.attributes
@@ -102,7 +103,7 @@ def test_a_word_that_was_not_sent_is_absent_and_the_answer_an_error() -> None:
 
 
 def test_a_cut_is_no_error_of_the_answer_and_a_completed_turn_is_none() -> None:
-    seen = shown(*continued(*SHORT))
+    seen = show(*cut_text(*SHORT))
     assert [span.error for span in spans(seen, NOW)] == [None] * (1 + len(SHORT))
     (turn,) = of(seen, "invoke_agent")
     assert turn.attributes["loop_inspector.turn.terminal_reason"] == "completed"
@@ -116,15 +117,15 @@ def test_the_output_of_a_turn_is_that_of_every_answer() -> None:
     """12 tokens of a call that nothing cut, 5 of the answer after its result; no bound on continuations counts them."""
     made = call(WHOLE)
     said = {"role": "assistant", "content": None, "tool_calls": [made]}
-    turn = spans(shown(asked(ASKS, chat(None, "tool_calls", made, tokens=12), tools=TOOLS),
-                       asked([*ASKS, said, result()], chat("It is written.", tokens=5), tools=TOOLS)), NOW)[0]
+    turn = spans(show(pair_of(ASKS, chat(None, "tool_calls", made, tokens=12), tools=TOOLS),
+                       pair_of([*ASKS, said, result()], chat("It is written.", tokens=5), tools=TOOLS)), NOW)[0]
     spent = {name: turn.attributes[f"loop_inspector.turn.{name}"] for name in ("output_tokens", "continuation_tokens")}
     assert spent == {"output_tokens": 17, "continuation_tokens": 0}
 
 
 def test_a_refusal_says_the_providers_type() -> None:
     error = {"error": {"message": f"no such key {KEY}", "type": "invalid_request_error", "code": "x"}}
-    seen = shown(asked(ASKS, error, status=401))
+    seen = show(pair_of(ASKS, error, status=401))
     (answer,) = of(seen, "chat")
     assert answer.attributes[conventions.ERROR_TYPE] == "invalid_request_error"
 
@@ -145,7 +146,7 @@ FAILED = {"error": {"message": "it went wrong"}}
     (chat(None, "content_filter"), CHAT, 200, None),
 ])
 def test_what_is_an_error_of_an_answer(body: Any, url: str, status: int, error: str | None) -> None:
-    (answer, *_) = of(shown(asked(ASKS, body, url=url, status=status)), "chat")
+    (answer, *_) = of(show(pair_of(ASKS, body, url=url, status=status)), "chat")
     assert (answer.error, answer.attributes.get(conventions.ERROR_TYPE)) == (error, error)
 
 
@@ -156,14 +157,14 @@ def test_what_is_an_error_of_an_answer(body: Any, url: str, status: int, error: 
     (chat("One", "length", call(CUT)), "call_held"),
 ])
 def test_what_is_an_error_of_a_turn(body: Any, error: str | None) -> None:
-    (turn,) = of(shown(asked(ASKS, body, tools=TOOLS)), "invoke_agent")
+    (turn,) = of(show(pair_of(ASKS, body, tools=TOOLS)), "invoke_agent")
     assert (turn.error, turn.attributes.get(conventions.ERROR_TYPE)) == (error, error)
 
 
 @pytest.mark.parametrize("with_content", [False, True])
 def test_what_was_said_is_sent_only_when_asked_for_and_keys_never(with_content: bool) -> None:
     said = "a word that stands nowhere else"
-    seen = shown(asked([user(f"{said} {KEY}")], chat(f"yes, {said} {KEY}")))
+    seen = show(pair_of([user(f"{said} {KEY}")], chat(f"yes, {said} {KEY}")))
     made = spans(seen, NOW, with_content=with_content)
     everything = repr([(span.name, span.attributes, span.events, span.error) for span in made])
     assert (said in everything) is with_content
@@ -210,8 +211,8 @@ def test_a_moment(written: str | None, expected: int | None) -> None:
 
 
 def recorded(*times: tuple[Any, float | None]) -> View:
-    made = [timed(pair, *when) for pair, when in zip(continued(*SHORT), times, strict=True)]
-    return shown(*made)
+    made = [timed(pair, *when) for pair, when in zip(cut_text(*SHORT), times, strict=True)]
+    return show(*made)
 
 
 def test_recorded_times_are_kept() -> None:
@@ -253,7 +254,7 @@ def test_half_of_the_times() -> None:
 
 
 def test_metrics_of_a_turn_that_was_continued() -> None:
-    seen = shown(*continued(*SHORT))
+    seen = show(*cut_text(*SHORT))
     made = points(seen)
     by: dict[str, list[OtelPoint]] = {}
     for point in made:
@@ -276,7 +277,7 @@ def test_calls_are_counted_by_what_the_gate_said(ran: View) -> None:
 
 
 def test_only_the_turns_that_were_asked_for() -> None:
-    seen = shown(*continued(*SHORT), asked([user("Another.")], chat("Yes.")))
+    seen = show(*cut_text(*SHORT), pair_of([user("Another.")], chat("Yes.")))
     assert len(seen.turns) == 2
     (turn, _) = spans(seen, NOW, only=[1])
     assert turn.attributes["loop_inspector.turn.id"] == seen.turns[1].id
@@ -285,10 +286,10 @@ def test_only_the_turns_that_were_asked_for() -> None:
 
 def test_every_metric_is_made_of_some_session() -> None:
     """Sample 05 and the three below have them all."""
-    streamed = json.loads(json.dumps(continued(*SHORT)))
+    streamed = json.loads(json.dumps(cut_text(*SHORT)))
     apart = [timed(each, f"2026-01-02T03:04:{second:02}Z", 5) for second, each in enumerate(streamed)]
-    made = {point.name for scene in (continued(*SHORT), apart, ran_cut_call()) for point in points(shown(*scene))}
-    limited = points(shown(*continued(*PARTS, "more", "and more", last="length")))
+    made = {point.name for scene in (cut_text(*SHORT), apart, cut_call_ran()) for point in points(show(*scene))}
+    limited = points(show(*cut_text(*PARTS, "more", "and more", last="length")))
     found = made | {point.name for point in limited}
     assert {"loop_inspector.truncation_exits", "loop_inspector.attempts_per_turn"} <= {p.name for p in limited}
     assert len(found) == 10, "all but the time to the first piece, which only a live run or a session file has"
@@ -307,7 +308,7 @@ def test_a_trace_of_nothing_is_nothing() -> None:
 
 def test_hostile_words_do_no_harm() -> None:
     body = chat("x" * 10, reason="\x1b[31m\ud800 stop\n")
-    seen = shown(asked([user("\x00")], body))
+    seen = show(pair_of([user("\x00")], body))
     (answer,) = of(seen, "chat", with_content=True)
     assert answer.attributes["loop_inspector.stop.normalized"] == "unknown"
     for span in spans(seen, NOW, with_content=True):

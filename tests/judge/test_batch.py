@@ -8,11 +8,11 @@ from loop_core.judge import gate
 from loop_core.judge.gate import Verdict, admit_all
 from loop_core.values import Stop, ToolCall
 from tests.scenes.costs import IN_PROPORTION, growth
-from tests.scenes.turns import call, judged
+from tests.scenes.turns import call, judgement_of
 
 
 def held(*calls: ToolCall) -> tuple[Verdict, ...]:
-    return admit_all(calls, judged(Stop.MAX_TOKENS))
+    return admit_all(calls, judgement_of(Stop.MAX_TOKENS))
 
 
 A, B = '{"path": "a", "n": 1}', '{"path": "b", "n": 1}'

@@ -8,10 +8,10 @@ import pytest
 
 from loop_core.judge.gate import REMEDY, Admission, admit, admit_all
 from loop_core.values import ArgsForm, CallKind, Stop, Tool, ToolCall
-from tests.scenes.turns import CUT, GOOD, NOW, WRITE, call, judged
+from tests.scenes.turns import CUT, GOOD, NOW, WRITE, call, judgement_of
 
 READY, HELD, REJECTED = Admission.READY, Admission.HELD, Admission.REJECTED
-AUTHORISED = judged(Stop.TOOL_CALL)
+AUTHORISED = judgement_of(Stop.TOOL_CALL)
 TOOLS = (WRITE, NOW)
 PHANTOM = ToolCall(None, "", "")
 
@@ -25,7 +25,7 @@ PHANTOM = ToolCall(None, "", "")
 def test_a_call_is_ready_only_under_every_condition(
     stop: Stop, closed: bool, arguments: str | None, expected: Admission
 ) -> None:
-    verdict = admit(call(arguments, closed=closed), judged(stop), WRITE)
+    verdict = admit(call(arguments, closed=closed), judgement_of(stop), WRITE)
     assert verdict.admission is expected
     assert verdict.why
     assert (verdict.arguments is not None) == (expected is READY), "arguments are handed out only where a call is ready"
@@ -51,7 +51,7 @@ def test_empty_arguments_mean_the_empty_object_only_where_nothing_is_known_to_be
     for tool in (WRITE, None, Tool("now"), Tool("now", {"type": "nonsense"})):
         assert admit(blank, AUTHORISED, tool).admission is HELD
     for stop in set(Stop) - {Stop.TOOL_CALL}:
-        assert admit(blank, judged(stop), NOW).admission is HELD
+        assert admit(blank, judgement_of(stop), NOW).admission is HELD
 
 
 @pytest.mark.parametrize(("raw", "kind"), [("[1]", "array"), ('"x"', "string"), ("5", "number"), ("null", "null")])
@@ -71,7 +71,7 @@ def test_a_free_form_call_needs_a_closed_block_a_clean_stop_and_an_input() -> No
     assert admit(call("", "shell", kind=CallKind.CUSTOM), AUTHORISED).arguments == ""
     assert admit(call("ls", "shell", kind=CallKind.CUSTOM, closed=False), AUTHORISED).admission is HELD
     assert admit(call(None, "shell", kind=CallKind.CUSTOM), AUTHORISED).admission is HELD
-    assert admit(custom, judged(Stop.MAX_TOKENS)).admission is HELD
+    assert admit(custom, judgement_of(Stop.MAX_TOKENS)).admission is HELD
 
 
 def test_a_complete_call_without_a_name_is_rejected() -> None:
@@ -79,7 +79,7 @@ def test_a_complete_call_without_a_name_is_rejected() -> None:
     assert (verdict.admission, verdict.rule) == (REJECTED, "gate.nameless")
     assert "no name" in verdict.why
     assert admit(call(CUT, name=""), AUTHORISED).admission is HELD
-    assert admit(call(name=""), judged(Stop.END_TURN)).admission is HELD
+    assert admit(call(name=""), judgement_of(Stop.END_TURN)).admission is HELD
 
 
 def test_a_tool_that_is_not_declared_is_rejected_where_the_declarations_are_known() -> None:
@@ -131,16 +131,16 @@ def test_a_call_of_another_tool_than_the_request_chose_is_rejected() -> None:
 
 def test_two_texts_of_one_call_hold_it_and_speak_of_no_budget() -> None:
     for stop in (Stop.TOOL_CALL, Stop.MALFORMED_TOOL_CALL):
-        verdict = admit(call(other_arguments='{"path": "b.txt"}'), judged(stop))
+        verdict = admit(call(other_arguments='{"path": "b.txt"}'), judgement_of(stop))
         assert (verdict.admission, verdict.rule) == (HELD, "gate.contradiction")
         assert not any(word in verdict.why for word in ("cut", "limit", "budget", "closed"))
 
 
 def test_where_no_word_came_the_missing_word_holds_a_call_and_not_its_end() -> None:
-    verdict = admit(call(closed=False), judged(Stop.UNKNOWN), WRITE)
+    verdict = admit(call(closed=False), judgement_of(Stop.UNKNOWN), WRITE)
     assert (verdict.admission, verdict.rule) == (HELD, "gate.reason")
     assert "no known stop reason" in verdict.why
-    assert admit(call(CUT, closed=False), judged(Stop.UNKNOWN), WRITE).rule == "gate.incomplete"
+    assert admit(call(CUT, closed=False), judgement_of(Stop.UNKNOWN), WRITE).rule == "gate.incomplete"
 
 
 # -- what is said ----------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_where_no_word_came_the_missing_word_holds_a_call_and_not_its_end() -> N
 @pytest.mark.parametrize("made", [call(CUT, closed=False), call(CUT), call(GOOD), call("")])
 def test_a_call_that_the_budget_cut_says_what_to_do(made: ToolCall) -> None:
     """Zoo Code's analysis, fix 3: raise the output limit, split, or simplify."""
-    for reading in (judged(Stop.MAX_TOKENS), judged(Stop.INTERRUPTED, cap_reached=True)):
+    for reading in (judgement_of(Stop.MAX_TOKENS), judgement_of(Stop.INTERRUPTED, cap_reached=True)):
         why = admit(made, reading, WRITE).why
         assert "raise the output limit" in why
         assert "split" in why
@@ -158,7 +158,7 @@ def test_a_call_that_the_budget_cut_says_what_to_do(made: ToolCall) -> None:
 
 def test_a_call_that_the_network_cut_is_not_told_to_raise_a_limit() -> None:
     for made in (call(CUT, closed=False), call(GOOD)):
-        assert REMEDY not in admit(made, judged(Stop.INTERRUPTED), WRITE).why
+        assert REMEDY not in admit(made, judgement_of(Stop.INTERRUPTED), WRITE).why
 
 
 @pytest.mark.parametrize(("stop", "word"), [
@@ -174,15 +174,15 @@ def test_a_call_that_the_network_cut_is_not_told_to_raise_a_limit() -> None:
     (Stop.END_TURN, "without asking for tools"),
 ])
 def test_a_reason_that_authorises_nothing_is_named(stop: Stop, word: str) -> None:
-    verdict = admit(call(), judged(stop), WRITE)
+    verdict = admit(call(), judgement_of(stop), WRITE)
     assert verdict.rule == "gate.reason"
     assert word in verdict.why
 
 
 def test_where_the_parser_stopped_is_told() -> None:
-    assert "character 9" in admit(call(CUT), judged(Stop.MAX_TOKENS), WRITE).why
-    assert "never closed" in admit(call(GOOD, closed=False), judged(Stop.MAX_TOKENS), WRITE).why
-    whole = admit(call(GOOD, closed=False)._replace(form=ArgsForm.OBJECT), judged(Stop.MAX_TOKENS), WRITE)
+    assert "character 9" in admit(call(CUT), judgement_of(Stop.MAX_TOKENS), WRITE).why
+    assert "never closed" in admit(call(GOOD, closed=False), judgement_of(Stop.MAX_TOKENS), WRITE).why
+    whole = admit(call(GOOD, closed=False)._replace(form=ArgsForm.OBJECT), judgement_of(Stop.MAX_TOKENS), WRITE)
     assert (whole.admission, whole.rule) == (Admission.HELD, "gate.incomplete")
     assert whole.why.startswith("the answer ended in it (max_tokens), and arguments that come already parsed look")
 
@@ -206,7 +206,7 @@ def test_one_held_call_holds_its_whole_batch(odd: ToolCall, position: int) -> No
 
 
 def test_complete_calls_of_a_cut_response_wait_with_it() -> None:
-    verdicts = admit_all([call(), call(id="c2")], judged(Stop.MAX_TOKENS), TOOLS)
+    verdicts = admit_all([call(), call(id="c2")], judgement_of(Stop.MAX_TOKENS), TOOLS)
     assert {v.admission for v in verdicts} == {HELD}
 
 

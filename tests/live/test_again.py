@@ -36,13 +36,13 @@ from tests.scenes.live_branch import (
     PATIENT,
     ROME,
     TOOLS,
-    asked_body,
-    cut_twice,
     entry,
     har,
-    looked,
+    look_ahead,
     read,
+    request_body,
     with_a_call,
+    write_two_turns,
 )
 from tests.scenes.loopback import Fake, Peer
 from tests.scenes.provider import CALLING
@@ -98,12 +98,12 @@ def document(done: Ended) -> Any:
 def test_a_turn_is_asked_again_with_another_budget_and_nothing_else_changed(
     ran: Ran, fake: Fake, tmp_path: Path
 ) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     fake.answers = [says("Eins, zwei, drei.")]
     done = ran("replay", path, "--live", "--turn", "1", "--set", "max_tokens=99", "--yes", "--json")
     assert done.code == 0, done.err
     assert fake.got[0].line == "POST /v1/chat/completions HTTP/1.1"
-    assert fake.got[0].json == asked_body(max_tokens=99)
+    assert fake.got[0].json == request_body(max_tokens=99)
     found = document(done)
     assert (found["fidelity"], found["first_live"], found["first_simulated"]) == ("LIVE", 2, None)
     assert [turn["fidelity"] for turn in found["turns"]] == ["LIVE", "RECORDED"]
@@ -114,7 +114,7 @@ def test_a_turn_is_asked_again_with_another_budget_and_nothing_else_changed(
 
 
 def test_a_stand_in_answers_a_turn_and_the_branch_can_be_shown_again(ran: Ran, fake: Fake, tmp_path: Path) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     done = ran("replay", path, "--stand-in", "--turn", "1", "--set", "max_tokens=99", "--save", "--json")
     assert (done.code, done.err) == (0, "")
     assert fake.got == []
@@ -130,7 +130,7 @@ def test_a_recorded_address_over_plain_http_gets_a_key_only_where_it_is_named(
     ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MINE", "sk-live-0123456789abcdefghij")
-    recording = cut_twice("http://far.example", tmp_path / "s.har")
+    recording = write_two_turns("http://far.example", tmp_path / "s.har")
     words = ("replay", recording, "--live", "--turn", "1", "--key-env", "MINE")
     refused = ran(*words, "--yes")
     assert refused.code == 2
@@ -146,7 +146,7 @@ def test_a_recorded_address_over_plain_http_gets_a_key_only_where_it_is_named(
 
 
 def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_path: Path) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     done = ran("replay", path, "--live", "--turn", "1")
     assert done.code == 2
     assert fake.got == []
@@ -195,7 +195,7 @@ def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_
 def test_what_cannot_be_used_is_said_and_nothing_is_sent(
     ran: Ran, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
 ) -> None:
-    done = ran("replay", cut_twice(fake.url, tmp_path / "s.har"), *words)
+    done = ran("replay", write_two_turns(fake.url, tmp_path / "s.har"), *words)
     assert done.code == 2
     assert said in done.err
     assert "Traceback" not in done.err
@@ -219,7 +219,7 @@ def test_a_provider_that_needs_a_key_is_refused_in_one_line(ran: Ran, words: tup
 def test_a_turn_that_ends_before_anything_is_asked_makes_no_branch(
     ran: Ran, step: int, words: tuple[str, ...], why: str, fake: Fake, tmp_path: Path
 ) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     done = ran("replay", path, "--live", "--from-step", str(step), *words, "--yes", "--save")
     assert (done.code, fake.got) == (2, [])
     assert why in done.err
@@ -229,13 +229,13 @@ def test_a_turn_that_ends_before_anything_is_asked_makes_no_branch(
 
 @pytest.mark.parametrize("command", ["policies", "tune"])
 def test_only_replay_takes_a_live_run_up(ran: Ran, command: str, tmp_path: Path) -> None:
-    done = ran(command, cut_twice("http://127.0.0.1:9", tmp_path / "s.har"), "--set", f"live={NAME}")
+    done = ran(command, write_two_turns("http://127.0.0.1:9", tmp_path / "s.har"), "--set", f"live={NAME}")
     assert (done.code, done.out) == (2, "")
     assert f"live={NAME}: only `inspector replay` shows a live run as a branch" in done.err
 
 
 def test_from_a_step_on_what_came_before_stays(ran: Ran, fake: Fake, tmp_path: Path) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     fake.answers = [says("drei.")]
     # Request, EvaluateStop, ContinuePending, RequestContinuation, then the answer: step 5.
     done = ran("replay", path, "--live", "--from-step", "5", "--set", "max_tokens=7", "--yes", "--json")
@@ -246,12 +246,12 @@ def test_from_a_step_on_what_came_before_stays(ran: Ran, fake: Fake, tmp_path: P
     sent = fake.got[0].json
     assert sent["max_tokens"] == 7
     assert (sent["temperature"], sent["vendor"]) == (0.25, {"a": [1, 2]})
-    assert sent["messages"][0] == asked_body()["messages"][0]
+    assert sent["messages"][0] == request_body()["messages"][0]
     assert [each["role"] for each in sent["messages"]] == ["user", "assistant", "system"]
 
 
 def test_address_and_model_can_be_others(ran: Ran, fake: Fake, tmp_path: Path) -> None:
-    path = cut_twice("https://api.openai.com", tmp_path / "s.har")
+    path = write_two_turns("https://api.openai.com", tmp_path / "s.har")
     fake.answers = [says("Hi.")]
     done = ran("replay", path, "--live", "--turn", "2", "--base-url", fake.url, "--model", "other", "--yes")
     assert done.code == 0, done.err
@@ -260,7 +260,7 @@ def test_address_and_model_can_be_others(ran: Ran, fake: Fake, tmp_path: Path) -
 
 
 def test_a_branch_that_was_kept_is_made_again_and_nobody_is_asked(ran: Ran, fake: Fake, tmp_path: Path) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     fake.answers = [says("Eins, ", Stop.MAX_TOKENS), lambda peer: peer.whole(429, ERROR, retry_after="0"),
                     says("zwei.")]
     first = ran("replay", path, "--live", "--turn", "1", "--set", "max_tokens=30", "--yes", "--save", "--json")
@@ -284,7 +284,7 @@ def test_a_branch_that_was_kept_is_made_again_and_nobody_is_asked(ran: Ran, fake
 
 
 def test_a_recording_that_is_cut_or_gone_is_told(ran: Ran, fake: Fake, tmp_path: Path) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     fake.answers = [says("Eins, ", Stop.MAX_TOKENS), says("zwei.")]
     ran("replay", path, "--live", "--turn", "1", "--yes", "--save")
     (record,) = (tmp_path / "data" / "live").iterdir()
@@ -310,7 +310,7 @@ def test_errors_end_as_the_machine_says(
     ran: Ran, play: Any, code: int, end: str, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("loop_core.client.transport.Connection", lambda: PATIENT)
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     fake.answers = [play]
     done = ran("replay", path, "--live", "--turn", "1", "--set", "continuation_max_attempts=0", "--yes", "--json",
                "--save")
@@ -376,7 +376,7 @@ def test_what_is_heard_again_from_the_file_is_what_was_heard(api: str, since: in
                     streams(api, answer(api, "One, and ", Stop.MAX_TOKENS)),
                     streams(api, answer(api, "two. ", Stop.END_TURN))]
     fake.got.clear()
-    wanted = looked(parent, since)
+    wanted = look_ahead(parent, since)
     heard, failure = run_branch(wanted, NAME, tmp_path / "data", PATIENT)
     assert failure is None
     if since == 0:
@@ -402,14 +402,14 @@ def test_what_is_heard_again_from_the_file_is_what_was_heard(api: str, since: in
 
 
 def test_two_live_runs_of_one_step_are_two_branches(fake: Fake, tmp_path: Path) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     parent = read(path)
     tree = Tree(view(parent))
     nodes = []
     for number, text in enumerate(("Eins.", "Uno.")):
         fake.answers = [says(text)]
         name = f"20260131-235959-00000{number}"
-        parent.case.live_runs[name], _ = run_branch(looked(parent), name, tmp_path / "data", PATIENT)
+        parent.case.live_runs[name], _ = run_branch(look_ahead(parent), name, tmp_path / "data", PATIENT)
         nodes.append(tree.add(tree.original, replace(parent.settings, live=name), 0)[0])
     one, other = nodes
     assert one.key != other.key
@@ -420,17 +420,17 @@ def test_two_live_runs_of_one_step_are_two_branches(fake: Fake, tmp_path: Path) 
 
 
 def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     parent = read(path)
     tree = Tree(view(parent))
     fake.answers = [says("Eins, ", Stop.MAX_TOKENS), says("zwei.")]
-    parent.case.live_runs[NAME], _ = run_branch(looked(parent), NAME, tmp_path / "data", PATIENT)
+    parent.case.live_runs[NAME], _ = run_branch(look_ahead(parent), NAME, tmp_path / "data", PATIENT)
     node, _ = tree.add(tree.original, replace(parent.settings, live=NAME), 0)
     fake.answers = [says("due.")]
     fake.got.clear()
     other = "20260131-235959-000009"
     since = 4
-    parent.case.live_runs[other], _ = run_branch(looked(node.view.replay, since), other, tmp_path / "data", PATIENT)
+    parent.case.live_runs[other], _ = run_branch(look_ahead(node.view.replay, since), other, tmp_path / "data", PATIENT)
     child, _ = tree.add(node, replace(node.view.replay.settings, live=other), since)
     assert child.view.turns[0].joined_text.text == "Eins, due."
     assert child.view.steps[:since] == node.view.steps[:since]
@@ -443,7 +443,7 @@ def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
     (RequestPlace.RESUME, "resume"), (RequestPlace.NUDGE, "nudge"),
 ])
 def test_what_a_request_was_sent_for_is_its_place_in_the_turn(place: RequestPlace, shown: str, tmp_path: Path) -> None:
-    parent = read(cut_twice("http://127.0.0.1:9", tmp_path / "s.har"))
+    parent = read(write_two_turns("http://127.0.0.1:9", tmp_path / "s.har"))
     exchange = parent.case.recording.exchanges[0]
     parent.case.live_runs[NAME] = BranchAnswers(NAME, (exchange, exchange), ((RequestPlace.REQUEST, 0), (place, 1)))
     tree = Tree(view(parent))
@@ -453,12 +453,12 @@ def test_what_a_request_was_sent_for_is_its_place_in_the_turn(place: RequestPlac
 
 
 def test_what_was_simulated_before_cannot_be_gone_on_from(fake: Fake, tmp_path: Path) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     simulated = read(path, Settings(simulate=True, max_tokens=10))
     at = next(index for index, step in enumerate(simulated.trace.steps) if step.fidelity is Fidelity.SIMULATED)
     with pytest.raises(CallerError, match="SIMULATED"):
-        looked(simulated, at + 1)
-    assert looked(simulated, 0).since == 0
+        look_ahead(simulated, at + 1)
+    assert look_ahead(simulated, 0).since == 0
 
 
 # -- cancelled, and what never left ----------------------------------------------------------------------------------
@@ -466,11 +466,11 @@ def test_what_was_simulated_before_cannot_be_gone_on_from(fake: Fake, tmp_path: 
 
 @pytest.mark.parametrize("answers", [0, 1])
 def test_a_run_that_is_given_up_is_kept_as_cancelled(answers: int, fake: Fake, tmp_path: Path) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     parent = read(path)
 
     async def given_up() -> Any:
-        asking = BranchRun(looked(parent), NAME, tmp_path / "data", PATIENT)
+        asking = BranchRun(look_ahead(parent), NAME, tmp_path / "data", PATIENT)
         under_way = asyncio.ensure_future(asking.run())
         while len(fake.got) <= answers:
             await asyncio.sleep(0.01)
@@ -507,10 +507,10 @@ def recalled(folder: Path) -> BranchAnswers | str:
 
 
 def test_a_program_that_is_killed_leaves_a_branch_that_says_so(fake: Fake, tmp_path: Path) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     fake.answers = [says("Eins, ", Stop.MAX_TOKENS), says("zwei.")]
     parent = read(path)
-    run_branch(looked(parent), NAME, tmp_path / "data", PATIENT)
+    run_branch(look_ahead(parent), NAME, tmp_path / "data", PATIENT)
     record = file_of(tmp_path / "data", NAME)
     whole = record.read_bytes()
     for end in range(0, len(whole), 97):
@@ -532,7 +532,7 @@ def test_a_program_that_is_killed_leaves_a_branch_that_says_so(fake: Fake, tmp_p
 def test_a_run_that_asks_for_nothing_leaves_nothing(tmp_path: Path) -> None:
     """A call at once, for which nothing is recorded: the turn stops before any request."""
     parent = read(with_a_call("http://127.0.0.1:9", tmp_path / "s.har"))
-    wanted = looked(parent, 2)
+    wanted = look_ahead(parent, 2)
     nothing = dataclasses.replace(wanted, results=TurnResults({}))
     with pytest.raises(CallerError, match="nothing was asked: The turn stops at a call of weather"):
         run_branch(nothing, NAME, tmp_path / "data", PATIENT)
@@ -540,8 +540,8 @@ def test_a_run_that_asks_for_nothing_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_is_no_request_is_refused(fake: Fake, tmp_path: Path) -> None:
-    alone = har(tmp_path / "a.har", entry("https://nobody.example/elsewhere/chat", asked_body(), "{}"))
+    alone = har(tmp_path / "a.har", entry("https://nobody.example/elsewhere/chat", request_body(), "{}"))
     assert read(alone).turns == ()
     parent = read("sample_sessions/18-claude-code-cut-writes.jsonl")
     with pytest.raises(CallerError, match="transcript of claude"):
-        looked(parent)
+        look_ahead(parent)

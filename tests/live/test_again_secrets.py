@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.live.test_again import Ran, ran  # noqa: F401 - a fixture
-from tests.scenes.live_branch import asked_body, chat_url, completion, entry, har
+from tests.scenes.live_branch import chat_url, completion, entry, har, request_body
 from tests.scenes.loopback import Fake, Peer
 
 ENVIRONMENT = {name: f"env-{number}-secret-0123456789" for number, name in enumerate((
@@ -28,7 +28,7 @@ SHAPED = "sk-proj-serverownkey0123456789abcdef"
 
 @pytest.fixture
 def path(fake: Fake, tmp_path: Path) -> str:
-    body = asked_body(metadata={"authorization": "har-body-0123456789abcdef"}, tools=[
+    body = request_body(metadata={"authorization": "har-body-0123456789abcdef"}, tools=[
         {"type": "mcp", "server_label": "x", "authorization": "har-mcp-0123456789abcdef"}])
     url = chat_url(fake.url).replace("http://", "http://user:har-userinfo-0123456789abcdef@") + f"?{QUERY}"
     answered = entry(url, body, completion("One, ", "length"), HEADERS)

@@ -23,8 +23,8 @@ from loop_core.errors import CallerError
 from loop_core.turn.loop import arun, run
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Stop, Tool, ToolCall
-from tests.scenes.command import ROOT, Ended, Ran
-from tests.scenes.live import ERROR, QUICK, Told, answer, plan, request, streams
+from tests.scenes.command import ROOT, ProcessResult, Ran
+from tests.scenes.live import ERROR, QUICK, EventLog, answer, plan, request, streams
 from tests.scenes.loopback import Fake, Got
 
 pytest.importorskip("botocore", reason="the extra `bedrock` is not installed")
@@ -111,10 +111,10 @@ def expected_signature(got: Got, region: str) -> str:
     return key.hex()
 
 
-def signed_turn(fake: Fake, as_async: bool, model: str = "claude:1", **more: Any) -> tuple[Any, Told]:
+def signed_turn(fake: Fake, as_async: bool, model: str = "claude:1", **more: Any) -> tuple[Any, EventLog]:
     import dataclasses
 
-    told = Told()
+    told = EventLog()
     server = Server(API, fake.url, sign=aws.AwsSigner("eu-west-1"))
     asked = dataclasses.replace(request(API, tools=more.get("tools", ())), model=model)
     if as_async:
@@ -150,14 +150,14 @@ def test_a_server_that_checks_the_signature_takes_it_and_every_retry_has_its_own
         assert {name.lower() for name, _ in ask.headers}.isdisjoint({"x-amz-security-token", "x-amz-date"})
 
 
-def everything_written(folder: Path, *done: Ended) -> bytes:
+def everything_written(folder: Path, *done: ProcessResult) -> bytes:
     files = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
     assert files
     return b"".join(files) + "".join(each.stdout + each.stderr for each in done).encode()
 
 
 def test_no_byte_that_is_written_holds_a_key_a_token_or_a_signature(
-    ran: Ran, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_cli: Ran, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server tells what it got, as AWS does when a signature does not match; a tool prints its environment."""
     (tmp_path / "my_tools.py").write_text("import os\ndef env() -> str:\n    return str(dict(os.environ))\n")
@@ -172,10 +172,10 @@ def test_no_byte_that_is_written_holds_a_key_a_token_or_a_signature(
     words = ["--api", API, "--model", "m", "--base-url", fake.url, "--prompt", "x", "--sign", "aws",
              "--tools", "my_tools:env"]
     environment = {"AWS_REGION": "eu-west-1", "LOOP_INSPECTOR_DATA": str(tmp_path / "data")}
-    done = [ran(*words, environment=environment, cwd=tmp_path)]
+    done = [run_cli(*words, environment=environment, cwd=tmp_path)]
     signatures = [got.headers["authorization"].rpartition("=")[2] for got in fake.got]
     fake.got.clear()
-    done.append(ran(*words, "--json", environment=environment, cwd=tmp_path))
+    done.append(run_cli(*words, "--json", environment=environment, cwd=tmp_path))
     signatures += [got.headers["authorization"].rpartition("=")[2] for got in fake.got]
     assert [each.returncode for each in done] == [6, 6], done[0].stderr
     assert len(set(signatures)) >= 2
@@ -186,8 +186,8 @@ def test_no_byte_that_is_written_holds_a_key_a_token_or_a_signature(
         assert secret.encode() not in written, secret
 
 
-def test_a_prompt_that_holds_a_secret_key_is_refused(ran: Ran, fake: Fake, tmp_path: Path) -> None:
-    done = ran("--api", API, "--model", "m", "--base-url", fake.url, "--prompt", f"it is {SECRET}", "--sign", "aws",
+def test_a_prompt_that_holds_a_secret_key_is_refused(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+    done = run_cli("--api", API, "--model", "m", "--base-url", fake.url, "--prompt", f"it is {SECRET}", "--sign", "aws",
                "--record", str(tmp_path / "s.jsonl"), environment={"AWS_REGION": "eu-west-1"})
     assert (done.returncode, fake.got) == (2, [])
     assert "the request holds the key" in done.stderr
@@ -253,11 +253,11 @@ def test_the_region_of_a_host(url: str, region: str | None) -> None:
     ({"AWS_REGION": "eu-west-1", "AWS_SECRET_ACCESS_KEY": None}, "AWS credentials: Partial credentials found in env"),
 ])
 def test_what_is_missing_is_one_line_and_nothing_is_sent(
-    ran: Ran, change: dict[str, str | None], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_cli: Ran, change: dict[str, str | None], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in change.items():
         monkeypatch.delenv(name) if value is None else monkeypatch.setenv(name, value)
-    done = ran("--api", API, "--model", "m", "--prompt", "x", "--record", str(tmp_path / "s.jsonl"))
+    done = run_cli("--api", API, "--model", "m", "--prompt", "x", "--record", str(tmp_path / "s.jsonl"))
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
@@ -265,7 +265,7 @@ def test_what_is_missing_is_one_line_and_nothing_is_sent(
 
 
 def test_a_region_that_no_host_and_no_variable_names(fake: Fake, tmp_path: Path) -> None:
-    with Live(Server(API, fake.url, sign=aws.AwsSigner(None)), Told(), None, QUICK) as source, \
+    with Live(Server(API, fake.url, sign=aws.AwsSigner(None)), EventLog(), None, QUICK) as source, \
             pytest.raises(CallerError, match="no AWS region"):
         run("t", request(API), source, plan(API))
 
@@ -277,14 +277,14 @@ def test_credentials_that_cannot_be_renewed_end_in_one_line(fake: Fake, monkeypa
         raise CredentialRetrievalError(provider="sso", error_msg="the session\nhas expired")
 
     monkeypatch.setattr(signer._credentials, "get_frozen_credentials", fail)
-    with Live(Server(API, fake.url, sign=signer), Told(), None, QUICK) as source, \
+    with Live(Server(API, fake.url, sign=signer), EventLog(), None, QUICK) as source, \
             pytest.raises(CallerError, match=r"AWS credentials: Error when retrieving .* the session has expired"):
         run("t", request(API), source, plan(API))
     assert fake.got == []
 
 
-def test_a_signature_or_a_key(ran: Ran, tmp_path: Path) -> None:
-    done = ran("--api", API, "--model", "m", "--prompt", "x", "--sign", "aws", "--key-env", "MINE",
+def test_a_signature_or_a_key(run_cli: Ran, tmp_path: Path) -> None:
+    done = run_cli("--api", API, "--model", "m", "--prompt", "x", "--sign", "aws", "--key-env", "MINE",
                environment={"MINE": "b"})
     assert done.returncode == 2
     assert "expected either --sign or --key-env" in done.stderr

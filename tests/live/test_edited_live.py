@@ -11,7 +11,7 @@ import pytest
 from inspector.live.target import with_text
 from loop_core.values import Stop
 from tests.live.test_again import Ran, document, ran, says
-from tests.scenes.live_branch import asked_body, cut_twice, with_a_call
+from tests.scenes.live_branch import request_body, with_a_call, write_two_turns
 from tests.scenes.loopback import Fake
 
 __all__ = ["ran"]
@@ -24,12 +24,12 @@ def texts(body: Any) -> list[str]:
 
 
 def test_an_edited_message_is_asked_live_and_nothing_else_is_changed(ran: Ran, fake: Fake, tmp_path: Path) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     fake.answers = [says("Four, five.")]
     done = ran("replay", path, "--edit", "1.user=Count on.", "--live", "--yes", "--json", "--save")
     assert done.code == 0, done.err
     (sent,) = [each.json for each in fake.got]
-    expected = asked_body()
+    expected = request_body()
     expected["messages"][0]["content"][0]["text"] = "Count on."  # what stands beside the text in its block stays
     assert sent == expected
     found = document(done)
@@ -63,7 +63,8 @@ def test_an_edited_prompt_answers_a_call_that_is_made_again_from_the_recording(
 
     path = with_a_call(fake.url, tmp_path / "s.har")
     fake.answers = [says("", Stop.TOOL_CALL, OSLO), says("It rains.")]
-    done = ran("replay", path, "--edit", "1.user=Umbrella?", "--edit", "1.result=rain", "--from-step", "1", "--live",
+    done = ran("replay", path, "--edit", "1.user=Umbrella?", "--edit", "1.result=rain", "--from-step", "1",
+                   "--live",
                "--yes", "--json")
     assert done.code == 0, done.err
     assert [texts(each.json) for each in fake.got] == [["Umbrella?"], ["Umbrella?", "", "rain"]]
@@ -74,7 +75,7 @@ def test_an_edited_prompt_answers_a_call_that_is_made_again_from_the_recording(
 def test_a_text_that_the_body_says_twice_is_replaced_in_its_message_alone(
     ran: Ran, fake: Fake, tmp_path: Path
 ) -> None:
-    path = cut_twice(fake.url, tmp_path / "s.har", vendor={"note": "Count."})
+    path = write_two_turns(fake.url, tmp_path / "s.har", vendor={"note": "Count."})
     fake.answers = [says("Four.")]
     done = ran("replay", path, "--edit", "1.user=Count on.", "--live", "--yes", "--json")
     assert done.code == 0, done.err

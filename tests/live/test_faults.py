@@ -26,7 +26,7 @@ from loop_core.turn.tools import Toolbox
 from loop_core.values import ChatResponse, Stop, StopReason, TextPart, Tool, ToolCall, TransportEnd
 from loop_core.wire import decode, decoder, wire
 from tests.scenes.live import KINDS, WORDS, answer, holds, plan, request, server
-from tests.scenes.loop_server import Counted, Line, Loopback, loopback
+from tests.scenes.loop_server import Line, Loopback, ReadCounter, loopback
 from tests.scenes.loopback import Fake, Peer
 from tests.scenes.provider import CALLING
 
@@ -82,7 +82,7 @@ def places(pieces: list[bytes]) -> Iterator[int]:
     yield from sorted(found - {whole})
 
 
-class Seen(Counted):
+class Seen(ReadCounter):
     """Counts what comes, and records it."""
 
     def __init__(self, path: Path) -> None:

@@ -51,11 +51,11 @@ def chat(fake: Fake, record: Path, *words: str) -> list[str]:
     return ["--api", "openai_chat", "--model", "m", "--base-url", fake.url, "--record", str(record), *words]
 
 
-def test_a_cut_answer_is_continued_recorded_and_reported(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_cut_answer_is_continued_recorded_and_reported(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "One, two, ", Stop.MAX_TOKENS)),
                     streams("openai_chat", answer("openai_chat", "One, two, three.", Stop.END_TURN))]
     record = tmp_path / "s.jsonl"
-    done = ran(*chat(fake, record, "--prompt", "Count.", "--set", "max_tokens=20"))
+    done = run_cli(*chat(fake, record, "--prompt", "Count.", "--set", "max_tokens=20"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("CUT, COMPLETED")
     assert "One, two, three." in done.stdout
@@ -105,11 +105,11 @@ def test_a_recording_read_again_says_what_was_seen_live(api: str, fake: Fake, tm
 
 
 @pytest.mark.parametrize("api", CALLING)
-def test_an_empty_answer_is_asked_for_again_and_reported(ran: Ran, api: str, fake: Fake, tmp_path: Path) -> None:
+def test_an_empty_answer_is_asked_for_again_and_reported(run_cli: Ran, api: str, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams(api, answer(api, "", Stop.END_TURN)), streams(api, answer(api, "Three.", Stop.END_TURN))]
     record = tmp_path / "s.jsonl"
     key = {"AWS_BEARER_TOKEN_BEDROCK": KEY} if api == "bedrock_converse" else {}
-    done = ran("--api", api, "--model", "m", "--base-url", fake.url, "--record", str(record), "--prompt", "Count.",
+    done = run_cli("--api", api, "--model", "m", "--base-url", fake.url, "--record", str(record), "--prompt", "Count.",
                "--set", "max_tokens=20", "--insecure-http", "127.0.0.1", "--json", environment=key)
     assert (done.returncode, done.stderr, len(fake.got)) == (0, "", 2)
     live, again = json.loads(done.stdout), view(replay(open_case(open_paths([str(record)]))))
@@ -139,10 +139,10 @@ def broken(peer: Peer) -> None:
     (lambda peer: peer.whole(401, {"error": {"message": "who are you"}}), (), 6),
 ])
 def test_the_exit_code_is_the_end_state(
-    ran: Ran, play: Any, words: tuple[str, ...], code: int, fake: Fake, tmp_path: Path
+    run_cli: Ran, play: Any, words: tuple[str, ...], code: int, fake: Fake, tmp_path: Path
 ) -> None:
     fake.answers = [play]
-    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "Hi", "--json", *words))
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "Hi", "--json", *words))
     assert done.returncode == code, done.stderr
     document = json.loads(done.stdout)
     assert len(document["responses"]) == 1
@@ -160,9 +160,9 @@ def test_the_exit_code_is_the_end_state(
     (("--prompt", "x", "--profile", "nobody"), "unknown profile 'nobody'"),
 ])
 def test_what_cannot_be_used_is_one_line_and_nothing_is_sent(
-    ran: Ran, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
+    run_cli: Ran, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
 ) -> None:
-    done = ran(*chat(fake, tmp_path / "s.jsonl", *words))
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", *words))
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -170,24 +170,24 @@ def test_what_cannot_be_used_is_one_line_and_nothing_is_sent(
     assert not (tmp_path / "s.jsonl").exists()
 
 
-def test_messages_needs_a_cap_and_says_so(ran: Ran, fake: Fake, tmp_path: Path) -> None:
-    done = ran("--api", "anthropic_messages", "--model", "m", "--base-url", fake.url, "--prompt", "x",
+def test_messages_needs_a_cap_and_says_so(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+    done = run_cli("--api", "anthropic_messages", "--model", "m", "--base-url", fake.url, "--prompt", "x",
                "--record", str(tmp_path / "s.jsonl"))
     assert (done.returncode, done.stderr) == (2, "inspector: anthropic_messages: a request needs max_tokens\n")
 
 
-def test_a_recording_is_never_written_over(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_recording_is_never_written_over(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
     record = tmp_path / "s.jsonl"
     record.write_text("mine\n")
-    done = ran(*chat(fake, record, "--prompt", "x"))
+    done = run_cli(*chat(fake, record, "--prompt", "x"))
     assert done.returncode == 2
     assert "the file exists" in done.stderr
     assert record.read_text() == "mine\n"
 
 
-def test_without_a_name_the_recording_is_in_the_data_folder(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_without_a_name_the_recording_is_in_the_data_folder(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "Hi", Stop.END_TURN))]
-    done = ran("--api", "openai_chat", "--model", "m", "--base-url", fake.url, "--prompt", "x",
+    done = run_cli("--api", "openai_chat", "--model", "m", "--base-url", fake.url, "--prompt", "x",
                environment={"LOOP_INSPECTOR_DATA": str(tmp_path)})
     assert done.returncode == 0
     (made,) = (tmp_path / "live").iterdir()
@@ -199,19 +199,19 @@ BODY = {"model": "other", "messages": [{"role": "system", "content": "Be brief."
 
 
 @pytest.mark.parametrize("content", [BODY, BODY["messages"]])
-def test_messages_come_from_a_file_as_a_list_or_a_body(ran: Ran, content: Any, fake: Fake, tmp_path: Path) -> None:
+def test_messages_come_from_a_file_as_a_list_or_a_body(run_cli: Ran, content: Any, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "Hi", Stop.END_TURN))]
     (tmp_path / "m.json").write_text(json.dumps(content))
-    assert ran(*chat(fake, tmp_path / "s.jsonl", "--messages", str(tmp_path / "m.json"))).returncode == 0
+    assert run_cli(*chat(fake, tmp_path / "s.jsonl", "--messages", str(tmp_path / "m.json"))).returncode == 0
     sent = fake.got[0].json
     assert (sent["model"], sent["messages"]) == ("m", BODY["messages"])
     assert sent.get("seed") == (7 if isinstance(content, dict) else None)
 
 
-def test_chat_messages_serve_every_api(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_chat_messages_serve_every_api(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("gemini_generate", answer("gemini_generate", "Hi", Stop.END_TURN))]
     (tmp_path / "m.json").write_text(json.dumps(BODY["messages"]))
-    done = ran("--api", "gemini_generate", "--model", "m", "--base-url", fake.url, "--messages",
+    done = run_cli("--api", "gemini_generate", "--model", "m", "--base-url", fake.url, "--messages",
                str(tmp_path / "m.json"), "--record", str(tmp_path / "s.jsonl"))
     assert done.returncode == 0
     assert fake.got[0].json == {"systemInstruction": {"parts": [{"text": "Be brief."}]},
@@ -230,13 +230,13 @@ tools = [weather, broken]
 '''
 
 
-def test_python_callables_are_declared_and_run(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_python_callables_are_declared_and_run(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
     (tmp_path / "my_tools.py").write_text(CODE)
     calls = (ToolCall("a", "weather", '{"city":"Oslo","days":3}', True),
              ToolCall("b", "broken", '{"city":"Rome"}', True))
     fake.answers = [streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, *calls)),
                     streams("openai_chat", answer("openai_chat", "Done.", Stop.END_TURN))]
-    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--tools", "my_tools:tools"), cwd=tmp_path)
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--tools", "my_tools:tools"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     declared = fake.got[0].json["tools"]
     assert declared[0]["function"]["name"] == "weather"
@@ -246,7 +246,7 @@ def test_python_callables_are_declared_and_run(ran: Ran, fake: Fake, tmp_path: P
         "Oslo: sun, 3 days", "Failed: RuntimeError: no line to Rome"]
 
 
-def test_declarations_of_a_file_answer_with_their_result(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_declarations_of_a_file_answer_with_their_result(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
     schema = {"type": "object"}
     (tmp_path / "t.json").write_text(json.dumps([
         {"type": "function", "function": {"name": "weather", "parameters": schema}, "result": {"sky": "blue"}},
@@ -254,7 +254,7 @@ def test_declarations_of_a_file_answer_with_their_result(ran: Ran, fake: Fake, t
     calls = (ToolCall("a", "weather", "{}", True), ToolCall("b", "time", "{}", True))
     fake.answers = [streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, *calls)),
                     streams("openai_chat", answer("openai_chat", "Done.", Stop.END_TURN))]
-    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--tools", str(tmp_path / "t.json")))
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--tools", str(tmp_path / "t.json")))
     assert done.returncode == 0, done.stderr
     assert [message["content"] for message in fake.got[1].json["messages"][2:]] == [
         '{"sky": "blue"}', "Not run: there is no tool 'time'"]
@@ -271,29 +271,29 @@ def test_what_the_scripted_provider_prints_are_tools(tmp_path: Path) -> None:
         assert [runs[each.tool.name]({}) for each in story.tools] == [each.result for each in story.tools]
 
 
-def test_no_tools_at_all_are_a_list_of_none(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_no_tools_at_all_are_a_list_of_none(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text("[]")  # as `provider --tools text` prints it
     fake.answers = [streams("openai_chat", answer("openai_chat", "Hi.", Stop.END_TURN))]
-    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--tools", str(tmp_path / "t.json")))
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--tools", str(tmp_path / "t.json")))
     assert done.returncode == 0, done.stderr
     assert "tools" not in fake.got[0].json
     (tmp_path / "t.json").write_text('"none"')
-    refused = ran(*chat(fake, tmp_path / "t.jsonl", "--prompt", "x", "--tools", str(tmp_path / "t.json")))
+    refused = run_cli(*chat(fake, tmp_path / "t.jsonl", "--prompt", "x", "--tools", str(tmp_path / "t.json")))
     assert refused.returncode == 2
     assert "expected a JSON list of tools" in refused.stderr
 
 
-def test_a_schema_is_reduced_only_when_asked(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_schema_is_reduced_only_when_asked(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("gemini_generate", answer("gemini_generate", "Hi", Stop.END_TURN))]
     (tmp_path / "t.json").write_text(json.dumps(
         [{"name": "go", "parameters": {"type": "object", "properties": {"mode": {"const": "fast"}}}}]))
     words = ["--api", "gemini_generate", "--model", "m", "--base-url", fake.url, "--prompt", "x",
              "--tools", str(tmp_path / "t.json"), "--record", str(tmp_path / "s.jsonl")]
-    refused = ran(*words)
+    refused = run_cli(*words)
     assert refused.returncode == 2
     assert "the schema of go at /properties/mode/const: const is not taken" in refused.stderr
     assert fake.got == []
-    assert ran(*words, "--reduce-schemas").returncode == 0
+    assert run_cli(*words, "--reduce-schemas").returncode == 0
 
 
 # -- what survives ---------------------------------------------------------------------------------------------------
@@ -399,16 +399,16 @@ def test_a_key_goes_to_the_server_that_it_belongs_to(
     assert key_for(address, environment, variable) == key
 
 
-def test_a_profile_that_was_only_named_gets_no_key(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_profile_that_was_only_named_gets_no_key(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "Hi", Stop.END_TURN))]
-    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--profile", "openai"),
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--profile", "openai"),
                environment={"OPENAI_API_KEY": KEY})
     assert done.returncode == 0
     assert "authorization" not in fake.got[0].headers
 
 
 @pytest.mark.parametrize("api", CALLING)
-def test_no_byte_that_is_written_holds_a_key(ran: Ran, api: str, fake: Fake, tmp_path: Path) -> None:
+def test_no_byte_that_is_written_holds_a_key(run_cli: Ran, api: str, fake: Fake, tmp_path: Path) -> None:
     """In every place where providers and tools put one: headers, an error's text, an answer, an argument, a result."""
     others = {"bearer": "Bearer abcDEF0123456789ghiJKL", "google": "AIzaSyA-0123456789abcdefghijklmnopqrstu"}
     text = "" if api == "bedrock_converse" else f"Your key is {KEY}."
@@ -426,10 +426,10 @@ def test_no_byte_that_is_written_holds_a_key(ran: Ran, api: str, fake: Fake, tmp
     words = ["--api", api, "--model", "m", "--base-url", f"{address}?key={KEY}&api-version=1", "--prompt", "x",
              "--tools", "my_tools:env", "--set", "max_tokens=50", "--key-env", "MINE"]
     environment = {"MINE": KEY, "LOOP_INSPECTOR_DATA": str(tmp_path / "data"), "HTTPS_PROXY": f"http://u:{KEY}@p:1"}
-    text_run = ran(*words, environment=environment, cwd=tmp_path)
+    text_run = run_cli(*words, environment=environment, cwd=tmp_path)
     assert KEY in str(fake.got[0].headers) + fake.got[0].line, "the key was not even sent"
     fake.got.clear()
-    json_run = ran(*words, "--json", environment=environment, cwd=tmp_path)
+    json_run = run_cli(*words, "--json", environment=environment, cwd=tmp_path)
     assert (text_run.returncode, json_run.returncode) == (6, 6), text_run.stderr
     written = [path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()]
     assert len(written) == 2
@@ -441,26 +441,26 @@ def test_no_byte_that_is_written_holds_a_key(ran: Ran, api: str, fake: Fake, tmp
     assert b"tool_result" in everything
 
 
-def test_a_key_leaves_over_plain_http_only_where_the_host_is_named(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_key_leaves_over_plain_http_only_where_the_host_is_named(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
     """A proxy stands for the network: what reaches it would have crossed that."""
     fake.answers = [streams("openai_chat", answer("openai_chat", "One.", Stop.END_TURN))]
     words = ["--api", "openai_chat", "--model", "m", "--base-url", "http://far.example/v1", "--prompt", "x",
              "--key-env", "MINE", "--record", str(tmp_path / "s.jsonl")]
     environment = {"MINE": KEY, "HTTP_PROXY": fake.url, "http_proxy": fake.url}
     for more in ([], ["--insecure-http", "other.example"]):
-        refused = ran(*words, *more, environment=environment)
+        refused = run_cli(*words, *more, environment=environment)
         assert (refused.returncode, fake.got) == (2, [])
         assert "far.example: a key or another credential would be sent there unencrypted" in refused.stderr
         assert "--insecure-http far.example" in refused.stderr
         assert KEY not in refused.stderr
     assert not (tmp_path / "s.jsonl").exists()
-    allowed = ran(*words, "--insecure-http", "far.example", environment=environment)
+    allowed = run_cli(*words, "--insecure-http", "far.example", environment=environment)
     assert allowed.returncode == 0, allowed.stderr
     assert fake.got[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_prompt_that_holds_the_key_is_refused(ran: Ran, fake: Fake, tmp_path: Path) -> None:
-    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", f"my key is {KEY}", "--key-env", "MINE"),
+def test_a_prompt_that_holds_the_key_is_refused(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", f"my key is {KEY}", "--key-env", "MINE"),
                environment={"MINE": KEY})
     assert done.returncode == 2
     assert "the request holds the key" in done.stderr
@@ -512,7 +512,7 @@ def test_words_that_were_quoted_are_cut_in_the_recording_too(fake: Fake, tmp_pat
     assert view(live.replay).turns[0].joined_text.text == again.turns[0].joined_text.text == "One, two, three."
 
 
-def test_results_of_a_recording_answer_the_calls(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_results_of_a_recording_answer_the_calls(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(json.dumps([{"name": "weather", "input_schema": {"type": "object"}}]))
     call = ToolCall("a", "weather", '{"city":"Oslo"}', True)
     fake.answers = [streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, call)),
@@ -520,8 +520,8 @@ def test_results_of_a_recording_answer_the_calls(ran: Ran, fake: Fake, tmp_path:
     (tmp_path / "answers.json").write_text(json.dumps(
         [{"name": "weather", "input_schema": {"type": "object"}, "result": "rain"}]))
     before = tmp_path / "before.jsonl"
-    first = ran(*chat(fake, before, "--prompt", "x", "--tools", str(tmp_path / "answers.json")))
-    again = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--tools", str(tmp_path / "t.json"),
+    first = run_cli(*chat(fake, before, "--prompt", "x", "--tools", str(tmp_path / "answers.json")))
+    again = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--tools", str(tmp_path / "t.json"),
                       "--results", str(before)))
     assert (first.returncode, again.returncode) == (0, 0), again.stderr
     assert [got.json["messages"][-1]["content"] for got in fake.got[1::2]] == ["rain", "rain"]
@@ -536,22 +536,23 @@ def test_results_of_a_recording_answer_the_calls(ran: Ran, fake: Fake, tmp_path:
     (("--set", "edit.1.1=x"), "--set edit.1.1: only a replay uses it"),
 ])
 def test_what_a_run_cannot_use_is_said_and_nothing_is_sent(
-    ran: Ran, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
+    run_cli: Ran, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
 ) -> None:
-    done = ran(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", *words))
+    done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", *words))
     assert done.returncode == 2
     assert said in done.stderr
     assert fake.got == []
 
 
 def test_what_the_format_cannot_carry_ends_the_turn_and_keeps_what_was_heard(
-    ran: Ran, fake: Fake, tmp_path: Path
+    run_cli: Ran, fake: Fake, tmp_path: Path
 ) -> None:
     """Converse wants the tools of a history with calls declared, and this model calls without any."""
     call = ToolCall("call_1", "weather", '{"city":"Oslo"}', closed=True)
     fake.answers = [streams("bedrock_converse", answer("bedrock_converse", "", Stop.TOOL_CALL, call))]
     record = str(tmp_path / "s.jsonl")
-    done = ran("--api", "bedrock_converse", "--model", "m", "--base-url", fake.url, "--prompt", "x", "--record", record)
+    done = run_cli("--api", "bedrock_converse", "--model", "m", "--base-url", fake.url, "--prompt", "x", "--record",
+                   record)
     assert done.returncode == 3
     assert "This could not be asked: bedrock_converse: a history with calls needs its tools declared." in done.stdout
     assert len(fake.got) == 1
@@ -561,10 +562,12 @@ def test_what_the_format_cannot_carry_ends_the_turn_and_keeps_what_was_heard(
     assert "COMPLETE" not in done.stdout
 
 
-def test_a_server_that_is_not_there_is_told_as_that(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_not_there_is_told_as_that(
+    run_cli: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)  # the seconds before it is asked again
     record = str(tmp_path / "s.jsonl")
-    done = ran("--api", "openai_chat", "--model", "m", "--base-url", "http://127.0.0.1:1", "--prompt", "x",
+    done = run_cli("--api", "openai_chat", "--model", "m", "--base-url", "http://127.0.0.1:1", "--prompt", "x",
                "--record", record)
     assert done.returncode == 5
     assert done.stdout.startswith("NO ANSWER  turn 1 of 1")

@@ -19,8 +19,8 @@ from loop_core.client.mask import Mask
 from loop_core.client.outgoing import live_request
 from loop_core.turn.machine import begin
 from loop_core.values import Stop, ToolCall, TransportEnd
-from tests.scenes.command import Ended, Ran
-from tests.scenes.live import KINDS, Told, answer, async_turn, request, streams, sync_turn
+from tests.scenes.command import ProcessResult, Ran
+from tests.scenes.live import KINDS, EventLog, answer, async_turn, request, streams, sync_turn
 from tests.scenes.loopback import Fake, Peer
 from tests.scenes.provider import CALLING
 
@@ -60,7 +60,7 @@ def echoes(fake: Fake) -> str:
 @pytest.mark.parametrize("size", [1, 5, 4096])
 @pytest.mark.parametrize("api", CALLING)
 def test_no_byte_that_is_written_holds_a_secret(
-    ran: Ran, api: str, size: int, fake: Fake, tmp_path: Path
+    run_cli: Ran, api: str, size: int, fake: Fake, tmp_path: Path
 ) -> None:
     call = ToolCall(None if api == "ollama_chat" else "call_1", "env", "{}", closed=True)
 
@@ -87,7 +87,7 @@ def test_no_byte_that_is_written_holds_a_secret(
     address = fake.url.replace("http://", f"http://user:{quote(PASSWORD)}@")
     words = ["--api", api, "--model", "m", "--base-url", f"{address}?key={quote(QUERY, safe='')}&api-version=1",
              "--prompt", "x", "--tools", "my_tools:env", "--set", "max_tokens=50", "--key-env", "MINE"]
-    done = ran(*words, *(["--json"] if size == 1 else []), cwd=tmp_path,
+    done = run_cli(*words, *(["--json"] if size == 1 else []), cwd=tmp_path,
                environment={**ENVIRONMENT, "LOOP_INSPECTOR_DATA": str(tmp_path / "data")})
     assert (done.returncode, len(fake.got)) == (6, 3), done.stderr
     everything = written(tmp_path / "data", done)
@@ -101,7 +101,7 @@ def test_no_byte_that_is_written_holds_a_secret(
     assert [name for name, secret in SECRETS.items() if secret in sent] == []
 
 
-def written(folder: Path, done: Ended) -> bytes:
+def written(folder: Path, done: ProcessResult) -> bytes:
     files = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
     assert files
     return b"".join(files) + (done.stdout + done.stderr).encode()
@@ -153,12 +153,12 @@ def test_an_answer_that_ends_inside_the_key(cut: int, turned: Any, fake: Fake) -
 
 
 def test_words_of_the_environment_are_hidden_in_results_alone(
-    ran: Ran, fake: Fake, tmp_path: Path
+    run_cli: Ran, fake: Fake, tmp_path: Path
 ) -> None:
     """A prompt may hold them: it is the operator's own, and none of them is the key that is sent."""
     body = {"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}
     fake.answers = [lambda peer: peer.whole(200, body)]
-    done: Any = ran("--api", "openai_chat", "--model", "m", "--base-url", fake.url, "--whole", "--record",
+    done: Any = run_cli("--api", "openai_chat", "--model", "m", "--base-url", fake.url, "--whole", "--record",
                     str(tmp_path / "s.jsonl"), "--prompt", "is other-0123456789 good?", environment=ENVIRONMENT)
     assert done.returncode == 0
     assert "other-0123456789" in fake.got[0].body.decode()
@@ -187,7 +187,7 @@ def test_a_key_of_a_known_shape_is_found_wherever_its_answer_is_cut_before_it() 
     asked = request("openai_responses")
     _, (send,) = begin("t", asked)
     for cut in range(1, begins + 1):
-        told = Told()
+        told = EventLog()
         server = Server("openai_responses", "http://127.0.0.1:9")
         heard = ResponseReader(live_request(server, asked, send, 0), server, told, redact.body)
         heard.begin(200, ())

@@ -21,7 +21,7 @@ from inspector.whatif.tree import ORIGINAL, Branch, Tree
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Severity, ToolCall
-from tests.scenes.live_branch import PATIENT, asked_body, completion, entry, har, read
+from tests.scenes.live_branch import PATIENT, completion, entry, har, read, request_body
 
 KEY = "sk-live-0123456789abcdefghij"
 SAVE = {"type": "function", "function": {"name": "save", "parameters": {
@@ -33,7 +33,7 @@ BEGUN = ToolCall("call_1", "save", '{"path": "a.md", "text": "The first li', clo
 def cut_recording(tmp_path: Path, words: str | None = "One, two, ", call: ToolCall | None = None, **more: Any) -> str:
     """One turn whose only answer was cut at 20 tokens."""
     url = "https://api.openai.com/v1/chat/completions"
-    return har(tmp_path / "cut.har", entry(url, asked_body(max_tokens=20, **more), completion(words, "length", call)))
+    return har(tmp_path / "cut.har", entry(url, request_body(max_tokens=20, **more), completion(words, "length", call)))
 
 
 def played(replay: Replay, folder: Path, environment: dict[str, str] | None = None, **settings: str) -> Branch:
@@ -100,7 +100,7 @@ def test_arguments_that_look_whole_in_a_cut_answer_are_marked_too(tmp_path: Path
 
 def test_an_answer_that_was_not_cut_gets_no_rest(tmp_path: Path) -> None:
     url = "https://api.openai.com/v1/chat/completions"
-    path = har(tmp_path / "whole.har", entry(url, asked_body(), completion("All of it.", "stop")))
+    path = har(tmp_path / "whole.har", entry(url, request_body(), completion("All of it.", "stop")))
     [answer] = stand_in(read(path).turns[0], 0).answers
     assert answer.text == "All of it."
 

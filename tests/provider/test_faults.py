@@ -43,10 +43,10 @@ from tests.scenes.provider import (
     SentOnce,
     each_way,
     in_each_way,
-    named,
     play,
     reply,
-    shown,
+    scenario_name,
+    story_of,
 )
 
 INTERACTIONS = "gemini_interactions"
@@ -105,12 +105,12 @@ def test_a_fault_ends_as_its_row_says(fault: Fault, provider: Provider) -> None:
     first, line = len(provider.seen), IMPATIENT if fault.name == "stalled" else QUICK
 
     def check(api: str, stream: bool) -> None:
-        got = play(provider, api, stream, named(fault.name), cap=fault.cap, line=line)
+        got = play(provider, api, stream, scenario_name(fault.name), cap=fault.cap, line=line)
         where = f"{api} {'stream' if stream else 'whole'}"
         came = [seen for seen in provider.seen[first:] if (seen.api, seen.request.stream) == (api, stream)]
         assert all(MEANT[name] == arguments for name, arguments in got.ran), f"{where}: a cut call ran"
         assert len(came) <= 6, where
-        why = why_unplayable(shown(fault), api, stream)
+        why = why_unplayable(story_of(fault), api, stream)
         if why:
             assert (came[0].status, got.turn.terminal) == (400, "error"), where
             assert why in came[0].error, where
@@ -173,10 +173,10 @@ def test_the_stop_word_becomes_what_the_row_says(fault: Fault) -> None:
     """In most formats: some cannot leave the word out, and some have one word for answers that differ."""
     seen: Counter[StopWord] = Counter()
     for api in FORMATS:
-        if why_unplayable(shown(fault), api, True):
+        if why_unplayable(story_of(fault), api, True):
             continue
         request = Request(api, (Message(Role.USER, (TextPart("Go on."),)),), "m", (WRITE, PAGE), max_tokens=fault.cap)
-        read = loop_core.read(api, reply(shown(fault), request, True).frames, request=request)
+        read = loop_core.read(api, reply(story_of(fault), request, True).frames, request=request)
         # A call that is not JSON is a call, as its word says.
         lies = read.stop_reason not in (read.mapped, Stop.MALFORMED_TOOL_CALL) or read.judgement.ending is not None
         seen[StopWord.NONE if not read.response.saw_stop_reason else StopWord.UNKNOWN if read.mapped is Stop.UNKNOWN
@@ -251,7 +251,8 @@ def test_a_foreign_runner_runs_no_cut_call_under_any_policy_and_fault(
     for fault in hazards:
         for api, stream in each_way:
             runner = Foreign()
-            play(provider, api, stream, named(fault.name), cap=fault.cap, policy=POLICIES[policy], runner=runner,
+            play(provider, api, stream, scenario_name(fault.name), cap=fault.cap, policy=POLICIES[policy],
+                 runner=runner,
                  client=sent_once.turn())
             where = f"{fault.name} {api} {'stream' if stream else 'whole'}"
             assert all(MEANT.get(name) == arguments for name, arguments in runner.ran), where

@@ -9,14 +9,14 @@ from inspector.replay import Settings, replay
 from inspector.replay.case import open_case
 from inspector.sessions.open import open_paths
 from loop_core.turn.state import State
-from tests.scenes.recordings import PARTS, continued, lines
+from tests.scenes.recordings import PARTS, cut_text, lines
 
 TOTAL = "continuation_max_total_completion_tokens"
 
 
 def ended(total: int | None, *, tokens: int = 10, cap: int | None = None, policy: str = "strict"):
     """The end of a turn of five answers, of which each cut one has `tokens` and the last 5, under a bound."""
-    case = open_case(open_paths(["-"], stdin=lines(*continued(*PARTS, tokens=tokens, max_tokens=cap))))
+    case = open_case(open_paths(["-"], stdin=lines(*cut_text(*PARTS, tokens=tokens, max_tokens=cap))))
     named = {"continuation_max_attempts": "9", "policy": policy, **({} if total is None else {TOTAL: str(total)})}
     return replay(case, settings_of(named, Settings())).turns[0].final_turn
 
@@ -40,7 +40,7 @@ def test_an_answer_that_the_bound_leaves_no_room_for_is_not_given(
 
 @pytest.mark.parametrize("simulate", ["no", "yes"])
 def test_a_whole_answer_that_the_bound_would_have_cut_is_not_called_complete(simulate: str) -> None:
-    case = open_case(open_paths(["-"], stdin=lines(*continued("One, two, three, four.", tokens=10, max_tokens=40))))
+    case = open_case(open_paths(["-"], stdin=lines(*cut_text("One, two, three, four.", tokens=10, max_tokens=40))))
 
     def end(total: int) -> tuple[State | None, str]:
         turn = replay(case, settings_of({TOTAL: str(total), "simulate": simulate}, Settings())).turns[0].final_turn
@@ -75,7 +75,7 @@ def test_a_policy_that_asks_without_a_bound_is_given_every_answer(policy: str) -
 def test_an_answer_that_ended_at_its_cap_under_an_unknown_word_is_not_that_of_a_larger_cap() -> None:
     """Its rest was not recorded, if it has one: only a word that says so shows that it is whole."""
     for word, larger in (("ran_dry", State.UNRECORDED), ("stop", State.COMPLETE)):
-        asked = lines(*continued("One, two, three, four, five.", last=word, max_tokens=5))
+        asked = lines(*cut_text("One, two, three, four, five.", last=word, max_tokens=5))
         case = open_case(open_paths(["-"], stdin=asked))
         ends = [replay(case, settings_of({"max_tokens": cap, "simulate": "yes"}, Settings())).turns[0].final_turn
                 for cap in ("5", "50")]

@@ -7,7 +7,7 @@ from inspector.replay.tokens import measure
 from loop_core.turn.continuation import Method
 from loop_core.turn.state import RequestPlace
 from loop_core.values import ChatResponse, OpaquePart, ReasoningPart, Stop, TextPart
-from tests.scenes.turns import CUT, GOOD, call, reply, responded
+from tests.scenes.turns import CUT, GOOD, as_event, call, reply
 
 
 def known(*answers: tuple[RequestPlace, ChatResponse], first: int = 0) -> KnownOutput:
@@ -17,7 +17,7 @@ def known(*answers: tuple[RequestPlace, ChatResponse], first: int = 0) -> KnownO
 
 def taped(*answers: tuple[RequestPlace, ChatResponse]) -> list[KnownAnswer]:
     methods = {RequestPlace.CONTINUATION: Method.HINT, RequestPlace.REPAIR: Method.REPAIR}
-    return [(place, number, responded(response, number=number, method=methods.get(place, Method.FIRST)))
+    return [(place, number, as_event(response, number=number, method=methods.get(place, Method.FIRST)))
             for number, (place, response) in enumerate(answers)]
 
 
@@ -53,9 +53,9 @@ def test_what_was_quoted_and_what_wrapped_it_is_not_known() -> None:
     words = first[-40:]
     sorry, wrapped = "I'm sorry, I can't go on.", f"<last>{words} the morning.</last>"
     answers = [
-        (ASK, 0, responded(cut(first, tokens=11), number=0, method=Method.FIRST)),
-        (ON, 1, responded(end(sorry, tokens=6), number=1, method=Method.ANCHOR, anchor=words)),
-        (ON, 2, responded(end(wrapped, tokens=15), number=2, method=Method.AGAIN, anchor=words)),
+        (ASK, 0, as_event(cut(first, tokens=11), number=0, method=Method.FIRST)),
+        (ON, 1, as_event(end(sorry, tokens=6), number=1, method=Method.ANCHOR, anchor=words)),
+        (ON, 2, as_event(end(wrapped, tokens=15), number=2, method=Method.AGAIN, anchor=words)),
     ]
     told = known_output(answers, 0, lambda position: measure(answers[position][2].response))
     assert (told.text, told.whole) == (first + " the morning.", True), "a refusal is no end of the answer"

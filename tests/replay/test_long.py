@@ -26,7 +26,7 @@ from inspector.tui.turn_list import rows_of_session
 from inspector.whatif.tree import branch, preview
 from loop_core.turn.limits import Limits
 from loop_core.turn.trace import Step
-from tests.scenes.recordings import PARTS, asked, chat, continued, lines, user
+from tests.scenes.recordings import PARTS, chat, cut_text, lines, pair_of, user
 from tests.whatif.test_rerun import kept
 
 SAMPLES = sorted(str(path) for path in (Path(__file__).parents[2] / "sample_sessions").glob("*.jsonl"))
@@ -44,7 +44,7 @@ def both(path: str | None, data: bytes = b"") -> tuple[Replay, Replay]:
 
 def turns(count: int) -> bytes:
     """So many turns of one answer."""
-    return lines(*(asked([user(f"question {number}")], chat(f"answer {number}")) for number in range(count)))
+    return lines(*(pair_of([user(f"question {number}")], chat(f"answer {number}")) for number in range(count)))
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: Path(path).name[:2])
@@ -110,7 +110,7 @@ def test_a_what_if_finds_the_same_differences(path: str) -> None:
 
 
 def test_its_steps_are_read_as_a_tuple_is() -> None:
-    short, long = both(None, turns(5) + lines(*continued(*PARTS)))
+    short, long = both(None, turns(5) + lines(*cut_text(*PARTS)))
     told, steps = [key(step) for step in short.trace.steps], long.trace.steps
     assert [key(step) for step in steps] == told
     assert len(steps) == len(told)
@@ -126,7 +126,7 @@ def key(step: Step) -> tuple[object, ...]:
 
 
 def test_a_turn_that_no_setting_changes_is_known_to_be_the_same() -> None:
-    _, long = both(None, turns(3) + lines(*continued(*PARTS)))
+    _, long = both(None, turns(3) + lines(*cut_text(*PARTS)))
     made = rerun(long, RAISED)
     assert [old.same_steps(new) for old, new in zip(long.turns, made.turns, strict=True)] == [True, True, True, False]
     assert not long.turns[0].same_steps(long.turns[1])

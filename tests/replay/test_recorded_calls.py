@@ -13,7 +13,7 @@ from inspector.report.lines.calls import call as lines_of_call
 from inspector.report.lines.spans import text_of
 from inspector.sessions.redact import masked_places
 from loop_core.judge.gate import Admission, Verdict
-from tests.scenes.recordings import asked, call, chat, lines, shown, user
+from tests.scenes.recordings import call, chat, lines, pair_of, show, user
 
 DIGIT = {"type": "string", "pattern": "^.*[0-9]$"}
 PASSWORD = {"type": "object", "properties": {"user": {"type": "string"}, "password": DIGIT}, "required": ["user"]}
@@ -21,11 +21,11 @@ PASSWORD = {"type": "object", "properties": {"user": {"type": "string"}, "passwo
 
 def login(schema: dict[str, Any], **arguments: Any) -> dict[str, Any]:
     tool = {"type": "function", "function": {"name": "login", "parameters": schema}}
-    return asked([user("log in")], chat(None, "tool_calls", call(json.dumps(arguments), name="login")), tools=[tool])
+    return pair_of([user("log in")], chat(None, "tool_calls", call(json.dumps(arguments), name="login")), tools=[tool])
 
 
 def verdict(schema: dict[str, Any], **arguments: Any) -> Verdict:
-    return shown(login(schema, **arguments)).responses[0].verdicts[0]
+    return show(login(schema, **arguments)).responses[0].verdicts[0]
 
 
 @pytest.mark.parametrize("rule", [
@@ -102,7 +102,7 @@ def test_a_live_turn_checks_asterisks_that_a_model_wrote():
 def test_a_held_call_stays_held_and_shows_no_problem_of_a_mask():
     record = login(PASSWORD, user="ann", password="Secret1")
     record["response"]["body"]["choices"][0]["finish_reason"] = "length"
-    seen = shown(record)
+    seen = show(record)
     facts = seen.responses[0]
     assert facts.verdicts[0].admission is Admission.HELD
     sheet = [text_of(line) for line in lines_of_call(seen, facts, facts.verdicts[0])]
@@ -113,7 +113,7 @@ def test_a_held_call_stays_held_and_shows_no_problem_of_a_mask():
 def test_a_masked_recording_that_is_read_again_gets_the_same_verdict():
     record = login(PASSWORD, user="ann", password="Secret1")
     masked = lines(record).replace(b"Secret1", b"*******")
-    assert shown(data=masked).responses[0].verdicts[0].rule == MASKED
+    assert show(data=masked).responses[0].verdicts[0].rule == MASKED
 
 
 @pytest.mark.parametrize(("arguments", "places"), [

@@ -28,15 +28,15 @@ from tests.scenes.recordings import (
     SEND_AGAIN,
     TOOLS,
     WHOLE,
-    asked,
     assistant,
     call,
     chat,
-    continued,
+    cut_call_ran,
+    cut_text,
     lines,
     message,
-    ran_cut_call,
-    repaired_call,
+    pair_of,
+    repair_turn,
     result,
     user,
 )
@@ -62,7 +62,7 @@ def ended(played, turn=0):
 
 
 def test_a_continuation_answers_a_continuation():
-    played = replay(case_of(*continued(*PARTS[:3])))
+    played = replay(case_of(*cut_text(*PARTS[:3])))
     assert path(played) == [
         "Request",
         "EvaluateStop",
@@ -73,7 +73,7 @@ def test_a_continuation_answers_a_continuation():
 
 
 def test_a_repair_and_the_run_of_its_tool():
-    played = replay(case_of(*repaired_call()))
+    played = replay(case_of(*repair_turn()))
     assert path(played) == [
         "Request",
         "EvaluateStop",
@@ -99,8 +99,8 @@ def test_a_paused_response_is_resumed():
     block = [{"type": "text", "text": "Searching."}]
     played = replay(
         case_of(
-            asked(ASKS, message(block, "pause_turn"), url=MESSAGES, max_tokens=90),
-            asked(
+            pair_of(ASKS, message(block, "pause_turn"), url=MESSAGES, max_tokens=90),
+            pair_of(
                 [*ASKS, {"role": "assistant", "content": block}],
                 message([{"type": "text", "text": " Found."}], "end_turn"),
                 url=MESSAGES,
@@ -112,7 +112,7 @@ def test_a_paused_response_is_resumed():
 
 
 def test_a_cut_call_never_runs_whatever_the_agent_did():
-    played = replay(case_of(*ran_cut_call()))
+    played = replay(case_of(*cut_call_ran()))
     assert path(played)[-1] == "Unrecorded"
     assert not [e for step in played.trace.steps for e in step.effects if isinstance(e, RunTools)]
     assert next(step.turn.notice for step in played.trace.steps if step.state is State.UNRECORDED) == NO_RECORDED_ANSWER
@@ -122,8 +122,8 @@ def test_a_retry_begins_a_run_of_its_own():
     failed = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
     played = replay(
         case_of(
-            asked(ASKS, failed, url=MESSAGES, status=529, max_tokens=9),
-            asked(ASKS, message([{"type": "text", "text": "Hi."}], "end_turn"), url=MESSAGES, max_tokens=9),
+            pair_of(ASKS, failed, url=MESSAGES, status=529, max_tokens=9),
+            pair_of(ASKS, message([{"type": "text", "text": "Hi."}], "end_turn"), url=MESSAGES, max_tokens=9),
         )
     )
     (turn,) = played.turns
@@ -133,7 +133,7 @@ def test_a_retry_begins_a_run_of_its_own():
 
 
 def test_every_response_is_looked_at_once_and_in_order():
-    played = replay(case_of(*continued(*PARTS), *ran_cut_call(), *repaired_call(), asked([user("last")], chat("yes"))))
+    played = replay(case_of(*cut_text(*PARTS), *cut_call_ran(), *repair_turn(), pair_of([user("last")], chat("yes"))))
     looked = [step.response for step in played.trace.steps if step.state is State.EVALUATE_STOP]
     assert sorted(looked) == list(range(len(played.case.recording.exchanges)))
     for turn in played.turns:
@@ -142,19 +142,19 @@ def test_every_response_is_looked_at_once_and_in_order():
 
 
 def test_every_step_says_that_it_was_recorded():
-    played = replay(case_of(*continued(*PARTS)))
+    played = replay(case_of(*cut_text(*PARTS)))
     assert {step.fidelity for step in played.trace.steps} == {Fidelity.RECORDED}
 
 
 def test_runs_are_numbered_within_their_turn():
-    played = replay(case_of(*continued(*PARTS)))
+    played = replay(case_of(*cut_text(*PARTS)))
     turn = played.turns[0]
     later = turn.end - turn.deciding_step - 1
     assert [step.run for step in played.trace.steps] == [0] * (turn.deciding_step + 1) + [1] * later
 
 
 def test_the_turn_of_a_step():
-    played = replay(case_of(*continued(*PARTS), *ran_cut_call(), asked([user("last")], chat("yes"))))
+    played = replay(case_of(*cut_text(*PARTS), *cut_call_ran(), pair_of([user("last")], chat("yes"))))
     expected = [number for number, turn in enumerate(played.turns) for _ in range(turn.first, turn.end)]
     assert [played.turn_at(step) for step in range(len(played.trace.steps))] == expected
 
@@ -178,8 +178,8 @@ def prefilled(sent):
     cut = message([{"type": "text", "text": text}], "max_tokens")
     rest = message([{"type": "text", "text": "and fire."}], "end_turn")
     return [
-        asked(ASKS, cut, url=MESSAGES, max_tokens=9),
-        asked([*ASKS, assistant(sent)], rest, url=MESSAGES, max_tokens=99),
+        pair_of(ASKS, cut, url=MESSAGES, max_tokens=9),
+        pair_of([*ASKS, assistant(sent)], rest, url=MESSAGES, max_tokens=99),
     ]
 
 
@@ -200,14 +200,14 @@ def test_a_pause_and_the_white_space_that_it_lost(sent, stripped, joined):
     """The engine sends a pause back without the white space at its end, and joins the text as a replay does."""
     paused, rest = (message([{"type": "text", "text": text}], word)
                     for text, word in (("Hello ", "pause_turn"), (" world.", "end_turn")))
-    resumed = [asked(ASKS, paused, url=MESSAGES), asked([*ASKS, assistant(sent)], rest, url=MESSAGES)]
+    resumed = [pair_of(ASKS, paused, url=MESSAGES), pair_of([*ASKS, assistant(sent)], rest, url=MESSAGES)]
     assert method_of(*resumed) == (Method.ECHO, stripped)
     assert ended(replay(case_of(*resumed))).joined_answer().text == joined
 
 
 def test_a_hint_and_a_repair():
-    assert method_of(*continued(*PARTS[:2])) == (Method.HINT, "")
-    assert method_of(*repaired_call()[:2]) == (Method.REPAIR, "")
+    assert method_of(*cut_text(*PARTS[:2])) == (Method.HINT, "")
+    assert method_of(*repair_turn()[:2]) == (Method.REPAIR, "")
 
 
 def test_the_results_of_a_request_are_those_after_its_last_answer():
@@ -219,7 +219,7 @@ def test_the_results_of_a_request_are_those_after_its_last_answer():
         result("the second", "call_2b3c4d5e6f"),
         user("and hurry"),
     ]
-    loaded = open_paths(["-"], stdin=lines(asked(history, chat("done"), tools=TOOLS)))
+    loaded = open_paths(["-"], stdin=lines(pair_of(history, chat("done"), tools=TOOLS)))
     assert [part.text for part in results_in(loaded.exchanges[0])] == ["the second"]
     assert results_in(open_paths(["-"], stdin=json.dumps(chat("x")).encode()).exchanges[0]) == ()
 
@@ -228,7 +228,7 @@ def test_the_results_of_a_request_are_those_after_its_last_answer():
 
 
 def test_limits_end_a_turn_where_they_say():
-    case = case_of(*continued(*PARTS))
+    case = case_of(*cut_text(*PARTS))
     for attempts in range(5):
         played = replay(case, Settings(Limits(continuation_max_attempts=attempts)))
         spent = ended(played).spend
@@ -237,7 +237,7 @@ def test_limits_end_a_turn_where_they_say():
 
 
 def test_the_first_cap_is_what_the_budget_is_derived_from():
-    case = case_of(*continued(*PARTS[:3], tokens=40, max_tokens=20))
+    case = case_of(*cut_text(*PARTS[:3], tokens=40, max_tokens=20))
     assert ended(replay(case)).token_cap == 80
     assert ended(replay(case)).terminal == "budget_exhausted"
     assert ended(replay(case, Settings(max_tokens=100))).token_cap == 80, "a recording was made at its own"
@@ -249,13 +249,13 @@ def test_the_first_cap_is_what_the_budget_is_derived_from():
 
 
 def test_a_simulated_budget_brings_no_bound_where_none_was_recorded():
-    case = case_of(*continued(*PARTS[:3], tokens=40))
+    case = case_of(*cut_text(*PARTS[:3], tokens=40))
     assert ended(replay(case)).token_cap is None
     assert ended(replay(case, Settings(max_tokens=5, simulate=True))).token_cap is None
 
 
 def test_another_policy_is_another_story_over_the_same_answers():
-    case = case_of(*ran_cut_call())
+    case = case_of(*cut_call_ran())
     played = replay(case, Settings(policy=PI_PRESENCE))
     assert path(played) == ["Request", "EvaluateStop", "ExecuteTools", "Request", "EvaluateStop", "Complete"]
     # What the gate says of the call does not depend on what a loop believes.
@@ -265,7 +265,7 @@ def test_another_policy_is_another_story_over_the_same_answers():
 def with_limits(tmp_path, values):
     """A session file that was recorded under these limits, over the text that is cut four times."""
     records = [{"loop_inspector_session": 1, "title": "t"}, {"type": "limits", "values": values}]
-    for number, each in enumerate(continued(*PARTS)):
+    for number, each in enumerate(cut_text(*PARTS)):
         name = f"r{number}"
         records += [
             {"type": "request", "id": name, "url": each["request"]["url"], "body": each["request"]["body"]},
@@ -311,7 +311,7 @@ def test_limits_that_do_not_exist_are_passed_over_and_said(tmp_path, values):
 def test_a_routers_native_word_is_read_through_all_tables():
     body = chat("The first", "stop")
     body["choices"][0]["native_finish_reason"] = "MAX_TOKENS"
-    case = case_of(asked(ASKS, body, url="https://openrouter.ai/api/v1/chat/completions"))
+    case = case_of(pair_of(ASKS, body, url="https://openrouter.ai/api/v1/chat/completions"))
     assert case.judgements[0].stop.normalized is Stop.MAX_TOKENS
     assert case.judgements[0].stop.raw == "stop"
 
@@ -319,12 +319,12 @@ def test_a_routers_native_word_is_read_through_all_tables():
 def test_a_native_word_that_nobody_knows_changes_nothing():
     body = chat("The first", "stop")
     body["choices"][0]["native_finish_reason"] = "entropy"
-    case = case_of(asked(ASKS, body, url="https://openrouter.ai/api/v1/chat/completions"))
+    case = case_of(pair_of(ASKS, body, url="https://openrouter.ai/api/v1/chat/completions"))
     assert case.judgements[0].stop.normalized is Stop.END_TURN
 
 
 def test_a_turn_sends_what_the_repair_needs_and_no_smaller_cap():
-    played = replay(case_of(*repaired_call()))
+    played = replay(case_of(*repair_turn()))
     (repair,) = [
         e
         for step in played.trace.steps
@@ -362,7 +362,7 @@ def test_the_collector_is_as_it_was_after_a_build_that_fails():
 
 
 def test_judging_and_replaying_end_where_the_reading_is_stopped() -> None:
-    recording = open_paths(["-"], stdin=lines(*continued(*PARTS)))
+    recording = open_paths(["-"], stdin=lines(*cut_text(*PARTS)))
     case = open_case(recording)
     with intake.stopping_when(lambda: True):
         with pytest.raises(intake.StoppedError):

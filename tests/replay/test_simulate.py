@@ -26,7 +26,7 @@ from loop_core.values import ReasoningPart, Request, Stop, TextPart, Usage
 from loop_core.wire import decode
 from tests.scenes.essence import essence
 from tests.scenes.provider import CALLING
-from tests.scenes.simulated import AMPLE, TOKEN, WHOLE_CALLS, WORDS, answers, call, play, said, simulated, tokens
+from tests.scenes.simulated import AMPLE, TOKEN, WHOLE_CALLS, WORDS, answers, call, play, reply, simulation_of, tokens
 
 each_format = pytest.mark.parametrize("api", CALLING)
 TEXT = "One by one the lamps went out, and nobody counted them. Nobody had a reason to; the sea was calm.\n\nIt rose."
@@ -39,7 +39,7 @@ def recorded(api: str, *texts: str, clean: bool = True):
     for number, text in enumerate(texts):
         last = number == len(texts) - 1
         stop = Stop.END_TURN if last and clean else Stop.MAX_TOKENS
-        made.append((RequestPlace.CONTINUATION if number else RequestPlace.REQUEST, *said(api, stop, TextPart(text))))
+        made.append((RequestPlace.CONTINUATION if number else RequestPlace.REQUEST, *reply(api, stop, TextPart(text))))
     return made
 
 
@@ -128,7 +128,7 @@ def test_what_follows_a_cut_is_not_known(api: str) -> None:
 @each_format
 def test_a_cut_is_told_with_the_end_word_that_the_recording_says_at_its_cap(api: str) -> None:
     """Recorded: as many tokens as the cap, under the word for an end of turn."""
-    known = [(RequestPlace.REQUEST, *said(api, Stop.END_TURN, TextPart(TEXT), count=tokens(TEXT)))]
+    known = [(RequestPlace.REQUEST, *reply(api, Stop.END_TURN, TextPart(TEXT), count=tokens(TEXT)))]
     first = answers(play(known, 4, tokens(TEXT)))[0]
     assert first.response.stop_reason.raw == WORDS[api][0]
     assert first.response.text == TEXT[: 4 * TOKEN]
@@ -141,7 +141,7 @@ def test_a_cut_is_told_with_the_end_word_that_the_recording_says_at_its_cap(api:
 def test_such_an_answer_is_judged_as_a_recorded_one_would_be(api: str) -> None:
     """One sign of a cut, the usage at the cap, asks for nothing more; a text that stops at a comma is the second."""
     text = "one and two, three or four and so on."
-    known = [(RequestPlace.REQUEST, *said(api, Stop.END_TURN, TextPart(text), count=tokens(text)))]
+    known = [(RequestPlace.REQUEST, *reply(api, Stop.END_TURN, TextPart(text), count=tokens(text)))]
     for budget in range(1, tokens(text)):
         made = answers(play(known, budget, tokens(text)))
         first = made[0]
@@ -155,12 +155,12 @@ def test_such_an_answer_is_judged_as_a_recorded_one_would_be(api: str) -> None:
 
 @each_format
 def test_without_that_evidence_a_cut_has_the_words_of_the_format(api: str) -> None:
-    below = [(RequestPlace.REQUEST, *said(api, Stop.END_TURN, TextPart(TEXT), count=tokens(TEXT)))]
+    below = [(RequestPlace.REQUEST, *reply(api, Stop.END_TURN, TextPart(TEXT), count=tokens(TEXT)))]
     first = answers(play(below, 4, tokens(TEXT) + 1))[0]
     assert first.response.stop_reason.raw == WORDS[api][1]
     assert not first.cut_unseen
-    honest = [(RequestPlace.REQUEST, *said(api, Stop.MAX_TOKENS, TextPart(TEXT[:30]), count=tokens(TEXT[:30]))),
-              (RequestPlace.CONTINUATION, *said(api, Stop.END_TURN, TextPart(TEXT[30:60]), count=tokens(TEXT[30:60])))]
+    honest = [(RequestPlace.REQUEST, *reply(api, Stop.MAX_TOKENS, TextPart(TEXT[:30]), count=tokens(TEXT[:30]))),
+              (RequestPlace.CONTINUATION, *reply(api, Stop.END_TURN, TextPart(TEXT[30:60]), count=tokens(TEXT[30:60])))]
     assert answers(play(honest, 4, 10))[0].response.stop_reason.raw == WORDS[api][1], "another answer says it openly"
 
 
@@ -214,8 +214,8 @@ def test_any_text_however_it_was_recorded(
 def with_call(api: str):
     text = TextPart("I will write it down. ")
     return [
-        (RequestPlace.REQUEST, *said(api, Stop.TOOL_CALL, text, call(ARGUMENTS))),
-        (RequestPlace.REQUEST, *said(api, Stop.END_TURN, TextPart("Done."))),
+        (RequestPlace.REQUEST, *reply(api, Stop.TOOL_CALL, text, call(ARGUMENTS))),
+        (RequestPlace.REQUEST, *reply(api, Stop.END_TURN, TextPart("Done."))),
     ]
 
 
@@ -265,9 +265,9 @@ def test_a_repaired_call_stands_for_the_cut_one() -> None:
     """Recorded: cut after 8 tokens of arguments, then sent whole. At a budget that fits, it comes at once."""
     api = "openai_chat"
     known = [
-        (RequestPlace.REQUEST, *said(api, Stop.MAX_TOKENS, TextPart("Saving. "), call(ARGUMENTS[:24]))),
-        (RequestPlace.REPAIR, *said(api, Stop.TOOL_CALL, call(ARGUMENTS))),
-        (RequestPlace.REQUEST, *said(api, Stop.END_TURN, TextPart("Saved."))),
+        (RequestPlace.REQUEST, *reply(api, Stop.MAX_TOKENS, TextPart("Saving. "), call(ARGUMENTS[:24]))),
+        (RequestPlace.REPAIR, *reply(api, Stop.TOOL_CALL, call(ARGUMENTS))),
+        (RequestPlace.REQUEST, *reply(api, Stop.END_TURN, TextPart("Saved."))),
     ]
     trace = play(known, 60, 11, results=True)
     assert [[sent.arguments for sent in answer.response.tool_calls] for answer in answers(trace)] == [[ARGUMENTS], []]
@@ -279,7 +279,7 @@ def test_a_repaired_call_stands_for_the_cut_one() -> None:
 
 def test_a_call_that_was_never_sent_whole_is_not_invented() -> None:
     api = "openai_chat"
-    known = [(RequestPlace.REQUEST, *said(api, Stop.MAX_TOKENS, TextPart("Saving. "), call(ARGUMENTS[:24])))]
+    known = [(RequestPlace.REQUEST, *reply(api, Stop.MAX_TOKENS, TextPart("Saving. "), call(ARGUMENTS[:24])))]
     for budget in range(1, 40):
         trace = play(known, budget, 11)
         assert ended(trace).terminal in ("unrecorded", "repair_failed", "no_progress")
@@ -292,7 +292,7 @@ def test_a_call_that_was_never_sent_whole_is_not_invented() -> None:
 
 
 def test_thinking_that_is_cut_begins_anew_under_a_larger_cap() -> None:
-    known = [(RequestPlace.REQUEST, *said("anthropic_messages", Stop.END_TURN, ReasoningPart("x" * 30, "sig"),
+    known = [(RequestPlace.REQUEST, *reply("anthropic_messages", Stop.END_TURN, ReasoningPart("x" * 30, "sig"),
                                    TextPart("Yes.")))]
     trace = play(known, 8)  # 10 tokens of thinking, 2 of text, the end: cut at 8, then asked again with 16
     first, second = answers(trace)
@@ -305,8 +305,8 @@ def test_thinking_that_is_cut_begins_anew_under_a_larger_cap() -> None:
 
 def test_thinking_costs_nothing_where_the_provider_does_not_count_it() -> None:
     known = [(RequestPlace.REQUEST,
-              *said("gemini_generate", Stop.END_TURN, ReasoningPart("x" * 30), TextPart("Yes, we do.")))]
-    request, source = simulated(known, 2, 1_000)
+              *reply("gemini_generate", Stop.END_TURN, ReasoningPart("x" * 30), TextPart("Yes, we do.")))]
+    request, source = simulation_of(known, 2, 1_000)
     counted = source.measure(0)
     free = type(counted)(tuple(type(s)(s.part, s.ends, type(s.part) is TextPart) for s in counted.stretches),
                          counted.basis, counted.note, counted.end)
@@ -326,7 +326,7 @@ def test_a_server_that_says_nothing_at_a_cut_is_simulated_so() -> None:
               b'data: {"id":"c","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":10}}\n\ndata: [DONE]\n\n')
     body = silent % b"ten tokens of text in one"
     known = [(RequestPlace.REQUEST, decode("openai_chat", body), body),
-             (RequestPlace.CONTINUATION, *said("openai_chat", Stop.END_TURN, TextPart(" chunk, and more.")))]
+             (RequestPlace.CONTINUATION, *reply("openai_chat", Stop.END_TURN, TextPart(" chunk, and more.")))]
     first = answers(play(known, 4, 10))[0]
     assert first.response.stop_reason.raw is None
     assert first.response.stop_reason.normalized is Stop.INTERRUPTED
@@ -350,7 +350,7 @@ def test_an_answer_that_was_resumed_is_cut_from_its_own_beginning() -> None:
     paused = (b'{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Wait. "}],'
               b'"stop_reason":"pause_turn","usage":{"input_tokens":9,"output_tokens":2}}')
     known = [(RequestPlace.REQUEST, decode("anthropic_messages", paused), paused),
-             (RequestPlace.RESUME, *said("anthropic_messages", Stop.END_TURN, TextPart("Here it is: all of it.")))]
+             (RequestPlace.RESUME, *reply("anthropic_messages", Stop.END_TURN, TextPart("Here it is: all of it.")))]
     trace = play(known, 3)
     assert answers(trace)[0].response is known[0][1]
     assert [answer.response.text for answer in answers(trace)[1:]][:1] == ["Here it i"]
@@ -380,9 +380,9 @@ class CountedReads(tuple):
 @pytest.mark.parametrize("budget", [1, 3, 9])
 def test_no_cut_of_an_answer_reads_all_later_answers_again(budget: int) -> None:
     """A turn that ends again and again has a run for each answer: cuts times answers would be spent in each of them."""
-    rounds = [(RequestPlace.REQUEST, *said("openai_chat", Stop.END_TURN, TextPart(text)))
+    rounds = [(RequestPlace.REQUEST, *reply("openai_chat", Stop.END_TURN, TextPart(text)))
               for text in (TEXT, *(f"answer {number}" for number in range(12)))]
-    request, source = simulated(rounds, budget, 1_000)
+    request, source = simulation_of(rounds, budget, 1_000)
     counted = CountedReads(source.source.answers)
     source = replace(source, source=source.source._replace(answers=counted))
     policy = Policy(STRICT.name, STRICT.title, methods=(Method.ANCHOR,))
@@ -399,7 +399,7 @@ def test_a_known_answer_of_many_segments_is_joined_without_reading_all_before_ea
     monkeypatch.setattr("inspector.replay.known._is_call", lambda stretch: bool(asked.append(1)))
     monkeypatch.setattr("inspector.replay.known._length", lambda given: asked.extend(given) or _length(given))
     pieces = [f"Part {number} of it. " for number in range(100)]
-    request, source = simulated(recorded("openai_chat", *pieces), 1_000, 8)
+    request, source = simulation_of(recorded("openai_chat", *pieces), 1_000, 8)
     trace = run("t", request, source, Plan(AMPLE, fidelity=Fidelity.RECORDED))
     assert ended(trace).joined_answer().text == "".join(pieces)
     assert len(asked) <= 6 * len(pieces)
@@ -418,7 +418,8 @@ def test_a_cut_reads_neither_all_segments_nor_all_messages_before_it_again(monke
     monkeypatch.setattr("inspector.replay.simulate._repetition", count("segments", _repetition))
     monkeypatch.setattr("loop_core.turn.continuation.has_tags", count("texts", has_tags))
     text = " ".join(f"word{number}" for number in range(200))
-    request, source = simulated([(RequestPlace.REQUEST, *said("openai_chat", Stop.END_TURN, TextPart(text)))], 4, 1_000)
+    request, source = simulation_of([(RequestPlace.REQUEST, *reply("openai_chat", Stop.END_TURN, TextPart(text)))], 4,
+                                    1_000)
     policy = Policy(STRICT.name, STRICT.title, methods=(Method.ANCHOR,))
     trace = run("t", request, source, Plan(AMPLE, policy, Ability(), fidelity=Fidelity.RECORDED))
     assert ended(trace).joined_answer().text == text

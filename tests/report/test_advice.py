@@ -41,17 +41,17 @@ from tests.scenes.recordings import (
     SEND_AGAIN,
     TOOLS,
     WHOLE,
-    asked,
     assistant,
     call,
     chat,
-    continued,
     cut_stream,
+    cut_text,
     lines,
     message,
-    repaired_call,
+    pair_of,
+    repair_turn,
     result,
-    shown,
+    show,
     user,
 )
 from tests.whatif.test_sweep import stories
@@ -121,13 +121,13 @@ def test_every_advice_of_the_recorded_traffic_holds() -> None:
 def test_every_advice_of_any_session_holds(story: list[dict]) -> None:
     for policy in (Settings(), Settings(policy=POLICIES["zeroclaw-rfi"]), Settings(max_tokens=3, simulate=True),
                    Settings(Limits(continuation_max_attempts=0, max_tool_steps=1))):
-        holds(shown(*story, settings=policy))
+        holds(show(*story, settings=policy))
 
 
 @given(story=stories)
 @settings(max_examples=30, deadline=None)
 def test_what_is_advised_is_the_smallest_that_will_do(story: list[dict]) -> None:
-    found = shown(*story)
+    found = show(*story)
     for number, turn in enumerate(found.turns):
         advice = turn.verdict.advice
         if advice is None or advice.set is None:
@@ -161,12 +161,12 @@ def test_a_search_with_a_likely_value_finds_the_same_edge() -> None:
 
 KEYS = [f"call_{number:010}" for number in range(12)]
 CALLS = [call(json.dumps({"path": f"{key}.md", "content": "one"}), key) for key in KEYS]
-ROUNDS = [asked(
+ROUNDS = [pair_of(
     [user("go"), *(said for key, made in zip(KEYS[:done], CALLS, strict=False) for said in (
         assistant(None, made), result(key=key)))],
     chat(None, "tool_calls", CALLS[done]) if done < len(CALLS) else chat("Done."), tools=TOOLS, max_tokens=100)
     for done in range(13)]
-CUTS = continued(*(f"The {word} part of it is this, and the next " for word in (
+CUTS = cut_text(*(f"The {word} part of it is this, and the next " for word in (
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")), max_tokens=10)
 
 
@@ -180,7 +180,7 @@ def test_a_limit_on_a_count_is_found_in_three_runs(
     tried: list[dict] = []
     as_it_is = Trial._run
     monkeypatch.setattr(Trial, "_run", lambda self, values: tried.append(dict(values)) or as_it_is(self, values))
-    found = shown(*story, settings=settings_of({**others, TOTAL: "10000", name: "1"}, Settings()))
+    found = show(*story, settings=settings_of({**others, TOTAL: "10000", name: "1"}, Settings()))
     advice = found.turns[0].verdict.advice
     assert advice is not None
     assert advice.set == {name: str(needed)}
@@ -189,12 +189,13 @@ def test_a_limit_on_a_count_is_found_in_three_runs(
 
 def test_a_cut_that_no_cap_completes_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last answer was cut in the recording: nothing is known of its rest, whatever cap is tried."""
-    story = [*ROUNDS[:2], asked(ROUNDS[2]["request"]["body"]["messages"], chat("It goes on and", "length", tokens=100),
+    story = [*ROUNDS[:2], pair_of(ROUNDS[2]["request"]["body"]["messages"],
+                                  chat("It goes on and", "length", tokens=100),
                                 tools=TOOLS, max_tokens=100)]
     tried: list[dict] = []
     as_it_is = Trial._run
     monkeypatch.setattr(Trial, "_run", lambda self, values: tried.append(dict(values)) or as_it_is(self, values))
-    verdict = shown(*story, settings=settings_of({"max_tokens": "30"}, Settings())).turns[0].verdict
+    verdict = show(*story, settings=settings_of({"max_tokens": "30"}, Settings())).turns[0].verdict
     assert (verdict.advice.set, [int(each["max_tokens"]) for each in tried if "max_tokens" in each]) == (
         None, [30 << DOUBLINGS])
 
@@ -204,21 +205,21 @@ def test_a_cut_that_no_cap_completes_is_tried_once(monkeypatch: pytest.MonkeyPat
 
 def test_a_limit_is_raised_no_further_than_the_recording_needs() -> None:
     """Five parts are four continuations, and the limit is three."""
-    advice = advised(shown(*continued(*PARTS)))
+    advice = advised(show(*cut_text(*PARTS)))
     assert advice == Advice("raise continuation_max_attempts to 4: a replay of the recording then completes the turn",
                             Basis.RECORDED, {"continuation_max_attempts": "4"})
 
 
 def test_limits_that_end_a_turn_one_after_the_other_are_raised_together() -> None:
     """Four answers of 40 tokens spend 160; the bound is 4 x 20, and has to leave room for the 5 of the last answer."""
-    advice = advised(shown(*continued(*PARTS, tokens=40, max_tokens=20)))
+    advice = advised(show(*cut_text(*PARTS, tokens=40, max_tokens=20)))
     assert advice.set == {"continuation_max_attempts": "4", "continuation_max_total_completion_tokens": "165"}
     assert advice.basis is Basis.RECORDED
 
 
 def test_characters_are_a_limit_too() -> None:
     said = sum(map(len, PARTS[:2]))
-    found = shown(*continued(*PARTS[:2], PARTS[-1]), settings=Settings(Limits(continuation_max_output_chars=20)))
+    found = show(*cut_text(*PARTS[:2], PARTS[-1]), settings=Settings(Limits(continuation_max_output_chars=20)))
     assert "continuation_max_output_chars (31 of 20) ended the turn" in found.turns[0].verdict.sentence
     assert advised(found).set == {"continuation_max_output_chars": str(said + 1)}
 
@@ -227,11 +228,11 @@ def test_a_second_repair_that_was_recorded_is_advised() -> None:
     again = [*ASKS, assistant("I will write it."), user(SEND_AGAIN)]
     once_more = [*again, assistant("I will write it."), user(SEND_AGAIN)]
     whole = [*once_more, assistant(None, call(WHOLE, "call_f6g7h8i9j0")), result(key="call_f6g7h8i9j0")]
-    found = shown(
-        asked(ASKS, chat("I will write it.", "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
-        asked(again, chat("I will write it.", "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
-        asked(once_more, chat(None, "tool_calls", call(WHOLE, "call_f6g7h8i9j0")), tools=TOOLS, max_tokens=80),
-        asked(whole, chat("It is written."), tools=TOOLS, max_tokens=40))
+    found = show(
+        pair_of(ASKS, chat("I will write it.", "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
+        pair_of(again, chat("I will write it.", "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
+        pair_of(once_more, chat(None, "tool_calls", call(WHOLE, "call_f6g7h8i9j0")), tools=TOOLS, max_tokens=80),
+        pair_of(whole, chat("It is written."), tools=TOOLS, max_tokens=40))
     assert advised(found).set == {"continuation_tool_repair_attempts": "2"}
 
 
@@ -240,17 +241,17 @@ def test_answers_of_reasoning_alone_are_a_limit() -> None:
                "completion_tokens_details": {"reasoning_tokens": 20}}
     history, made = [*ASKS], []
     for _ in range(2):
-        made.append(asked(list(history), chat(None, "length", usage=thought), max_tokens=20))
+        made.append(pair_of(list(history), chat(None, "length", usage=thought), max_tokens=20))
         history.append(user(HINT))
-    made.append(asked(list(history), chat("There it is."), max_tokens=20))
-    found = shown(*made)
+    made.append(pair_of(list(history), chat("There it is."), max_tokens=20))
+    found = show(*made)
     assert "max_thinking_only (2 of 1) ended the turn" in found.turns[0].verdict.sentence
     assert advised(found).set == {"max_thinking_only": "2"}
 
 
 def test_a_budget_is_raised_where_the_whole_output_is_known() -> None:
     """A continuation that adds nothing ends the turn, and no limit helps; 10 + 10 + 5 tokens are all of the answer."""
-    found = shown(*continued("The first part is about water, ", " ", "and the rest is about fire.", max_tokens=10),
+    found = show(*cut_text("The first part is about water, ", " ", "and the rest is about fire.", max_tokens=10),
                   settings=Settings(Limits(min_progress_chars=2)))
     verdict = found.turns[0].verdict
     assert "min_progress_chars (2) ended the turn" in verdict.sentence
@@ -263,15 +264,15 @@ def test_a_budget_is_raised_where_the_whole_output_is_known() -> None:
 
 
 def test_the_session_of_a_simulation_is_advised_by_the_simulation() -> None:
-    whole = asked(ASKS, chat("The quick brown fox jumps over lazy dogs", tokens=10), max_tokens=50)
-    found = shown(whole, settings=Settings(Limits(continuation_max_attempts=1), max_tokens=3, simulate=True))
+    whole = pair_of(ASKS, chat("The quick brown fox jumps over lazy dogs", tokens=10), max_tokens=50)
+    found = show(whole, settings=Settings(Limits(continuation_max_attempts=1), max_tokens=3, simulate=True))
     assert advised(found).basis is Basis.SIMULATED
     assert holds(found) == 1
 
 
 def test_a_limit_that_ends_a_recording_is_named_and_nothing_is_promised() -> None:
     limits = Settings(Limits(max_tool_steps=0))
-    found = shown(asked(ASKS, chat(None, "tool_calls", call()), tools=TOOLS), settings=limits)
+    found = show(pair_of(ASKS, chat(None, "tool_calls", call()), tools=TOOLS), settings=limits)
     verdict = found.turns[0].verdict
     assert verdict.word == "LIMIT REACHED"
     assert "limit max_tool_steps (0 of 0) ended the turn: openai_chat (openai) asked for tools" in verdict.sentence
@@ -307,10 +308,10 @@ def test_the_limit_that_ended_a_turn_is_told_with_what_was_spent(number: int, li
 
 def test_a_limit_on_cuts_by_another_cap_is_raised_and_max_tokens_is_not() -> None:
     """The server cuts at 40 tokens, although 400 are asked for: a larger max_tokens changes nothing."""
-    advice = advised(shown(*continued(*PARTS, last="length", tokens=40, max_tokens=400)))
+    advice = advised(show(*cut_text(*PARTS, last="length", tokens=40, max_tokens=400)))
     assert advice.text == f"raise continuation_max_attempts: the answer ended below max_tokens; {NEVER}"
     assert advice.guess == {"continuation_max_attempts": "6"}
-    used_up = advised(shown(*continued(*PARTS, last="length", tokens=40, max_tokens=40)))
+    used_up = advised(show(*cut_text(*PARTS, last="length", tokens=40, max_tokens=40)))
     assert used_up.guess == {"max_tokens": "1024"}, "here the cap of the request is what cuts"
 
 
@@ -325,7 +326,8 @@ def steps_of_tools(count: int, *last: agents.Row) -> str:
 
 
 @pytest.mark.parametrize(("last", "word", "advice"), [
-    (agents.failed("Prompt is too long"), "CONTEXT FULL", "shorten the request: it does not fit in the context window"),
+    (agents.failure("Prompt is too long"), "CONTEXT FULL",
+     "shorten the request: it does not fit in the context window"),
     (agents.block(agents.text("It is"), key="msg_last", stop="max_tokens"), "TRUNCATED", "raise max_tokens; "),
     (agents.block(agents.use("toolu_last", file_path="a"), key="msg_last", stop="max_tokens"), "CALL HELD",
      "raise max_tokens; "),
@@ -334,7 +336,7 @@ def test_a_limit_on_tools_has_nothing_to_do_with_an_answer_behind_it(
     tmp_path: Path, last: agents.Row, word: str, advice: str
 ) -> None:
     """The agent of a transcript made more tool steps than our loop allows, and was then cut or full."""
-    few, many = (agents.shown(steps_of_tools(count, last), tmp_path, name=f"{count}.jsonl").turns[0].verdict
+    few, many = (agents.show(steps_of_tools(count, last), tmp_path, name=f"{count}.jsonl").turns[0].verdict
                  for count in (2, 12))
     assert many.word == word
     assert "max_tool_steps" not in many.sentence
@@ -345,16 +347,16 @@ def test_a_limit_on_tools_has_nothing_to_do_with_an_answer_behind_it(
 
 def test_a_limit_of_nothing_is_guessed_as_more_than_nothing() -> None:
     limits = Settings(Limits(max_tool_steps=0))
-    found = shown(asked(ASKS, chat(None, "tool_calls", call()), tools=TOOLS), settings=limits)
+    found = show(pair_of(ASKS, chat(None, "tool_calls", call()), tools=TOOLS), settings=limits)
     assert advised(found).guess == {"max_tool_steps": "1"}
 
 
 def test_the_same_call_again_and_again_is_no_matter_of_a_limit() -> None:
     history, made = [*ASKS], []
     for number in range(2):
-        made.append(asked(list(history), chat(None, "tool_calls", call(key=f"call_{number}a1b2c3d4e")), tools=TOOLS))
+        made.append(pair_of(list(history), chat(None, "tool_calls", call(key=f"call_{number}a1b2c3d4e")), tools=TOOLS))
         history += [assistant(None, call(key=f"call_{number}a1b2c3d4e")), result("ok", f"call_{number}a1b2c3d4e")]
-    found = shown(*made, settings=Settings(Limits(max_identical_calls=1)))
+    found = show(*made, settings=Settings(Limits(max_identical_calls=1)))
     assert "max_identical_calls (2 of 1) ended the turn" in found.turns[0].verdict.sentence
     assert "keeps making the same call" in advised(found).text
 
@@ -385,7 +387,7 @@ def usage(used: int, reasoning: int | None = None) -> dict:
 )
 def test_a_router_with_a_cap_of_its_own_is_recognised(used, cap, reasoning, said) -> None:
     more = {} if cap is None else {"max_tokens": cap}
-    found = shown(asked(ASKS, chat("The first", "length", usage=usage(used, reasoning)), **more),
+    found = show(pair_of(ASKS, chat("The first", "length", usage=usage(used, reasoning)), **more),
                   settings=Settings(Limits(continuation_max_total_completion_tokens=10**6)))
     assert advised(found).text.startswith(said)
     assert advised(found).set is None
@@ -395,7 +397,7 @@ def test_a_router_with_a_cap_of_its_own_is_recognised(used, cap, reasoning, said
 
 def test_tokens_that_only_the_total_counts_are_no_sign_of_another_cap() -> None:
     """Gateways to Gemini: 10 tokens of text and 87 of thinking, under a cap of 100."""
-    (turn,) = shown(asked(ASKS, chat("The first", "length", usage={**usage(10), "total_tokens": 106}),
+    (turn,) = show(pair_of(ASKS, chat("The first", "length", usage={**usage(10), "total_tokens": 106}),
                           max_tokens=100)).turns
     assert turn.verdict.advice is not None
     assert turn.verdict.advice.text.startswith("raise max_tokens;")
@@ -409,10 +411,10 @@ def test_tokens_that_only_the_total_counts_are_no_sign_of_another_cap() -> None:
 
 def test_nothing_says_what_cut_a_call_under_a_clean_word() -> None:
     body = chat(None, "tool_calls", call(CUT), tokens=40)
-    assert advised(shown(asked(ASKS, body, tools=TOOLS, max_tokens=4_096))).text == (
+    assert advised(show(pair_of(ASKS, body, tools=TOOLS, max_tokens=4_096))).text == (
         "ask for the call again: the answer ended below max_tokens, and nothing says what cut the call")
     body["choices"][0]["native_finish_reason"] = "MAX_TOKENS"
-    told = advised(shown(asked(ASKS, body, tools=TOOLS, max_tokens=4_096))).text
+    told = advised(show(pair_of(ASKS, body, tools=TOOLS, max_tokens=4_096))).text
     assert told.startswith("raise the cap or the context of the server or router"), "the provider behind it names a cap"
 
 
@@ -431,7 +433,7 @@ OLLAMA_CHAT = "http://localhost:11434/api/chat"
 def test_a_context_that_no_request_set_may_have_cut_an_answer_of_ollama(url: str, options: dict, said: str) -> None:
     own = {**OLLAMA, "done_reason": "length", "prompt_eval_count": 4000, "eval_count": 96}
     body = own if url.endswith("/api/chat") else chat("The first", "length", tokens=96)
-    assert advised(shown(asked(ASKS, body, url=url, stream=False, options=options))).text.startswith(said)
+    assert advised(show(pair_of(ASKS, body, url=url, stream=False, options=options))).text.startswith(said)
 
 
 @pytest.mark.parametrize(("message", "said"), [
@@ -443,7 +445,7 @@ def test_a_context_that_no_request_set_may_have_cut_an_answer_of_ollama(url: str
 ])
 def test_a_request_that_fits_under_a_smaller_cap_is_told_as_such(message: str, said: str) -> None:
     error = {"type": "invalid_request_error", "code": "context_length_exceeded", "message": message}
-    found = shown(asked(ASKS, {"error": error}, status=400, max_tokens=8000))
+    found = show(pair_of(ASKS, {"error": error}, status=400, max_tokens=8000))
     assert found.turns[0].verdict.word == "CONTEXT FULL"
     assert advised(found).text.startswith(said)
 
@@ -470,14 +472,14 @@ OLLAMA = {"model": "m", "message": {"role": "assistant", "content": "The first"}
      {"options": {"num_ctx": 4096, "num_predict": 1000}}, "raise num_ctx of the request", "raise max_tokens"),
 ])
 def test_what_ended_an_answer_is_not_taken_for_a_token_limit(url, body, asks, said, denied) -> None:
-    (turn,) = shown(asked(ASKS, body, url=url, **asks)).turns
+    (turn,) = show(pair_of(ASKS, body, url=url, **asks)).turns
     assert turn.verdict.advice is not None
     assert turn.verdict.advice.text.startswith(said)
     assert denied not in f"{turn.verdict.sentence} {turn.verdict.advice.text}"
 
 
 def test_reasoning_that_ate_the_budget_is_said() -> None:
-    found = shown(asked(ASKS, chat(None, "length", usage=usage(64, 64)), max_tokens=64))
+    found = show(pair_of(ASKS, chat(None, "length", usage=usage(64, 64)), max_tokens=64))
     assert found.turns[0].verdict.sentence.endswith('"length", 64 of 64 tokens, all spent on reasoning')
     assert advised(found).text == f"raise max_tokens or lower the reasoning effort; {NEVER}"
 
@@ -491,12 +493,13 @@ def test_reasoning_that_ate_the_budget_is_said() -> None:
      (None, "check the answer before you use it; do not run any call from it")],
 )
 def test_other_ends_are_no_matter_of_a_budget(stop, said) -> None:
-    found = shown(asked(ASKS, message([{"type": "text", "text": "The"}], stop), url=MESSAGES, max_tokens=4000))
+    found = show(pair_of(ASKS, message([{"type": "text", "text": "The"}], stop), url=MESSAGES, max_tokens=4000))
     assert advised(found).text == said
 
 
 def test_an_unknown_word_of_an_unknown_server_may_be_known_to_one_that_is_named() -> None:
-    found = shown(asked(ASKS, chat("Hi.", "zz_new_word"), url="https://llm.example/v1/chat/completions", max_tokens=40))
+    found = show(pair_of(ASKS, chat("Hi.", "zz_new_word"), url="https://llm.example/v1/chat/completions",
+                         max_tokens=40))
     assert advised(found).text == "name the server with --profile, or report the word"
 
 
@@ -517,7 +520,7 @@ def test_an_unknown_word_of_an_unknown_server_may_be_known_to_one_that_is_named(
      CHAT, 200, "change the prompt; a continuation will not help"),
 ], ids=["too long", "undeclared", "broken", "other format", "no reason", "refused"])
 def test_what_only_the_bytes_tell_apart_has_an_advice_of_its_own(body, url, status, said) -> None:
-    assert advised(shown(asked(ASKS, body, url=url, status=status))).text == said
+    assert advised(show(pair_of(ASKS, body, url=url, status=status))).text == said
 
 
 def test_a_call_whose_pieces_and_whole_text_differ_is_a_matter_for_the_servers_maintainers() -> None:
@@ -537,16 +540,16 @@ def test_a_call_whose_pieces_and_whole_text_differ_is_a_matter_for_the_servers_m
               {"type": "response.completed", "response": {**events[-1]["response"], "output": [whole, other]}}]
     for sent in (events, [*events[:-1], *beside]):
         stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in sent)
-        found = shown(asked(ASKS, stream, url=RESPONSES))
+        found = show(pair_of(ASKS, stream, url=RESPONSES))
         assert advised(found).text == "ask for the call again, and report both texts to the maintainers of the server"
         assert "sent remove" in found.turns[0].verdict.sentence
 
 
 def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -> None:
-    seen = advised(shown(asked(ASKS, cut_stream("The first"))))
+    seen = advised(show(pair_of(ASKS, cut_stream("The first"))))
     assert seen.text == "send the request again; nothing shows that a budget cut this answer"
     malformed = chat(None, "function_call_filter: MALFORMED_FUNCTION_CALL")
-    assert advised(shown(asked(ASKS, malformed))).text == "ask for the call again, with a simpler schema"
+    assert advised(show(pair_of(ASKS, malformed))).text == "ask for the call again, with a simpler schema"
     if (CASES / "readings" / "deltas-differ.har").is_file():
         found = opened(CASES / "readings" / "deltas-differ.har")
         assert advised(found).text == "ask for the call again, and report both texts to the maintainers of the server"
@@ -584,7 +587,7 @@ def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -
     ],
 )
 def test_an_error_says_what_to_do_about_it(status, body, said) -> None:
-    found = shown(asked(ASKS, {"error": body}, status=status))
+    found = show(pair_of(ASKS, {"error": body}, status=status))
     assert found.turns[0].verdict.word == "ERROR"
     assert advised(found).text.startswith(said)
 
@@ -623,7 +626,7 @@ def test_of_a_transcript_nobody_knows_what_was_asked() -> None:
 
 def test_the_report_has_the_command_that_makes_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a b.jsonl"
-    path.write_bytes(lines(*continued(*PARTS)))
+    path.write_bytes(lines(*cut_text(*PARTS)))
     found = opened(path)
     command = f"inspector replay '{path}' --set continuation_max_attempts=4"
     assert f"  run it: {command}\n" in text(found, read=ReadOptions([str(path)]))
@@ -633,10 +636,10 @@ def test_the_report_has_the_command_that_makes_the_run(tmp_path: Path, capsys: p
 
 
 def test_the_report_has_the_command_that_asks_live() -> None:
-    found = shown(asked(ASKS, chat("The first", "length", tokens=20), max_tokens=20))
+    found = show(pair_of(ASKS, chat("The first", "length", tokens=20), max_tokens=20))
     asks = "  ask live: inspector replay s.har --set max_tokens=1024 --live --turn 1\n"
     assert asks in text(found, read=ReadOptions(["s.har"])), "the same values as the form of the app"
-    found = shown(*repaired_call())
+    found = show(*repair_turn())
     assert "ask live" not in text(found, read=ReadOptions(["s.har"]))
 
 
@@ -647,25 +650,25 @@ def test_the_report_has_the_command_that_asks_live() -> None:
 def test_a_live_run_is_proposed_under_twice_the_cap_or_the_tokens_that_were_used(
     cap: int | None, tokens: int, guess: str
 ) -> None:
-    entry = asked(ASKS, chat("The first part", "length", tokens=tokens), **({"max_tokens": cap} if cap else {}))
-    advice = advised(shown(entry))
+    entry = pair_of(ASKS, chat("The first part", "length", tokens=tokens), **({"max_tokens": cap} if cap else {}))
+    advice = advised(show(entry))
     assert (advice.live, advice.guess, advice.set) == (True, {"max_tokens": guess}, None)
 
 
 def test_no_smaller_cap_is_proposed_than_that_of_an_earlier_answer_of_the_turn() -> None:
     first, rest = "The first part is about water, ", "and the second is"
-    found = shown(asked(ASKS, chat(first, "length", tokens=4_096), max_tokens=4_096),
-                  asked([*ASKS, assistant(first), user(HINT)], chat(rest, "length", tokens=256), max_tokens=256))
+    found = show(pair_of(ASKS, chat(first, "length", tokens=4_096), max_tokens=4_096),
+                  pair_of([*ASKS, assistant(first), user(HINT)], chat(rest, "length", tokens=256), max_tokens=256))
     assert len(found.turns) == 1
     assert advised(found).guess == {"max_tokens": "8192"}
 
 
 def test_no_run_is_proposed_where_none_can_be_asked_or_nothing_may_be_raised() -> None:
-    assert advised(shown(asked(ASKS, chat("I cannot", "content_filter"), max_tokens=64))).guess is None
+    assert advised(show(pair_of(ASKS, chat("I cannot", "content_filter"), max_tokens=64))).guess is None
 
 
 def test_a_page_in_place_of_an_answer_leads_to_what_answered() -> None:
-    found = shown(asked(ASKS, "<html>Sign in</html>"))
+    found = show(pair_of(ASKS, "<html>Sign in</html>"))
     assert advised(found).text == "look at what answered in the model's place: a proxy, a login page, another address"
 
 
@@ -687,7 +690,7 @@ SENT = "send the request again with a short message that asks for an answer"
         "role": "assistant", "content": "", "reasoning_content": "I should read the file."}}]}, "REASONING ONLY"),
 ])
 def test_what_the_request_forbids_is_named_where_nothing_came(messages, more, begins, body, word):
-    (turn,) = shown(asked(messages, body, **more)).turns
+    (turn,) = show(pair_of(messages, body, **more)).turns
     assert turn.verdict.word == word
     assert turn.verdict.advice.text.startswith(begins)
     assert SENT in turn.verdict.advice.text
@@ -695,7 +698,7 @@ def test_what_the_request_forbids_is_named_where_nothing_came(messages, more, be
 
 def test_of_a_recorder_that_may_leave_out_tools_nothing_is_said_of_the_request():
     history = [*ASKS, assistant(None, call()), result()]
-    exchange = shown(asked(history, chat(""))).responses[0].exchange
+    exchange = show(pair_of(history, chat(""))).responses[0].exchange
     assert about_silence(SimpleNamespace(exchange=exchange)).startswith("the request offers no tools")
     assert about_silence(SimpleNamespace(exchange=replace(exchange, recorder="langfuse"))).startswith(SENT)
 

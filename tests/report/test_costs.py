@@ -22,18 +22,18 @@ from inspector.report.lines.spans import plain, text_of
 from inspector.report.run_answers import answer_at
 from inspector.report.times_and_costs import response_cost, session_cost, turn_cost
 from loop_core.errors import CallerError
-from tests.scenes.recordings import ASKS, HINT, MESSAGES, asked, chat, lines, message, shown, user
+from tests.scenes.recordings import ASKS, HINT, MESSAGES, chat, lines, message, pair_of, show, user
 
 MINI = {"input": 1.0, "output": 10.0}
 TABLE = price_table({"m-1": {**MINI, "cached_input": 0.1}}, "USD")
 
 
 def priced(*exchanges: dict[str, Any], table: PriceTable = TABLE, **settings: Any) -> View:
-    return shown(*exchanges, settings=Settings(prices=table, **settings))
+    return show(*exchanges, settings=Settings(prices=table, **settings))
 
 
 def answered(**usage: Any) -> dict[str, Any]:
-    return asked(ASKS, {**chat("Done."), "usage": usage} if usage else chat("Done.", tokens=None))
+    return pair_of(ASKS, {**chat("Done."), "usage": usage} if usage else chat("Done.", tokens=None))
 
 
 def cost_of(one: dict[str, Any], prices: Mapping[str, Any]) -> tuple[float | None, str]:
@@ -70,7 +70,7 @@ def test_a_cost_needs_a_price_for_every_kind_of_token(
 def test_what_is_written_to_a_cache_has_a_price_of_its_own() -> None:
     usage = {"input_tokens": 1_000, "output_tokens": 100, "cache_read_input_tokens": 10_000,
              "cache_creation_input_tokens": 2_000}
-    one = asked([user("hi")], {**message([], "end_turn"), "usage": usage}, url=MESSAGES, max_tokens=9)
+    one = pair_of([user("hi")], {**message([], "end_turn"), "usage": usage}, url=MESSAGES, max_tokens=9)
     prices = {**MINI, "cached_input": 0.1}
     assert cost_of(one, {"claude-*": prices}) == (None, "its model has no price for cache write")
     view = priced(one)
@@ -97,13 +97,13 @@ def test_the_nearest_name_of_a_model_goes_first() -> None:
 
 def test_the_response_names_the_model_before_the_request_does() -> None:
     body = {**chat("Done."), "model": "m-1-2026", "usage": {"prompt_tokens": 1_000_000, "completion_tokens": 0}}
-    one = asked(ASKS, body)
+    one = pair_of(ASKS, body)
     assert cost_of(one, {"m-1": MINI}) == (1.0, "")
     assert cost_of(one, {"m-1": MINI, "m-1-*": {"input": 2.0, "output": 0.0}}) == (2.0, "")
 
 
 def test_sums_say_of_how_many_responses_they_are() -> None:
-    view = priced(asked(ASKS, chat("Done.", tokens=100)), asked([user("other")], chat("Done.", tokens=None)))
+    view = priced(pair_of(ASKS, chat("Done.", tokens=100)), pair_of([user("other")], chat("Done.", tokens=None)))
     assert session_cost(view) == (pytest.approx((9 + 1_000) / 1e6), 1, 2)
     assert turn_cost(view, view.turns[0]) == (pytest.approx((9 + 1_000) / 1e6), 1, 1)
     assert turn_cost(view, view.turns[1]) is None
@@ -114,7 +114,7 @@ def test_sums_say_of_how_many_responses_they_are() -> None:
 
 
 def test_views_and_the_document_have_costs() -> None:
-    view = priced(asked(ASKS, chat("Done.", tokens=100)), asked([user("other")], chat("Done.", tokens=None)))
+    view = priced(pair_of(ASKS, chat("Done.", tokens=100)), pair_of([user("other")], chat("Done.", tokens=None)))
     told = plain(response(view, view.responses[0]).lines)
     assert "cost           0.0010 USD · turn 0.0010 USD · session 0.0010 USD for 1 of 2 responses" in told
     told = plain(response(view, view.responses[1]).lines)
@@ -128,24 +128,24 @@ def test_views_and_the_document_have_costs() -> None:
 
 
 def test_the_cost_of_a_turn_stands_above_its_gauges() -> None:
-    view = priced(asked(ASKS, chat("Done.", tokens=100)), asked([user("other")], chat("Done.", tokens=None)))
+    view = priced(pair_of(ASKS, chat("Done.", tokens=100)), pair_of([user("other")], chat("Done.", tokens=None)))
     assert [text_of(spent_title(view, turn)) for turn in view.turns] == ["SPENT  0.0010 USD", "SPENT"]
-    part = priced(asked(ASKS, chat("One", "length", tokens=100)),
-                  asked([*ASKS, {"role": "assistant", "content": "One"}, user(HINT)], chat("Two", tokens=None)))
+    part = priced(pair_of(ASKS, chat("One", "length", tokens=100)),
+                  pair_of([*ASKS, {"role": "assistant", "content": "One"}, user(HINT)], chat("Two", tokens=None)))
     assert text_of(spent_title(part, part.turns[0])) == "SPENT  ≥ 0.0010 USD"
-    plain_view = shown(asked(ASKS, chat("Done.", tokens=100)))
+    plain_view = show(pair_of(ASKS, chat("Done.", tokens=100)))
     assert text_of(spent_title(plain_view, plain_view.turns[0])) == "SPENT"
 
 
 def test_without_a_table_nothing_speaks_of_costs() -> None:
-    view = shown(asked(ASKS, chat("Done.", tokens=100)))
+    view = show(pair_of(ASKS, chat("Done.", tokens=100)))
     assert "cost" not in explain.text(view)
     assert "cost" not in json.dumps(document(view))
     assert "cost" not in plain(response(view, view.responses[0]).lines)
 
 
 def test_a_simulated_answer_costs_nothing() -> None:
-    view = priced(asked(ASKS, chat("Water, fire and earth. " * 20, tokens=100)), simulate=True, max_tokens=20)
+    view = priced(pair_of(ASKS, chat("Water, fire and earth. " * 20, tokens=100)), simulate=True, max_tokens=20)
     facts = answer_at(view, 1)
     assert facts is not None
     assert facts.simulated
@@ -207,7 +207,7 @@ def test_the_commands_use_the_table(
     monkeypatch.setenv("LOOP_INSPECTOR_CONFIG", str(tmp_path / "own.toml"))
     (tmp_path / "own.toml").write_text('currency = "EUR"\n[prices."m-*"]\ninput = 1\noutput = 10\n')
     path = tmp_path / "s.jsonl"
-    path.write_bytes(lines(asked(ASKS, chat("Done.", tokens=100))))
+    path.write_bytes(lines(pair_of(ASKS, chat("Done.", tokens=100))))
 
     def run(*words: str) -> str:
         with suppress(SystemExit):

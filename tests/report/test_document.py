@@ -17,18 +17,18 @@ from tests.scenes.recordings import (
     PARTS,
     RESPONSES,
     TOOLS,
-    asked,
+    bodiless_har,
     call,
     chat,
-    continued,
+    cut_call_ran,
     cut_stream,
+    cut_text,
     exchange,
     lines,
     message,
-    ran_cut_call,
-    repaired_call,
-    shown,
-    unrecorded_har,
+    pair_of,
+    repair_turn,
+    show,
     user,
 )
 
@@ -60,7 +60,7 @@ FINDING = {"rule", "severity", "response", "turn", "message", "at"}
 
 
 def explained(*exchanges, **options):
-    made = document(shown(*exchanges, **options))
+    made = document(show(*exchanges, **options))
     assert json.loads(json.dumps(made)) == made
     return made
 
@@ -71,7 +71,7 @@ def counts(response):
 
 
 def test_the_shape_of_the_whole():
-    made = explained(*ran_cut_call())
+    made = explained(*cut_call_ran())
     assert set(made) == {"schema", "inputs", "responses", "turns", "verdict", "findings"}
     assert made["schema"] == "loop-inspector/explain/2"
     assert set(made["inputs"][0]) == {"path", "format", "responses", "skipped"}
@@ -93,7 +93,7 @@ def test_the_shape_of_the_whole():
 
 
 def test_a_cut_call_field_by_field():
-    first = explained(*ran_cut_call())["responses"][0]
+    first = explained(*cut_call_ran())["responses"][0]
     assert (first["path"], first["entry"], first["api"]) == ("-", 0, "openai_chat")
     assert (first["provider"], first["model"], first["http_status"]) == ("api.openai.com", "m-1", 200)
     assert (first["raw_stop_reason"], first["mapped_stop_reason"], first["stop_reason"]) == (
@@ -115,7 +115,7 @@ def test_a_cut_call_field_by_field():
 
 def test_the_offsets_are_bytes_of_the_body():
     body = json.dumps(chat("Grüße aus Köln", "length"), ensure_ascii=False)
-    view_ = shown(asked(ASKS, body))
+    view_ = show(pair_of(ASKS, body))
     (seen,) = [e for e in document(view_)["responses"][0]["evidence"] if e["rule"] == "openai_chat.stop_reasons"]
     raw = view_.responses[0].exchange.body
     assert raw == body.encode()
@@ -125,7 +125,7 @@ def test_the_offsets_are_bytes_of_the_body():
 
 
 def test_what_is_absent_is_null():
-    made = explained(asked(ASKS, cut_stream("The first")))["responses"][0]
+    made = explained(pair_of(ASKS, cut_stream("The first")))["responses"][0]
     assert made["raw_stop_reason"] is None
     assert counts(made) == (None,) * 6
     assert made["streaming"] is True
@@ -133,7 +133,7 @@ def test_what_is_absent_is_null():
 
 
 def test_a_router_is_quoted_and_overruled():
-    made = explained(asked(ASKS, chat(None, "tool_calls", call(CUT)), tools=TOOLS))["responses"][0]
+    made = explained(pair_of(ASKS, chat(None, "tool_calls", call(CUT)), tools=TOOLS))["responses"][0]
     assert (made["raw_stop_reason"], made["mapped_stop_reason"], made["stop_reason"]) == (
         "tool_calls",
         "tool_call",
@@ -186,14 +186,15 @@ def test_arguments_sent_as_an_object_are_the_slice_that_was_sent():
 
 
 def test_arguments_that_are_absent_are_null_and_empty_ones_are_empty():
-    (absent,) = explained(asked(ASKS, chat(None, "tool_calls", call(None)), tools=TOOLS))["responses"][0]["tool_calls"]
-    (empty,) = explained(asked(ASKS, chat(None, "tool_calls", call("")), tools=TOOLS))["responses"][0]["tool_calls"]
+    (absent,) = explained(pair_of(ASKS, chat(None, "tool_calls", call(None)),
+                                  tools=TOOLS))["responses"][0]["tool_calls"]
+    (empty,) = explained(pair_of(ASKS, chat(None, "tool_calls", call("")), tools=TOOLS))["responses"][0]["tool_calls"]
     assert (absent["arguments_raw"], absent["verdict"]) == (None, "held")
     assert (empty["arguments_raw"], empty["verdict"]) == ("", "held")
 
 
 def test_a_call_that_its_schema_refuses_is_rejected():
-    (made,) = explained(asked(ASKS, chat(None, "tool_calls", call('{"path": 5}')), tools=TOOLS))["responses"][0][
+    (made,) = explained(pair_of(ASKS, chat(None, "tool_calls", call('{"path": 5}')), tools=TOOLS))["responses"][0][
         "tool_calls"
     ]
     assert made["verdict"] == "rejected"
@@ -207,14 +208,14 @@ def test_a_call_that_the_provider_runs_itself_is_not_among_the_calls():
         ],
         "end_turn",
     )
-    made = explained(asked(ASKS, body, url=MESSAGES, max_tokens=99))["responses"][0]
+    made = explained(pair_of(ASKS, body, url=MESSAGES, max_tokens=99))["responses"][0]
     assert made["tool_calls"] == []
     assert made["stop_reason"] == "end_turn"
 
 
 def test_the_responses_of_a_turn_are_indices_into_the_list():
-    other = asked([user("something else")], chat("yes"))
-    first, second, third = repaired_call()
+    other = pair_of([user("something else")], chat("yes"))
+    first, second, third = repair_turn()
     made = explained(first, other, second, third)
     by_turn = {turn["id"]: turn["responses"] for turn in made["turns"]}
     assert sorted(by_turn.values()) == [[0, 2, 3], [1]]
@@ -224,7 +225,7 @@ def test_the_responses_of_a_turn_are_indices_into_the_list():
 
 
 def test_entries_are_counted_over_the_skipped_ones_too(tmp_path):
-    data = lines(asked(ASKS, chat("one"))) + b'{"nothing": "to see"}\n' + lines(asked([user("two")], chat("two")))
+    data = lines(pair_of(ASKS, chat("one"))) + b'{"nothing": "to see"}\n' + lines(pair_of([user("two")], chat("two")))
     made = explained(data=data)
     assert [each["entry"] for each in made["responses"]] == [0, 2]
     assert [each["entry"] for each in made["inputs"][0]["skipped"]] == [1]
@@ -233,7 +234,7 @@ def test_entries_are_counted_over_the_skipped_ones_too(tmp_path):
 
 
 def test_a_turn_field_by_field():
-    (turn,) = explained(*continued(*PARTS))["turns"]
+    (turn,) = explained(*cut_text(*PARTS))["turns"]
     assert turn["merged_text"] == "".join(PARTS[:4])
     assert (turn["final_state"], turn["terminal_reason"], turn["continuations"]) == ("AbortPartial", "retry_limit", 3)
     assert "continuation_max_attempts" in turn["notice"]
@@ -249,7 +250,7 @@ def test_thinking_stands_apart_from_the_answer():
     }
     body = chat("Yes.", usage=usage)
     body["choices"][0]["message"]["reasoning_content"] = "Let me think."
-    made = explained(asked(ASKS, body, url="https://api.deepseek.com/chat/completions"))["responses"][0]
+    made = explained(pair_of(ASKS, body, url="https://api.deepseek.com/chat/completions"))["responses"][0]
     assert (made["text"], made["reasoning"]) == ("Yes.", "Let me think.")
     assert counts(made) == (9, 50, 45, None, None, 9)
 
@@ -271,7 +272,7 @@ def test_thinking_stands_apart_from_the_answer():
 def test_what_was_read_from_a_cache_and_written_to_it_is_told(body, url, expected):
     """A cost can be computed again from the counts of the document."""
     prices = PriceTable((("*", Price(1.0, 2.0, 0.1, 1.25)),))
-    made = explained(asked(ASKS, body, url=url), settings=Settings(prices=prices))["responses"][0]
+    made = explained(pair_of(ASKS, body, url=url), settings=Settings(prices=prices))["responses"][0]
     given, output, _, cached, written, other = counts(made)
     assert (given, cached, written, other) == expected
     assert made.get("cost") == (None if other is None else {"amount": pytest.approx(
@@ -279,7 +280,7 @@ def test_what_was_read_from_a_cache_and_written_to_it_is_told(body, url, expecte
 
 
 def test_a_body_that_was_not_recorded_says_so():
-    made = explained(data=unrecorded_har())["responses"][0]
+    made = explained(data=bodiless_har())["responses"][0]
     assert (made["stop_reason"], made["stop_detail"], made["raw_stop_reason"]) == ("unknown", "not_recorded", None)
 
 
@@ -293,7 +294,7 @@ def test_who_answered_is_the_host_and_null_where_no_address_was_recorded():
     pair = {"request": {"model": "m", "messages": ASKS}, "response": chat("yes")}
     assert explained(pair)["responses"][0]["provider"] is None
     assert (
-        explained(asked(ASKS, chat("yes"), url=CHAT.replace("api.openai.com", "localhost:8000")))["responses"][0][
+        explained(pair_of(ASKS, chat("yes"), url=CHAT.replace("api.openai.com", "localhost:8000")))["responses"][0][
             "provider"
         ]
         == "localhost:8000"
@@ -304,7 +305,7 @@ def test_the_evidence_of_a_routers_word_and_of_spent_tokens_has_bytes():
     said = {**chat("Hi,", "stop", tokens=40), "truncated": True}
     said["choices"][0]["native_finish_reason"] = "max_tokens"
     asks = {"model": "m-1", "max_tokens": 40, "messages": [user("hi")]}
-    view_ = shown(asked(asks, json.dumps(said), url="https://openrouter.ai/api/v1/chat/completions"))
+    view_ = show(pair_of(asks, json.dumps(said), url="https://openrouter.ai/api/v1/chat/completions"))
     made, raw = document(view_), view_.responses[0].exchange.body
     places = {seen["rule"]: seen["at"] for seen in made["responses"][0]["evidence"]}
     at = places["judge.native_word"]
@@ -327,7 +328,7 @@ def test_a_call_under_a_clean_word_of_litellm_is_held_if_the_provider_behind_it_
     events = [{"id": "c", "choices": [choice]},
               {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls", **ended}]}]
     text = "".join(f"data: {json.dumps(event)}\n\n" for event in events) if streamed else json.dumps(body)
-    view_ = shown(asked([user("hi")], text, tools=TOOLS, stream=streamed))
+    view_ = show(pair_of([user("hi")], text, tools=TOOLS, stream=streamed))
     made, raw = document(view_), view_.responses[0].exchange.body
     assert made["verdict"]["id"] == "call_held"
     (answer,) = made["responses"]
@@ -346,7 +347,7 @@ def test_a_call_under_a_clean_word_of_tabby_api_is_held_if_its_engine_says_that_
     body["choices"][0].update(ended)
     choice = {"index": 0, "delta": {**body["choices"][0]["message"]}, "finish_reason": "tool_calls", **ended}
     text = f"data: {json.dumps({'id': 'c', 'choices': [choice]})}\n\n" if streamed else json.dumps(body)
-    view_ = shown(asked([user("hi")], text, tools=TOOLS, stream=streamed))
+    view_ = show(pair_of([user("hi")], text, tools=TOOLS, stream=streamed))
     made, raw = document(view_), view_.responses[0].exchange.body
     (answer,) = made["responses"]
     assert (made["verdict"]["id"], answer["stop_reason"]) == ("call_held", "max_tokens")
@@ -354,13 +355,13 @@ def test_a_call_under_a_clean_word_of_tabby_api_is_held_if_its_engine_says_that_
     (at,) = [seen["at"] for seen in answer["evidence"] if seen["rule"] == "judge.native_word"]
     assert (raw[at["start"] : at["end"]], at["pointer"]) == (b'"max_new_tokens"', "/choices/0/eos_reason")
     body["choices"][0]["eos_reason"] = "stop_token"
-    (answer,) = document(shown(asked([user("hi")], json.dumps(body), tools=TOOLS)))["responses"]
+    (answer,) = document(show(pair_of([user("hi")], json.dumps(body), tools=TOOLS)))["responses"]
     assert [each["verdict"] for each in answer["tool_calls"]] == ["ready"]
 
 
 def test_the_evidence_of_spent_tokens_has_bytes():
     asks = {"model": "m-1", "max_tokens": 40, "messages": [user("hi")]}
-    view_ = shown(exchange(asks, json.dumps(chat("Done.", "stop", tokens=40))))
+    view_ = show(exchange(asks, json.dumps(chat("Done.", "stop", tokens=40))))
     made, raw = document(view_), view_.responses[0].exchange.body
     (seen,) = [each["at"] for each in made["responses"][0]["evidence"] if each["rule"] == "judge.usage_at_cap"]
     assert raw[seen["start"] : seen["end"]] == b"40"
@@ -368,17 +369,17 @@ def test_the_evidence_of_spent_tokens_has_bytes():
 
 def test_an_impossible_count_of_tokens_is_a_finding_with_its_bytes():
     body = json.dumps(chat("Hello", "length", tokens=2_000_000_000))
-    found = shown(asked([user("hi")], body))
+    found = show(pair_of([user("hi")], body))
     (noted,) = [noted for noted in found.findings if noted.finding.rule == "usage.impossible"]
     at = noted.finding.at
     assert found.responses[0].exchange.body[at.start : at.end] == b"2000000000"
     assert "the text has 5 bytes" in noted.finding.message
-    assert not [noted for noted in shown(asked([user("hi")], chat("Hello", tokens=9))).findings
+    assert not [noted for noted in show(pair_of([user("hi")], chat("Hello", tokens=9))).findings
                 if noted.finding.rule == "usage.impossible"]
 
 
 def test_a_count_of_no_tokens_for_a_text_is_not_gone_by():
-    found = shown(asked([user("hi")], json.dumps(chat("Hello", tokens=0))))
+    found = show(pair_of([user("hi")], json.dumps(chat("Hello", tokens=0))))
     (noted,) = [noted for noted in found.findings if noted.finding.rule == "usage.impossible"]
     at = noted.finding.at
     assert found.responses[0].exchange.body[at.start : at.end] == b"0"
@@ -394,7 +395,7 @@ def test_a_count_of_no_tokens_for_a_text_is_not_gone_by():
 def test_a_finding_about_reasoning_tokens_has_the_bytes_of_their_count(reasoning, stop, rule):
     body = chat(None if stop == "length" else "Done.", stop, usage={
         "prompt_tokens": 9, "completion_tokens": 20, "completion_tokens_details": {"reasoning_tokens": reasoning}})
-    view_ = shown(asked(ASKS, json.dumps(body)))
+    view_ = show(pair_of(ASKS, json.dumps(body)))
     (found,) = [each for each in document(view_)["findings"] if each["rule"] == rule]
     at, raw = found["at"], view_.responses[0].exchange.body
     assert raw[at["start"] : at["end"]] == str(reasoning).encode()
@@ -404,7 +405,7 @@ def test_a_refusal_in_a_completed_response_has_the_bytes_of_its_words():
     said = {"type": "message", "id": "m", "role": "assistant", "status": "completed",
             "content": [{"type": "refusal", "refusal": "I cannot help."}]}
     body = {"id": "r", "object": "response", "model": "gpt-5", "status": "completed", "output": [said]}
-    view_ = shown(exchange({"model": "gpt-5", "input": "x"}, json.dumps(body), url=RESPONSES))
+    view_ = show(exchange({"model": "gpt-5", "input": "x"}, json.dumps(body), url=RESPONSES))
     (found,) = document(view_)["responses"]
     at, raw = found["evidence"][-1]["at"], view_.responses[0].exchange.body
     assert raw[at["start"] : at["end"]] == b'"I cannot help."'

@@ -20,37 +20,37 @@ from tests.scenes.recordings import (
     RESPONSES,
     TOOLS,
     WHOLE,
-    asked,
     assistant,
     call,
     chat,
-    continued,
+    cut_call_ran,
+    cut_text,
     exchange,
     lines,
     message,
-    ran_cut_call,
-    repaired_call,
+    pair_of,
+    repair_turn,
     result,
-    shown,
+    show,
     user,
 )
 
 
 def test_the_segments_of_an_answer_are_counted_from_one():
-    found = shown(*continued(*PARTS[:3]))
+    found = show(*cut_text(*PARTS[:3]))
     assert [facts.segment for facts in found.responses] == [1, 2, 3]
     assert found.turns[0].joined_text.text == "".join(PARTS[:3])
     assert [seam.at for seam in found.turns[0].joined_text.seams] == [len(PARTS[0]), len(PARTS[0] + PARTS[1])]
 
 
 def test_a_run_of_tools_begins_a_new_answer():
-    found = shown(*repaired_call())
+    found = show(*repair_turn())
     assert [facts.segment for facts in found.responses] == [1, 2, 1]
     assert found.turns[0].joined_text.text == "It is written."
 
 
 def test_what_the_machine_decides_and_what_the_agent_did_stand_side_by_side():
-    found = shown(*repaired_call())
+    found = show(*repair_turn())
     assert [facts.state for facts in found.responses] == [State.REPAIR_PENDING, State.EXECUTE_TOOLS, State.COMPLETE]
     assert [facts.recorded_next for facts in found.responses] == [
         "asked for the call again",
@@ -67,22 +67,22 @@ def test_what_the_machine_decides_and_what_the_agent_did_stand_side_by_side():
 def test_every_way_to_go_on_has_its_words():
     paused = [{"type": "text", "text": "Searching."}]
     opening = [user("search")]
-    found = shown(
-        asked(opening, message(paused, "pause_turn"), url=MESSAGES, max_tokens=90),
-        asked(
+    found = show(
+        pair_of(opening, message(paused, "pause_turn"), url=MESSAGES, max_tokens=90),
+        pair_of(
             [*opening, {"role": "assistant", "content": paused}],
             message(paused, "end_turn"),
             url=MESSAGES,
             max_tokens=90,
         ),
-        asked(
+        pair_of(
             [user("again")],
             {"type": "error", "error": {"type": "overloaded_error", "message": "no"}},
             url=MESSAGES,
             status=529,
             max_tokens=90,
         ),
-        asked([user("again")], message(paused, "end_turn"), url=MESSAGES, max_tokens=90),
+        pair_of([user("again")], message(paused, "end_turn"), url=MESSAGES, max_tokens=90),
     )
     assert [facts.recorded_next for facts in found.responses] == [
         "resumed it",
@@ -90,7 +90,7 @@ def test_every_way_to_go_on_has_its_words():
         "sent the request again",
         "the recording ends",
     ]
-    assert shown(*continued(*PARTS[:2])).responses[0].recorded_next == "asked to continue"
+    assert show(*cut_text(*PARTS[:2])).responses[0].recorded_next == "asked to continue"
     assert set(NEXT_ACTS) == set(TurnPlace)
 
 
@@ -98,20 +98,20 @@ def test_a_whole_body_without_a_reason_is_no_stream():
     body = {"object": "response", "status": "incomplete", "incomplete_details": None, "output": [
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One, two"}]},
         {"type": "function_call", "name": "a", "call_id": "c", "arguments": "{}"}]}
-    (turn,) = (found := shown(exchange({"model": "gpt-5", "input": "hi"}, body, url=RESPONSES))).turns
+    (turn,) = (found := show(exchange({"model": "gpt-5", "input": "hi"}, body, url=RESPONSES))).turns
     said = f"{turn.final_turn.notice} {turn.verdict.sentence} {found.responses[0].verdicts[0].why}"
     assert "ended without a stop reason" in said
     assert "stream" not in said
 
 
 def test_a_turn_that_is_followed_by_another_says_so():
-    found = shown(asked(ASKS, chat("Done.")), asked([*ASKS, assistant("Done."), user("And more?")], chat("No.")))
+    found = show(pair_of(ASKS, chat("Done.")), pair_of([*ASKS, assistant("Done."), user("And more?")], chat("No.")))
     assert [facts.recorded_next for facts in found.responses] == ["went on to a new turn", "the recording ends"]
     assert len({turn.conversation for turn in found.turns}) == 1
 
 
 def test_a_response_that_our_machine_never_reached_is_looked_at_all_the_same():
-    found = shown(*continued(*PARTS))
+    found = show(*cut_text(*PARTS))
     assert found.turns[0].final_state is State.ABORT_PARTIAL
     assert found.turns[0].run.runs == 2
     assert [facts.index for facts in found.responses] == [0, 1, 2, 3, 4]
@@ -122,7 +122,7 @@ def test_a_response_that_our_machine_never_reached_is_looked_at_all_the_same():
 
 
 def test_what_was_decided_is_the_first_run_not_the_last():
-    found = shown(*ran_cut_call())
+    found = show(*cut_call_ran())
     (turn,) = found.turns
     assert (turn.final_state, turn.terminal) == (State.UNRECORDED, "unrecorded")
     assert found.steps[turn.run.deciding_step].state is State.UNRECORDED
@@ -130,7 +130,7 @@ def test_what_was_decided_is_the_first_run_not_the_last():
 
 
 def test_every_step_belongs_to_the_turn_that_holds_it():
-    found = shown(*repaired_call(), asked([user("other")], chat("yes")), *continued(*PARTS))
+    found = show(*repair_turn(), pair_of([user("other")], chat("yes")), *cut_text(*PARTS))
     for turn in found.turns:
         for step in range(turn.run.first, turn.run.end):
             assert found.turn_of(step) is turn
@@ -149,12 +149,12 @@ def test_the_headline_of_nothing(tmp_path):
 
 
 def test_the_first_of_equally_bad_turns_speaks():
-    found = shown(asked([user("one")], chat("a", "length")), asked([user("two")], chat("b", "length")))
+    found = show(pair_of([user("one")], chat("a", "length")), pair_of([user("two")], chat("b", "length")))
     assert "turn 1 of 2" in found.headline()
 
 
 def test_ids_are_unique_over_many_conversations():
-    found = shown(*(asked([user(f"question {n}")], chat("yes")) for n in range(12)))
+    found = show(*(pair_of([user(f"question {n}")], chat("yes")) for n in range(12)))
     assert len({turn.id for turn in found.turns}) == len({turn.conversation for turn in found.turns}) == 12
 
 
@@ -169,10 +169,10 @@ def test_rounds_of_tools_go_on_to_the_end(count):
     history, exchanges = list(ASKS), []
     for number in range(count):
         made = call(WHOLE.replace("a.md", f"{number}.md"), f"call_{number}a1b2c3d4e")
-        exchanges.append(asked(list(history), chat(None, "tool_calls", made), tools=TOOLS))
+        exchanges.append(pair_of(list(history), chat(None, "tool_calls", made), tools=TOOLS))
         history += [assistant(None, made), result(f"ok {number}", f"call_{number}a1b2c3d4e")]
-    exchanges.append(asked(history, chat("All written."), tools=TOOLS))
-    found = shown(*exchanges)
+    exchanges.append(pair_of(history, chat("All written."), tools=TOOLS))
+    found = show(*exchanges)
     assert [facts.state for facts in found.responses] == [State.EXECUTE_TOOLS] * count + [State.COMPLETE]
     assert found.turns[0].final_turn.spend.tool_steps == count
 
@@ -185,7 +185,7 @@ def test_the_worst_turn_is_looked_for_once():
             looks.append(1)
             return super().__iter__()
 
-    whole = shown(*continued(*PARTS[:2]))
+    whole = show(*cut_text(*PARTS[:2]))
     found = replace(whole, turns=Turns(whole.turns))
     assert found.worst is found.worst is whole.turns[0]
     assert looks == [1], "every key shows the advice of a turn, also among 100,000"

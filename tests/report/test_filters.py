@@ -27,14 +27,14 @@ from tests.scenes.recordings import (
     PARTS,
     TOOLS,
     WHOLE,
-    asked,
     call,
     chat,
-    continued,
+    cut_text,
     exchange,
     lines,
+    pair_of,
     result,
-    shown,
+    show,
     user,
 )
 
@@ -44,7 +44,7 @@ SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 @pytest.fixture(scope="module")
 def cut():
     """One turn: a text cut four times; attempts 3, so that our machine ends it before the fifth answer."""
-    return shown(*continued(*PARTS))
+    return show(*cut_text(*PARTS))
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,8 @@ def ran():
     asks = [user("write it")]
     held = chat(None, "length", call(CUT), tokens=40)
     said = {"role": "assistant", "content": None, "tool_calls": [call(CUT)]}
-    return shown(asked(asks, held, max_tokens=40), asked([*asks, said, result()], chat("Written: report.", tokens=5)))
+    return show(pair_of(asks, held, max_tokens=40), pair_of([*asks, said, result()],
+                                                            chat("Written: report.", tokens=5)))
 
 
 def states(view, text) -> list[str]:
@@ -128,13 +129,13 @@ def test_terms_find_the_turns_and_responses_of_the_samples(sample, text, turns, 
 
 
 def test_an_answer_that_only_looks_finished_has_an_ending():
-    empty = shown(asked([user("write it")], chat("", "stop"), max_tokens=50))
+    empty = show(pair_of([user("write it")], chat("", "stop"), max_tokens=50))
     assert filters.responses(filters.parse("ending:empty_answer"), empty) == [0]
     assert filters.responses(filters.parse("ending:no_call"), empty) == []
 
 
 def test_a_call_of_a_tool_that_was_not_offered_is_rejected():
-    answers = shown(asked([user("write it")], chat(None, "tool_calls", {
+    answers = show(pair_of([user("write it")], chat(None, "tool_calls", {
         "id": "c", "type": "function", "function": {"name": "rm", "arguments": "{}"}}), tools=TOOLS))
     assert filters.responses(filters.parse("rejected"), answers) == [0]
     assert filters.responses(filters.parse("ready"), answers) == []
@@ -144,8 +145,8 @@ def test_tokens_and_chars_count_every_response():
     """A call of 12 tokens that nothing cut and an answer of 5: no bound on continuations counts either."""
     asks, made = [user("write it")], call(WHOLE)
     said = {"role": "assistant", "content": None, "tool_calls": [made]}
-    whole = shown(asked(asks, chat(None, "tool_calls", made, tokens=12)),
-                  asked([*asks, said, result()], chat("It is written.", tokens=5)))
+    whole = show(pair_of(asks, chat(None, "tool_calls", made, tokens=12)),
+                  pair_of([*asks, said, result()], chat("It is written.", tokens=5)))
     for text in ("turn_tokens=17", "chars=14", "cont_tokens=0", "cont_chars=0"):
         assert states(whole, f"state:Complete {text}") == ["Complete"], text
     with pytest.raises(filters.FilterError):
@@ -162,9 +163,9 @@ def test_patterns_search_texts(cut, ran):
     thought = chat("Hi")
     thought["choices"][0]["message"]["reasoning_content"] = "Greet them."
     said = exchange({"model": "m-1", "messages": [user("hi")]}, thought, response_headers={"x-served-by": "edge-7"})
-    assert filters.responses(filters.parse("~r greet"), shown(said)) == [0]
-    assert filters.responses(filters.parse("~h x-served-by:.edge-7"), shown(said)) == [0]
-    assert filters.responses(filters.parse("~t greet | ~b edge-7"), shown(said)) == []
+    assert filters.responses(filters.parse("~r greet"), show(said)) == [0]
+    assert filters.responses(filters.parse("~h x-served-by:.edge-7"), show(said)) == [0]
+    assert filters.responses(filters.parse("~t greet | ~b edge-7"), show(said)) == []
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +175,7 @@ def simulated():
     end = [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
            {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 12}}]
     sent = "".join(f"data: {json.dumps(event)}\n\n" for event in words + end) + "data: [DONE]\n\n"
-    return shown(asked([user("say it")], sent, max_tokens=64), settings=Settings(simulate=True, max_tokens=5))
+    return show(pair_of([user("say it")], sent, max_tokens=64), settings=Settings(simulate=True, max_tokens=5))
 
 
 def test_a_simulated_answer_is_found_as_a_recorded_one(simulated):
@@ -323,7 +324,7 @@ def test_step_records_are_words(cut):
 
 def test_the_same_string_headless(tmp_path, capsys):
     path = tmp_path / "s.jsonl"
-    path.write_bytes(lines(*continued(*PARTS)))
+    path.write_bytes(lines(*cut_text(*PARTS)))
     with pytest.raises(SystemExit) as ended:
         cli.main(["explain", str(path), "--filter", "stop:end_turn"], standalone_mode=False)
     assert ended.value.code == 0
@@ -388,7 +389,7 @@ def test_what_a_step_prints_is_found(cut):
 def test_inferred_finds_an_end_that_other_rows_show(tmp_path):
     rows = [agents.prompt("hi"), agents.block(agents.text("Hello.")), agents.prompt("again"),
             agents.block(agents.text("Hello."), "msg_02", stop="end_turn")]
-    seen = agents.shown(agents.claude(*rows), tmp_path)
+    seen = agents.show(agents.claude(*rows), tmp_path)
     assert filters.responses(filters.parse("inferred"), seen) == [0]
 
 
@@ -398,14 +399,14 @@ def test_inferred_finds_an_end_that_other_rows_show(tmp_path):
 ])
 def test_a_word_that_is_no_term_is_searched(text):
     said = 'One.2 two, größe, it\'s 100% of src/a-b.py: 404, say "it"'
-    seen = shown(asked([user("Hello")], chat(said, "stop"), max_tokens=64),
-                 asked([user("write.py")], chat(said.upper(), "stop"), max_tokens=64))
+    seen = show(pair_of([user("Hello")], chat(said, "stop"), max_tokens=64),
+                 pair_of([user("write.py")], chat(said.upper(), "stop"), max_tokens=64))
     assert 1 in filters.responses(filters.parse(text), seen)
 
 
 @pytest.mark.parametrize("text", ["zebra", '"two one"', "one zebra", "!one.2", "one*two"])
 def test_a_word_that_no_text_has_finds_nothing(text):
-    seen = shown(asked([user("Hello")], chat("One.2 two", "stop"), max_tokens=64))
+    seen = show(pair_of([user("Hello")], chat("One.2 two", "stop"), max_tokens=64))
     assert filters.responses(filters.parse(text), seen) == []
 
 
@@ -427,7 +428,7 @@ def test_the_name_of_a_term_is_no_text_to_be_searched(name: str) -> None:
 
 def test_a_word_that_is_a_verdict_and_a_reason_finds_both(tmp_path):
     """The turn was stopped while it waited for the next answer, so the reason of its last answer is another."""
-    seen = agents.shown(agents.claude(
+    seen = agents.show(agents.claude(
         agents.prompt("go"), agents.block(agents.use(path="a")), agents.result("done"),
         agents.prompt([agents.text("[Request interrupted by user]")]), agents.prompt("other"),
         agents.block(agents.text("Fine."), "msg_02", "end_turn")), tmp_path)

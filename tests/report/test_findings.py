@@ -22,20 +22,20 @@ from tests.scenes.recordings import (
     PARTS,
     TOOLS,
     WHOLE,
-    asked,
     assistant,
+    bodiless_har,
     call,
     chat,
-    continued,
+    cut_call_ran,
+    cut_call_refused,
     cut_stream,
+    cut_text,
     exchange,
     message,
-    ran_cut_call,
-    refused_cut_call,
-    repaired_call,
+    pair_of,
+    repair_turn,
     result,
-    shown,
-    unrecorded_har,
+    show,
     user,
 )
 
@@ -52,8 +52,8 @@ def agent(found):
 def ran_unknown_word():
     """A whole call under a stop word that no table knows, which the agent ran."""
     history = [*ASKS, assistant(None, call(WHOLE)), result()]
-    return (asked(ASKS, chat(None, "odd_word", call(WHOLE)), tools=TOOLS),
-            asked(history, chat("Done."), tools=TOOLS))
+    return (pair_of(ASKS, chat(None, "odd_word", call(WHOLE)), tools=TOOLS),
+            pair_of(history, chat("Done."), tools=TOOLS))
 
 
 def answered_cut_call(text, **more):
@@ -62,8 +62,8 @@ def answered_cut_call(text, **more):
     answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": text, **more}]}
     history = [*ASKS, {"role": "assistant", "content": [tool_use]}, answer]
     return (
-        asked(ASKS, message([tool_use], "max_tokens", 40), url=MESSAGES, max_tokens=40, tools=MESSAGE_TOOLS),
-        asked(history, message([{"type": "text", "text": "I see."}], "end_turn"), url=MESSAGES, max_tokens=40,
+        pair_of(ASKS, message([tool_use], "max_tokens", 40), url=MESSAGES, max_tokens=40, tools=MESSAGE_TOOLS),
+        pair_of(history, message([{"type": "text", "text": "I see."}], "end_turn"), url=MESSAGES, max_tokens=40,
               tools=MESSAGE_TOOLS),
     )
 
@@ -76,7 +76,7 @@ def said(found, rule):
 
 
 def test_an_agent_that_answers_a_held_call_with_a_result_ran_it():
-    found = shown(*ran_cut_call())
+    found = show(*cut_call_ran())
     assert ("ran_held_call", 0, Severity.ERROR) in agent(found)
     (message_,) = said(found, "agent.ran_held_call")
     assert "write_file" in message_
@@ -85,9 +85,9 @@ def test_an_agent_that_answers_a_held_call_with_a_result_ran_it():
 
 
 def test_a_long_result_is_quoted_in_part():
-    first, second = ran_cut_call()
+    first, second = cut_call_ran()
     second["request"]["body"]["messages"][-1]["content"] = "w" * 500
-    (message_,) = said(shown(first, second), "agent.ran_held_call")
+    (message_,) = said(show(first, second), "agent.ran_held_call")
     assert "w" * 57 + "…" in message_
     assert "w" * 58 not in message_
 
@@ -99,25 +99,25 @@ def test_a_long_result_is_quoted_in_part():
     ("no such tool here", "failed_held_call"),
 ])
 def test_an_error_is_a_refusal_only_where_it_says_that_the_call_did_not_run(text, rule):
-    found = shown(*answered_cut_call(text, is_error=True))
+    found = show(*answered_cut_call(text, is_error=True))
     assert (rule, 0, Severity.INFO) in agent(found)
     assert not said(found, "agent.ran_held_call")
 
 
 @pytest.mark.parametrize(("scene", "rule", "filtered"), [
-    (ran_cut_call(), "ran_held_call", [0]),
+    (cut_call_ran(), "ran_held_call", [0]),
     (ran_unknown_word(), "ran_unsure_call", [0]),
     (answered_cut_call("Exit code 1", is_error=True), "failed_held_call", []),
-    (refused_cut_call("Error: the call was cut off and was not executed."), "refused_held_call", []),
+    (cut_call_refused("Error: the call was cut off and was not executed."), "refused_held_call", []),
     # OpenAI's Agents SDK, of a tool that failed and of arguments that are no JSON alike; Chat has no mark for an error.
-    (refused_cut_call("An error occurred while running the tool. Please try again."), "failed_held_call", []),
-    (refused_cut_call("Error: Function failed."), "failed_held_call", []),  # Microsoft Agent Framework
-    (refused_cut_call("Error: Tool execution was aborted by middleware before a result was produced."),
+    (cut_call_refused("An error occurred while running the tool. Please try again."), "failed_held_call", []),
+    (cut_call_refused("Error: Function failed."), "failed_held_call", []),  # Microsoft Agent Framework
+    (cut_call_refused("Error: Tool execution was aborted by middleware before a result was produced."),
      "failed_held_call", []),
 ])
 def test_what_the_agent_did_with_a_held_call_stands_below_the_call(scene, rule, filtered):
     """The filter word `ran`, and the column of calls that were run, mean the calls that were run and no others."""
-    found = shown(*scene)
+    found = show(*scene)
     (message_,) = said(found, f"agent.{rule}")
     facts = found.responses[0]
     lines = [text_of(line).strip() for line in lines_of_call(found, facts, facts.verdicts[0])]
@@ -140,7 +140,7 @@ def test_what_the_agent_did_with_a_held_call_stands_below_the_call(scene, rule, 
     ],
 )
 def test_where_a_format_has_no_mark_for_an_error_the_words_say_that_the_call_did_not_run(text):
-    found = shown(*refused_cut_call(text))
+    found = show(*cut_call_refused(text))
     assert agent(found) == [("refused_held_call", 0, Severity.INFO)]
     assert found.turns[0].verdict.word == "CALL REPAIRED"
 
@@ -150,7 +150,7 @@ def test_where_a_format_has_no_mark_for_an_error_the_words_say_that_the_call_did
     ["ok, written", "", "Error: no such directory", "12 files read\n[output truncated]", "the article is incomplete"],
 )
 def test_a_result_that_does_not_speak_of_the_call_is_one_that_ran(text):
-    found = shown(*refused_cut_call(text))
+    found = show(*cut_call_refused(text))
     assert ("ran_held_call", 0, Severity.ERROR) in agent(found)
     assert found.turns[0].verdict.word == "CUT CALL RUN"
 
@@ -158,7 +158,8 @@ def test_a_result_that_does_not_speak_of_the_call_is_one_that_ran(text):
 def test_a_held_call_that_was_run_is_found_where_a_user_speaks_in_the_same_request():
     """The result and a new question in one request: the request opens a turn, and the call was run all the same."""
     history = [*ASKS, assistant(None, call(CUT)), result(), user("Thanks. Now book a table for two.")]
-    found = shown(asked(ASKS, chat(None, "length", call(CUT), tokens=40), tools=TOOLS), asked(history, chat("Booked.")))
+    found = show(pair_of(ASKS, chat(None, "length", call(CUT), tokens=40), tools=TOOLS),
+                 pair_of(history, chat("Booked.")))
     assert ("ran_held_call", 0, Severity.ERROR) in agent(found)
 
 
@@ -175,7 +176,7 @@ def test_results_that_were_there_before_the_held_call_are_not_its_own():
         request = {"contents": history, "tools": tools, "generationConfig": {"maxOutputTokens": cap}}
         return exchange(request, body, url=GEMINI)
 
-    found = shown(once(20, "MAX_TOKENS", part), once(200, "STOP", {"text": "done"}))
+    found = show(once(20, "MAX_TOKENS", part), once(200, "STOP", {"text": "done"}))
     assert [facts.link.place.value for facts in found.responses] == ["tool_result", "repair"]
     assert said(found, "agent.ran_held_call") == []
 
@@ -189,9 +190,9 @@ def test_only_the_held_call_is_named_and_each_by_its_id():
         result("ok, the first"),
         result("Error: this call was truncated and was not executed", "call_f6g7h8i9j0"),
     ]
-    found = shown(
-        asked(ASKS, chat(None, "length", *calls), tools=TOOLS),
-        asked(history, chat("The second again, please."), tools=TOOLS),
+    found = show(
+        pair_of(ASKS, chat(None, "length", *calls), tools=TOOLS),
+        pair_of(history, chat("The second again, please."), tools=TOOLS),
     )
     assert [rule for rule, _, _ in agent(found)][:2] == ["ran_held_call", "refused_held_call"]
     assert "'ok, the first'" in said(found, "agent.ran_held_call")[0]
@@ -215,7 +216,7 @@ def test_calls_without_ids_are_answered_by_their_names():
             "candidates": [{"index": 0, "finishReason": reason, "content": {"role": "model", "parts": list(parts)}}]
         }
 
-    found = shown(
+    found = show(
         exchange(
             {"contents": opening, "tools": tools}, body("MAX_TOKENS", part("write_file"), part("look")), url=GEMINI
         ),
@@ -241,7 +242,7 @@ def test_the_nth_result_of_a_tool_answers_its_nth_call():
         return {"candidates": [{"index": 0, "finishReason": reason, "content": said_}]}
 
     last = {"role": "model", "parts": [{"text": "done"}]}
-    found = shown(exchange({"contents": [opening]}, body("MAX_TOKENS", calls), url=GEMINI),
+    found = show(exchange({"contents": [opening]}, body("MAX_TOKENS", calls), url=GEMINI),
                   exchange({"contents": [opening, calls, results]}, body("STOP", last), url=GEMINI))
     shows = [message_.rpartition("result ")[2] for message_ in said(found, "agent.ran_held_call")]
     assert shows == ["'seen'", "'wrote b'"]
@@ -260,14 +261,14 @@ def test_results_without_id_and_name_answer_the_calls_in_order(results, ran):
             "model": "m-1", "message": {"role": "assistant", "content": "", **said_}, "done": True,
             "done_reason": reason}, url="http://localhost:11434/api/chat")
 
-    found = shown(once(ASKS, "length", tool_calls=calls), once(history, "stop", content="Done."))
+    found = show(once(ASKS, "length", tool_calls=calls), once(history, "stop", content="Done."))
     assert len(said(found, "agent.ran_held_call")) == ran
 
 
 def test_a_ready_call_that_runs_is_no_finding():
     history = [*ASKS, assistant(None, call(WHOLE)), result()]
-    found = shown(
-        asked(ASKS, chat(None, "tool_calls", call(WHOLE)), tools=TOOLS), asked(history, chat("done"), tools=TOOLS)
+    found = show(
+        pair_of(ASKS, chat(None, "tool_calls", call(WHOLE)), tools=TOOLS), pair_of(history, chat("done"), tools=TOOLS)
     )
     assert agent(found) == []
 
@@ -285,7 +286,7 @@ def test_a_ready_call_that_runs_is_no_finding():
 )
 def test_going_on_after_a_cut_answer_is_a_finding(body, word):
     history = [*ASKS, assistant("The first part"), user("Thanks. Now book a table for two.")]
-    found = shown(asked(ASKS, body), asked(history, chat("Booked.")))
+    found = show(pair_of(ASKS, body), pair_of(history, chat("Booked.")))
     assert ("took_cut_answer", 0, Severity.ERROR) in agent(found)
     assert word in said(found, "agent.took_cut_answer")[0]
 
@@ -293,19 +294,19 @@ def test_going_on_after_a_cut_answer_is_a_finding(body, word):
 def test_going_on_after_a_full_context_is_a_finding():
     body = message([{"type": "text", "text": "The first part"}], "model_context_window_exceeded")
     history = [*ASKS, assistant("The first part"), user("Thanks. Now book a table for two.")]
-    found = shown(
-        asked(ASKS, body, url=MESSAGES, max_tokens=9000),
-        asked(history, message([{"type": "text", "text": "Booked."}], "end_turn"), url=MESSAGES, max_tokens=9000),
+    found = show(
+        pair_of(ASKS, body, url=MESSAGES, max_tokens=9000),
+        pair_of(history, message([{"type": "text", "text": "Booked."}], "end_turn"), url=MESSAGES, max_tokens=9000),
     )
     assert ("took_cut_answer", 0, Severity.ERROR) in agent(found)
 
 
 def test_a_branch_beside_a_cut_answer_did_not_go_on_from_it():
     """Two questions after one answer: the second conversation never saw the first one's cut answer."""
-    first = asked(ASKS, chat("Made."))
-    left = asked([*ASKS, assistant("Made."), user("And the left one?")], chat("The left one is", "length"))
-    right = asked([*ASKS, assistant("Made."), user("And the right one?")], chat("The right one is done."))
-    found = shown(first, left, right)
+    first = pair_of(ASKS, chat("Made."))
+    left = pair_of([*ASKS, assistant("Made."), user("And the left one?")], chat("The left one is", "length"))
+    right = pair_of([*ASKS, assistant("Made."), user("And the right one?")], chat("The right one is done."))
+    found = show(first, left, right)
     assert agent(found) == []
     assert [facts.recorded_next for facts in found.responses] == [
         "went on to a new turn", "the recording ends", "the recording ends",
@@ -314,15 +315,15 @@ def test_a_branch_beside_a_cut_answer_did_not_go_on_from_it():
 
 def test_a_gap_after_a_cut_answer_accuses_nobody():
     history = [*ASKS, assistant("The first part"), user("More?"), assistant("and the rest."), user("Thanks. And now?")]
-    assert agent(shown(asked(ASKS, chat("The first part", "length")), asked(history, chat("Booked.")))) == []
+    assert agent(show(pair_of(ASKS, chat("The first part", "length")), pair_of(history, chat("Booked.")))) == []
 
 
 def test_a_cut_answer_at_the_end_of_the_recording_is_nobodys_fault():
-    assert agent(shown(asked(ASKS, chat("The first part", "length")))) == []
+    assert agent(show(pair_of(ASKS, chat("The first part", "length")))) == []
 
 
 def test_an_answer_that_was_continued_is_not_lost():
-    found = shown(*continued(*PARTS[:2]))
+    found = show(*cut_text(*PARTS[:2]))
     assert agent(found) == []
 
 
@@ -330,7 +331,7 @@ def test_an_answer_that_was_continued_is_not_lost():
 
 
 def test_where_our_machine_ends_and_the_agent_goes_on():
-    found = shown(*continued(*PARTS))
+    found = show(*cut_text(*PARTS))
     assert agent(found) == [
         ("went_another_way", 3, Severity.WARNING)
     ]  # the fourth answer: three continuations are used
@@ -340,21 +341,21 @@ def test_where_our_machine_ends_and_the_agent_goes_on():
 
 
 def test_where_our_machine_asks_for_something_else():
-    found = shown(*ran_cut_call())
+    found = show(*cut_call_ran())
     assert said(found, "agent.went_another_way") == [
         "our machine asked for the held call again after response 1; the recorded agent went on with a tool_result"
     ]
 
 
 def test_the_order_of_the_entries_changes_nothing():
-    found = shown(*reversed(ran_cut_call()))
+    found = show(*reversed(cut_call_ran()))
     assert said(found, "agent.went_another_way") == [
         "our machine asked for the held call again after response 2; the recorded agent went on with a tool_result"
     ]
 
 
 def test_where_the_agent_goes_the_same_way_nothing_is_said():
-    assert agent(shown(*repaired_call())) == []
+    assert agent(show(*repair_turn())) == []
 
 
 # -- what the bytes say -----------------------------------------------------------------------------------------------
@@ -362,21 +363,21 @@ def test_where_the_agent_goes_the_same_way_nothing_is_said():
 
 def test_an_unknown_word_is_reported_once_for_each_provider_and_model():
     def once(number, model, host="https://api.openai.com"):
-        return asked(
+        return pair_of(
             [user(f"question {number}")], chat("The", "entropy", model=model), url=f"{host}/v1/chat/completions"
         )
 
-    found = shown(once(1, "m-1"), once(2, "m-1"), once(3, "m-2"), once(4, "m-1", "https://openrouter.ai/api"))
+    found = show(once(1, "m-1"), once(2, "m-1"), once(3, "m-2"), once(4, "m-1", "https://openrouter.ai/api"))
     assert [noted.response for noted in found.findings if noted.finding.rule == "stop.unknown_word"] == [0, 2, 3]
 
 
 def test_two_unknown_words_of_one_model_are_both_reported():
-    found = shown(asked([user("one")], chat("a", "entropy")), asked([user("two")], chat("b", "boredom")))
+    found = show(pair_of([user("one")], chat("a", "entropy")), pair_of([user("two")], chat("b", "boredom")))
     assert len(said(found, "stop.unknown_word")) == 2
 
 
 def test_a_body_that_was_not_recorded_is_said_to_be():
-    found = shown(data=unrecorded_har())
+    found = show(data=bodiless_har())
     (noted,) = found.findings
     assert (noted.finding.rule, noted.finding.severity, noted.response) == ("session.not_recorded", Severity.WARNING, 0)
 
@@ -384,7 +385,7 @@ def test_a_body_that_was_not_recorded_is_said_to_be():
 def test_an_ambiguous_parent_is_named_and_not_guessed():
     opening = [user("hi")]
     child = [*opening, assistant("Hello."), user("go on with that")]
-    found = shown(asked(opening, chat("Hello.")), asked(opening, chat("Hello.")), asked(child, chat("More.")))
+    found = show(pair_of(opening, chat("Hello.")), pair_of(opening, chat("Hello.")), pair_of(child, chat("More.")))
     (message_,) = said(found, "thread.ambiguous")
     assert "responses 1, 2" in message_
 
@@ -394,7 +395,7 @@ def test_a_turn_that_a_later_request_may_go_on_from_does_not_say_that_nothing_fo
     called = chat(None, "tool_calls", call(key="call_REDACTED_1"))
     opening = [user("write it")]
     child = [*opening, assistant(None, call(key="call_REDACTED_1")), result(key="call_REDACTED_1")]
-    found = shown(asked(opening, called), asked(opening, called), asked(child, chat("Written.")))
+    found = show(pair_of(opening, called), pair_of(opening, called), pair_of(child, chat("Written.")))
     first, second, third = found.turns
     for turn in (first, second):
         assert turn.verdict.word == "COMPLETE SO FAR"
@@ -403,13 +404,13 @@ def test_a_turn_that_a_later_request_may_go_on_from_does_not_say_that_nothing_fo
         assert turn.run.final_turn.notice == AMBIGUITY
         assert found.responses[turn.responses[-1]].recorded_next == "whether response 3 goes on from it is not known"
     assert third.verdict.word == "COMPLETE"
-    alone = shown(asked(opening, called))
+    alone = show(pair_of(opening, called))
     assert alone.turns[0].verdict.sentence.endswith("no later answer of this turn is in its file")
 
 
 def test_the_findings_of_judging_reach_the_report_with_their_place():
     body = json.dumps(chat(None, "tool_calls", call(CUT)))
-    found = shown(asked(ASKS, body, tools=TOOLS))
+    found = show(pair_of(ASKS, body, tools=TOOLS))
     (noted,) = [noted for noted in found.findings if noted.finding.rule == "judge.cut_arguments"]
     at = noted.finding.at
     raw = found.responses[0].exchange.body
@@ -417,8 +418,8 @@ def test_the_findings_of_judging_reach_the_report_with_their_place():
 
 
 def test_a_hint_is_no_new_turn_and_another_message_is():
-    cut = asked(ASKS, chat("The first part is about", "length"))
-    goes_on = asked([*ASKS, assistant("The first part is about"), user(HINT)], chat(" water."))
-    assert len(shown(cut, goes_on).turns) == 1
-    other = asked([*ASKS, assistant("The first part is about"), user("What is the weather?")], chat("Fine."))
-    assert len(shown(cut, other).turns) == 2
+    cut = pair_of(ASKS, chat("The first part is about", "length"))
+    goes_on = pair_of([*ASKS, assistant("The first part is about"), user(HINT)], chat(" water."))
+    assert len(show(cut, goes_on).turns) == 1
+    other = pair_of([*ASKS, assistant("The first part is about"), user("What is the weather?")], chat("Fine."))
+    assert len(show(cut, other).turns) == 2

@@ -17,7 +17,7 @@ from inspector.report.lines.spans import LONGEST, Span, Tone, text_of
 from inspector.report.lines.wire import wire
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.scenes.costs import IN_PROPORTION, growth
-from tests.scenes.recordings import ASKS, asked, chat, cut_stream, shown, user
+from tests.scenes.recordings import ASKS, chat, cut_stream, pair_of, show, user
 
 NAMES = {Tone.KEY: "name", Tone.STRING: "string", Tone.NUMBER: "number", Tone.DIM: "mark"}
 
@@ -112,14 +112,14 @@ def test_far_in_a_long_line_there_are_no_roles_and_no_wait() -> None:
     ('<html class="error">502</html>', "events", False),
 ])
 def test_bodies_of_json_have_roles_and_others_have_none(body: str, mode: str, coloured: bool) -> None:
-    facts = shown(asked(ASKS, chat("Hi"))).responses[0]
+    facts = show(pair_of(ASKS, chat("Hi"))).responses[0]
     found = wire(replace(facts, exchange=replace(facts.exchange, content=body.encode())), mode)
     roles = {span.role for index in range(len(found)) for span in found.unbroken(index)}
     assert ({Tone.STRING, Tone.NUMBER} <= roles) is coloured
 
 
 def test_binary_frames_have_roles_in_their_payloads_alone() -> None:
-    facts = shown(asked(ASKS, chat("Hi"))).responses[0]
+    facts = show(pair_of(ASKS, chat("Hi"))).responses[0]
     body = b"\0\0\0\x1c" + b'{"a": "b", "c": 1}'
     facts = replace(facts, exchange=replace(facts.exchange, content=body))
     found = wire(facts, "raw")
@@ -127,7 +127,7 @@ def test_binary_frames_have_roles_in_their_payloads_alone() -> None:
 
 
 def test_the_stop_word_stands_out_of_the_other_strings() -> None:
-    facts = shown(asked(ASKS, chat("It begins", "length"))).responses[0]
+    facts = show(pair_of(ASKS, chat("It begins", "length"))).responses[0]
     found = wire(facts, "events")
     (mark,) = [span.text for span in found.unbroken(found.focus) if span.role is Tone.MARK]
     assert mark == '"length"'
@@ -138,7 +138,7 @@ def test_the_stop_word_stands_out_of_the_other_strings() -> None:
 
 
 def test_a_request_has_roles() -> None:
-    facts = shown(asked([user("hi")], chat("ok"), max_tokens=7, stream=False)).responses[0]
+    facts = show(pair_of([user("hi")], chat("ok"), max_tokens=7, stream=False)).responses[0]
     found = wire(facts, "request")
     spans = [span for index in range(len(found)) for span in found.unbroken(index)]
     assert Span('"max_tokens"', Tone.KEY) in spans

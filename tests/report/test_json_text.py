@@ -11,7 +11,7 @@ import pytest
 
 from inspector.report.explain_document import MANY, document_text, indent_value, members
 from loop_core.values import Stop
-from tests.scenes.transcripts import block, claude, prompt, shown, text, use
+from tests.scenes.transcripts import block, claude, prompt, show, text, use
 
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -7, 1.5, 1e-9, float("inf"), "", 'a "quote"\n\t\x7f\x00\\', "Prüfung 結果 😀 \ud800",
@@ -40,7 +40,7 @@ def test_writing_leaves_nothing_with_the_texts_of_a_session(tmp_path: Path) -> N
     words = "結果は正しい " * 40
     thought = {"type": "thinking", "thinking": f"think {words}", "signature": "s"}
     rows = claude(prompt("go"), block(thought), block(text(f"say {words}")), block(use(content=words)))
-    view = shown(rows, tmp_path)
+    view = show(rows, tmp_path)
     response = view.responses[0].exchange.response
     held = [response.text, response.reasoning_content, response.tool_calls[0].arguments, view.turns[0].joined_text.text]
     sizes = [sys.getsizeof(each) for each in held]

@@ -56,10 +56,10 @@ from tests.scenes.app import (
     PARTS,
     assistant,
     body,
-    continued,
+    cut_call_ran,
+    cut_text,
     entry,
     hostile,
-    ran_a_cut_call,
     story,
     stream,
     user,
@@ -69,7 +69,7 @@ from tests.scenes.app import (
 @pytest.fixture
 def seen(tmp_path: Path) -> View:
     """Two turns: a text cut five times, then a cut call that the agent ran."""
-    return read(tmp_path, [*continued(), *ran_a_cut_call()])
+    return read(tmp_path, [*cut_text(), *cut_call_ran()])
 
 
 def read(folder: Path, entries: list) -> View:  # type: ignore[type-arg]
@@ -311,7 +311,7 @@ def test_the_tabs_name_the_bytes_of_the_word_and_not_those_of_its_event(seen: Vi
 def test_of_a_row_without_a_word_wire_marks_the_null(tmp_path: Path) -> None:
     """Reports name the whole row: an absent word has no bytes of its own."""
     rows = transcripts.claude(transcripts.prompt("hi"), transcripts.block(transcripts.text("Hello.")))
-    facts = transcripts.shown(rows, tmp_path).responses[0]
+    facts = transcripts.show(rows, tmp_path).responses[0]
     absent, body = facts.evidence[0], facts.exchange.body
     assert (absent.rule, absent.at and (absent.at.start, absent.at.end)) == ("transcript.absent", (0, len(body)))
     [(start, end)] = wire.evidence_ranges(facts.exchange, [absent])
@@ -464,7 +464,7 @@ def test_held_stands_beside_what_the_recorded_agent_did(seen: View) -> None:
 
 
 def test_held_stands_alone_where_the_recorded_agent_did_not_run_it(tmp_path: Path) -> None:
-    seen = read(tmp_path, ran_a_cut_call()[:1])
+    seen = read(tmp_path, cut_call_ran()[:1])
     sheets = (merged_sheet(seen, Outline(seen).blocks[0], len(seen.steps) - 1),
               response.response(seen, seen.responses[0]), calls.calls(seen, Outline(seen).blocks[0], None))
     shown = "\n".join([*(line for sheet in sheets for line in said_by(sheet)), text(seen)])
@@ -514,7 +514,7 @@ def test_the_diff_names_state_spend_text_and_history(seen: View) -> None:
     answered = "\n".join(said_by(diff.diff(seen, 1)))
     assert "Request → EvaluateStop" in answered
     assert f"+ {len(PARTS[0])} characters, {len(PARTS[0])} in all" in answered
-    silent = recordings.shown(recordings.asked(
+    silent = recordings.show(recordings.pair_of(
         recordings.ASKS, recordings.chat(None, "length", recordings.call(recordings.CUT))))
     assert any(line.split() == ["text", "no", "visible", "text", "came"] for line in said_by(diff.diff(silent, 1)))
     asked_on = "\n".join(said_by(diff.diff(seen, 3)))
@@ -643,7 +643,7 @@ def test_every_view_has_one_name_for_what_a_limit_counts(seen: View) -> None:
 
 def test_a_count_that_is_taken_back_says_why() -> None:
     """The loop asks for a continuation, which the recording does not hold: 1 attempt, then 0."""
-    cut = recordings.shown(recordings.asked([user("Go on")], recordings.chat("One, two", "length")))
+    cut = recordings.show(recordings.pair_of([user("Go on")], recordings.chat("One, two", "length")))
     spent = next(text_of(line) for line in diff.diff(cut, Outline(cut).blocks[0].end - 1).lines
                  if text_of(line).startswith("spent"))
     assert "attempts 1 → 0" in spent
@@ -651,7 +651,7 @@ def test_a_count_that_is_taken_back_says_why() -> None:
 
 
 def test_an_end_that_was_not_recorded_is_a_warning_wherever_it_is_named() -> None:
-    cut = recordings.shown(recordings.asked([user("Go on")], recordings.chat("One, two", "length")))
+    cut = recordings.show(recordings.pair_of([user("Go on")], recordings.chat("One, two", "length")))
     block = Outline(cut).blocks[0]
     for sheet, word in ((merged_sheet(cut, block, 0), "Unrecorded"), (diff.diff(cut, block.end - 1), "unrecorded")):
         roles = {span.role for line in sheet.lines for span in line if span.text.startswith(word)}
@@ -666,13 +666,13 @@ def test_a_line_keeps_its_gutter_where_it_is_not_wrapped(seen: View) -> None:
 
 def test_a_last_message_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(response, "TEXT_SHOWN", 10)
-    long = recordings.shown(recordings.asked([user("0123456789a")], recordings.chat("Yes.")))
+    long = recordings.show(recordings.pair_of([user("0123456789a")], recordings.chat("Yes.")))
     assert "… 1 character more; Wire shows every byte" in plain(response.awaiting_sheet(long.steps[0]).lines)
 
 
 def test_a_refused_call_without_a_name_is_shown() -> None:
     answer = recordings.chat("", "tool_calls", recordings.call("{}", name=""))
-    nameless = recordings.shown(recordings.asked([user("Go on")], answer), settings=Settings(policy=PI_PRESENCE))
+    nameless = recordings.show(recordings.pair_of([user("Go on")], answer), settings=Settings(policy=PI_PRESENCE))
     assert "unnamed" in plain([line for at in range(len(nameless.steps)) for line in diff.diff(nameless, at).lines])
 
 
@@ -725,7 +725,7 @@ def test_arguments_that_are_no_object_are_named_in_words() -> None:
     """The name that programs read (`not_object`) stands in no line."""
     tools = [{"type": "function", "function": {"name": "write_file", "parameters": {"type": "object"}}}]
     body = recordings.chat(None, "tool_calls", recordings.call("[1]"))
-    seen = recordings.shown(recordings.asked([recordings.user("go")], body, tools=tools))
+    seen = recordings.show(recordings.pair_of([recordings.user("go")], body, tools=tools))
     shown = "\n".join(said_by(calls.calls(seen, Outline(seen).blocks[0], seen.responses[0])))
     assert "a JSON array where an object is expected; 3 characters received" in shown
     assert "not checked: the arguments are a JSON array where an object is expected" in shown

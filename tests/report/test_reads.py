@@ -25,7 +25,7 @@ from inspector.report.lines.wire import (
 )
 from inspector.sessions import open_paths
 from inspector.sessions.provenance import Provenance, readings
-from tests.scenes.app import CUT_ARGUMENTS, PARTS, continued, ran_a_cut_call, story
+from tests.scenes.app import CUT_ARGUMENTS, PARTS, cut_call_ran, cut_text, story
 
 FORMS = ("events", "parsed", "raw", "hex")
 
@@ -33,7 +33,7 @@ FORMS = ("events", "parsed", "raw", "hex")
 @pytest.fixture
 def seen(tmp_path: Path) -> View:
     """A text cut five times; then a cut call."""
-    return view(replay(open_case(open_paths([str(story(tmp_path, [*continued(), *ran_a_cut_call()]))]))))
+    return view(replay(open_case(open_paths([str(story(tmp_path, [*cut_text(), *cut_call_ran()]))]))))
 
 
 def found_in(facts: ResponseFacts) -> Provenance:

@@ -28,15 +28,15 @@ from tests.scenes.recordings import (
     PARTS,
     RESPONSES,
     TOOLS,
-    asked,
     assistant,
     call,
     chat,
-    continued,
+    cut_text,
     exchange,
     message,
+    pair_of,
     result,
-    shown,
+    show,
     user,
 )
 
@@ -50,7 +50,7 @@ def compared(view: View, index: int = 1) -> str:
 
 def two(second: list[dict[str, Any]], old: dict[str, Any] | None = None, new: dict[str, Any] | None = None) -> str:
     answer = chat("Here it is.", tokens=5)
-    return compared(shown(asked(FIRST, answer, **(old or {})), asked(second, chat("Done."), **(new or {}))))
+    return compared(show(pair_of(FIRST, answer, **(old or {})), pair_of(second, chat("Done."), **(new or {}))))
 
 
 def test_what_was_added_stands_with_its_size_and_its_tokens() -> None:
@@ -68,14 +68,15 @@ def test_the_context_is_measured_where_the_provider_counted_it() -> None:
     first, second = chat("Here it is."), chat("Done.")
     cached = {"prompt_tokens_details": {"cached_tokens": 1_024}}
     second["usage"] = {"prompt_tokens": 1_240, "completion_tokens": 2, **cached}
-    found = compared(shown(asked(FIRST, first), asked(SECOND, second)))
+    found = compared(show(pair_of(FIRST, first), pair_of(SECOND, second)))
     assert "context        9 → 1,240 tokens (+1,231) measured by the provider · 1,024 from the cache" in found
     del second["usage"]
-    assert "context        its tokens were not reported" in compared(shown(asked(FIRST, first), asked(SECOND, second)))
+    seen = show(pair_of(FIRST, first), pair_of(SECOND, second))
+    assert "context        its tokens were not reported" in compared(seen)
     del first["usage"]
     second["usage"] = {"prompt_tokens": 12, "completion_tokens": 2}
-    assert "context        12 tokens measured" in compared(shown(asked(FIRST, first), asked(SECOND, second)))
-    assert "+ assistant ~3 tokens · " in compared(shown(asked(FIRST, first), asked(SECOND, second)))
+    assert "context        12 tokens measured" in compared(show(pair_of(FIRST, first), pair_of(SECOND, second)))
+    assert "+ assistant ~3 tokens · " in compared(show(pair_of(FIRST, first), pair_of(SECOND, second)))
 
 
 def test_an_answer_that_was_changed_is_not_taken_for_measured() -> None:
@@ -84,8 +85,8 @@ def test_an_answer_that_was_changed_is_not_taken_for_measured() -> None:
 
 
 def test_a_rewritten_beginning_is_said_plainly() -> None:
-    view = shown(asked(FIRST, chat("Here it is.")), asked(SECOND, chat("The next.")),
-                 asked([*SECOND, assistant("The next."), user("More.")], chat("End.")))
+    view = show(pair_of(FIRST, chat("Here it is.")), pair_of(SECOND, chat("The next.")),
+                 pair_of([*SECOND, assistant("The next."), user("More.")], chat("End.")))
     facts = view.responses[2]
     request = facts.exchange.request
     assert request is not None
@@ -104,8 +105,8 @@ def test_settings_that_changed_are_named() -> None:
     prompt = {"role": "system", "content": "Be short, please."}
     other = {"role": "system", "content": "Be long, please."}
     more = [*TOOLS, {"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
-    view = shown(asked([prompt, *FIRST], chat("Here it is."), max_tokens=256, temperature=0, tools=more),
-                 asked([prompt, *SECOND], chat("Done."), max_tokens=1_024, temperature=1, seed=7,
+    view = show(pair_of([prompt, *FIRST], chat("Here it is."), max_tokens=256, temperature=0, tools=more),
+                 pair_of([prompt, *SECOND], chat("Done."), max_tokens=1_024, temperature=1, seed=7,
                        tools=[{"type": "function", "function": {"name": "write_file"}}, more[1] | {"function": {
                            "name": "run", "parameters": {"type": "object"}}}]))
     found = compared(view)
@@ -125,7 +126,7 @@ def test_settings_that_changed_are_named() -> None:
 
 
 def test_the_first_request_is_listed_whole() -> None:
-    view = shown(asked(FIRST, chat("Here it is.")))
+    view = show(pair_of(FIRST, chat("Here it is.")))
     found = compared(view, 0)
     assert found.startswith("Request of response 1 no request before it was recorded\n")
     assert "before         nothing to compare with: all of it is listed" in found
@@ -133,14 +134,14 @@ def test_the_first_request_is_listed_whole() -> None:
 
 
 def test_a_request_that_was_not_recorded_says_so() -> None:
-    view = shown(data=json.dumps(chat("ok")).encode())
+    view = show(data=json.dumps(chat("ok")).encode())
     assert "the request was not recorded" in compared(view, 0)
 
 
 def test_calls_and_results_have_their_sizes() -> None:
     second = [*FIRST, assistant(None, call()), result("ok, written")]
-    view = shown(asked(FIRST, chat(None, "tool_calls", call(), tokens=31), tools=TOOLS),
-                 asked(second, chat("Done."), tools=TOOLS))
+    view = show(pair_of(FIRST, chat(None, "tool_calls", call(), tokens=31), tools=TOOLS),
+                 pair_of(second, chat("Done."), tools=TOOLS))
     found = compared(view)
     assert "+ assistant 31 tokens measured: the answer of response 1" in found
     assert "│ calls write_file {" in found
@@ -149,12 +150,12 @@ def test_calls_and_results_have_their_sizes() -> None:
 
 def test_a_long_message_says_where_all_of_it_is() -> None:
     long, text = "w" * 401, "all are in Wire, request"
-    view = shown(asked([user(long)], chat("ok")), asked([user("w" * 400)], chat("ok")))
+    view = show(pair_of([user(long)], chat("ok")), pair_of([user("w" * 400)], chat("ok")))
     assert compared(view, 0).endswith(f"{'w' * 399}…\n│ 400 of 401 characters; {text}")
     assert text not in compared(view, 1).split("+ user")[1], "a message of which nothing is missing"
     told = [*FIRST, assistant("Here it is."), user(long)]
-    facts = shown(asked(FIRST, chat("Here it is.")), asked(told, chat("Yes.")),
-                  asked([*told, assistant("Yes."), user("More.")], chat("End.")))
+    facts = show(pair_of(FIRST, chat("Here it is.")), pair_of(told, chat("Yes.")),
+                  pair_of([*told, assistant("Yes."), user("More.")], chat("End.")))
     request = facts.responses[2].exchange.request
     assert request is not None
     shorter = replace(request, messages=(*request.messages[:2], request.messages[-1]))
@@ -163,7 +164,7 @@ def test_a_long_message_says_where_all_of_it_is() -> None:
 
 
 def test_many_messages_are_counted() -> None:
-    view = shown(asked([user(f"say {number}") for number in range(MOST + 9)], chat("ok")))
+    view = show(pair_of([user(f"say {number}") for number in range(MOST + 9)], chat("ok")))
     assert compared(view, 0).endswith("+ … 9 messages more")
 
 
@@ -177,7 +178,7 @@ def test_a_request_that_goes_on_by_id_adds_its_items_alone() -> None:
     def request(text: str, **more: Any) -> dict[str, Any]:
         return {"model": "m", "input": text, **more}
 
-    view = shown(exchange(request("hi"), answer("resp_1"), url=RESPONSES),
+    view = show(exchange(request("hi"), answer("resp_1"), url=RESPONSES),
                  exchange(request("go on", previous_response_id="resp_1"), answer("resp_2"), url=RESPONSES))
     found = compared(view)
     assert "before         kept by the provider: the request goes on from its response by id" in found
@@ -187,7 +188,7 @@ def test_a_request_that_goes_on_by_id_adds_its_items_alone() -> None:
 def test_a_transcript_shows_its_rows_and_says_that_they_are(tmp_path: Path) -> None:
     rows = agents.claude(agents.prompt("hi"), agents.block(agents.use(file_path="a"), stop="tool_use"),
                          agents.result("ok"), agents.block(agents.text("Hello."), key="msg_02", stop="end_turn"))
-    view = agents.shown(rows, tmp_path)
+    view = agents.show(rows, tmp_path)
     found = compared(view)
     assert "before         a transcript holds no requests: these are its rows since the answer before" in found
     assert "+ tool ~1 token · 2 characters\n│ result ok" in found
@@ -195,7 +196,7 @@ def test_a_transcript_shows_its_rows_and_says_that_they_are(tmp_path: Path) -> N
 
 
 def test_a_simulated_request_is_compared_with_the_one_before_it_in_its_run() -> None:
-    view = shown(asked(FIRST, chat("Water, fire and earth. " * 20, tokens=100)),
+    view = show(pair_of(FIRST, chat("Water, fire and earth. " * 20, tokens=100)),
                  settings=Settings(simulate=True, max_tokens=20))
     steps = [step for step in range(len(view.steps)) if (facts := answer_at(view, step)) and facts.step == step]
     first, second = (answer_at(view, step) for step in steps[:2])
@@ -210,8 +211,8 @@ def test_a_simulated_request_is_compared_with_the_one_before_it_in_its_run() -> 
 
 def test_hostile_text_is_inert() -> None:
     said = "".join(HOSTILE)
-    view = shown(asked([user(said)], chat("ok"), metadata={said: said}),
-                 asked([user(said), assistant("ok"), user(said)], chat("ok"), metadata={said: "x"}))
+    view = show(pair_of([user(said)], chat("ok"), metadata={said: said}),
+                 pair_of([user(said), assistant("ok"), user(said)], chat("ok"), metadata={said: "x"}))
     assert not dangerous(compared(view).replace("\n", ""))
 
 
@@ -226,18 +227,18 @@ def test_hostile_text_is_inert() -> None:
 ])
 def test_input_tokens_are_fresh_cached_or_written(usage: dict[str, int], url: str, tokens: InputTokens | None) -> None:
     body = {**message([{"type": "text", "text": '"cache_creation_input_tokens": 9,'}], "end_turn"), "usage": usage}
-    view = shown(asked([user("hi")], body, url=url, max_tokens=9))
+    view = show(pair_of([user("hi")], body, url=url, max_tokens=9))
     assert input_tokens(view.responses[0].exchange) == tokens
 
 
 def test_cached_tokens_are_among_those_of_other_formats() -> None:
     body = chat("ok")
     body["usage"] = {"prompt_tokens": 50, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 30}}
-    found = input_tokens(shown(asked(FIRST, body)).responses[0].exchange)
+    found = input_tokens(show(pair_of(FIRST, body)).responses[0].exchange)
     assert found == InputTokens(20, 30)
     assert found.total == 50
     body["usage"]["prompt_tokens_details"]["cached_tokens"] = 90
-    assert input_tokens(shown(asked(FIRST, body)).responses[0].exchange) is None
+    assert input_tokens(show(pair_of(FIRST, body)).responses[0].exchange) is None
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("é" * 4, 2)])
@@ -246,7 +247,7 @@ def test_an_estimate_goes_by_bytes(text: str, tokens: int) -> None:
 
 
 def test_the_sheet_names_its_forms() -> None:
-    view = shown(*continued(*PARTS))
+    view = show(*cut_text(*PARTS))
     assert "shown as [step] request  run  v changes" in plain(diff.diff(view, 1).lines)
 
 
@@ -276,8 +277,8 @@ def test_messages_that_stay_are_neither_removed_nor_added(
 
 
 def test_a_changed_system_prompt_lists_it_alone() -> None:
-    view = shown(asked([{"role": "system", "content": "Be short."}, *FIRST], chat("Here it is.")),
-                 asked([{"role": "system", "content": "Be short."}, *SECOND], chat("Done.")))
+    view = show(pair_of([{"role": "system", "content": "Be short."}, *FIRST], chat("Here it is.")),
+                 pair_of([{"role": "system", "content": "Be short."}, *SECOND], chat("Done.")))
     facts = view.responses[1]
     request = facts.exchange.request
     assert request is not None
@@ -299,7 +300,7 @@ def test_a_compaction_of_many_messages_is_found_at_once() -> None:
 
 
 def test_a_step_that_sends_shows_the_request_that_it_sends() -> None:
-    view = shown(*continued(*PARTS))
+    view = show(*cut_text(*PARTS))
     made, outline = sheets.Sheets(), Outline(view)
 
     def title(step: int) -> str:

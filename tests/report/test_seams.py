@@ -20,7 +20,7 @@ from inspector.report.lines.spans import EMPTY, Span, text_of, width_of
 from inspector.report.lines.steps import Outline
 from loop_core.turn.continuation import Method, Seam, SeamDecision, SeamRule, Segment
 from loop_core.turn.seam import join
-from tests.scenes.recordings import ASKS, HINT, asked, assistant, chat, shown, user
+from tests.scenes.recordings import ASKS, HINT, assistant, chat, pair_of, show, user
 
 FIRST = "The answer begins here and is long enough to be quoted back exactly as it was. "
 AGAIN = FIRST[-40:]
@@ -92,8 +92,8 @@ def test_the_greedy_rule_loses_a_letter():
 
 
 def test_a_tried_rule_is_told_in_one_line():
-    seen = shown(asked([user(ASKS)], chat("book", "length")),
-                 asked([user(ASKS), assistant("book"), user(HINT)], chat("keeper")))
+    seen = show(pair_of([user(ASKS)], chat("book", "length")),
+                 pair_of([user(ASKS), assistant("book"), user(HINT)], chat("keeper")))
     block = Outline(seen).blocks[0]
     assert trying(seen, block, SeamRule.OVERLAP) == (
         "seam overlap: 1 character differs from careful · branch: --set seam=overlap")
@@ -111,8 +111,8 @@ def test_a_seam_names_its_segments_its_rule_and_what_was_cut():
 
 def quoted_back():
     """A text that is cut and whose next segment repeats its last forty characters."""
-    return shown(asked(ASKS, chat(FIRST, "length", tokens=20), max_tokens=20),
-                 asked([*ASKS, assistant(FIRST), user(HINT)], chat(AGAIN + REST, tokens=9), max_tokens=20))
+    return show(pair_of(ASKS, chat(FIRST, "length", tokens=20), max_tokens=20),
+                 pair_of([*ASKS, assistant(FIRST), user(HINT)], chat(AGAIN + REST, tokens=9), max_tokens=20))
 
 
 def test_what_was_cut_stands_opposite_the_same_words():
@@ -148,7 +148,7 @@ def test_side_by_side_opens_at_the_seam_at_hand():
 
 
 def test_a_turn_of_one_segment_has_no_sides():
-    seen = shown(asked(ASKS, chat("Yes.")))
+    seen = show(pair_of(ASKS, chat("Yes.")))
     sheet = sides(seen, Outline(seen).blocks[0], 0, None)
     assert [text_of(sheet.line(i)) for i in range(len(sheet))] == [
         "there is no seam in this turn: each answer is one segment"]
@@ -156,8 +156,8 @@ def test_a_turn_of_one_segment_has_no_sides():
 
 def test_a_long_segment_shows_only_what_is_near_the_seam():
     long = "word " * 200
-    seen = shown(asked(ASKS, chat(long, "length", tokens=20), max_tokens=20),
-                 asked([*ASKS, assistant(long), user(HINT)], chat("then " * 200, tokens=9), max_tokens=20))
+    seen = show(pair_of(ASKS, chat(long, "length", tokens=20), max_tokens=20),
+                 pair_of([*ASKS, assistant(long), user(HINT)], chat("then " * 200, tokens=9), max_tokens=20))
     sheet = sides(seen, Outline(seen).blocks[0], 0, None)
     pairs = [entry for entry in sheet.entries if isinstance(entry, Pair)]
     assert text_of(pairs[1].left) == "1 …" + long[-side_lines.SIDE_SHOWN :]

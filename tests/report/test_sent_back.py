@@ -22,15 +22,15 @@ from tests.scenes.recordings import (
     MESSAGES,
     RESPONSES,
     TOOLS,
-    asked,
     assistant,
     call,
     chat,
+    cut_call_ran,
     exchange,
     message,
-    ran_cut_call,
+    pair_of,
     result,
-    shown,
+    show,
     user,
 )
 
@@ -40,8 +40,8 @@ REPAIRED = CUT + '"}'
 def repaired(arguments: str = REPAIRED, cut: str = CUT) -> list[dict[str, Any]]:
     """A cut call; the next request holds it with these arguments, and its result."""
     after = [*ASKS, assistant(None, call(arguments)), result()]
-    return [asked(ASKS, chat(None, "length", call(cut), tokens=40), tools=TOOLS, max_tokens=40),
-            asked(after, chat("It is written."), tools=TOOLS, max_tokens=40)]
+    return [pair_of(ASKS, chat(None, "length", call(cut), tokens=40), tools=TOOLS, max_tokens=40),
+            pair_of(after, chat("It is written."), tools=TOOLS, max_tokens=40)]
 
 
 def found(seen: View) -> list[tuple[SentBackAs, str, str, Any]]:
@@ -51,14 +51,14 @@ def found(seen: View) -> list[tuple[SentBackAs, str, str, Any]]:
 
 
 def test_a_call_with_repaired_arguments_and_its_result_are_found_with_their_places() -> None:
-    assert found(shown(*repaired())) == [
+    assert found(show(*repaired())) == [
         (SentBackAs.CHANGED, "response 2", "/messages/1/tool_calls/0", call(REPAIRED)),
         (SentBackAs.RESULT, "response 2", "/messages/2", result()),
     ]
 
 
 def test_a_call_that_was_sent_back_as_it_came_says_so() -> None:
-    assert [kind for kind, *_ in found(shown(*ran_cut_call()))] == [SentBackAs.SAME, SentBackAs.RESULT]
+    assert [kind for kind, *_ in found(show(*cut_call_ran()))] == [SentBackAs.SAME, SentBackAs.RESULT]
 
 
 def test_arguments_that_a_format_sends_back_as_an_object_are_the_same() -> None:
@@ -67,7 +67,7 @@ def test_arguments_that_a_format_sends_back_as_an_object_are_the_same() -> None:
     ask = {"model": "claude-sonnet-4-5", "max_tokens": 40, "messages": [user("write it")]}
     after = {**ask, "messages": [*ask["messages"], {"role": "assistant", "content": [block]}, {  # type: ignore[misc]
         "role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "written"}]}]}
-    seen = shown(exchange(ask, message([block], "max_tokens", 40), url=MESSAGES),
+    seen = show(exchange(ask, message([block], "max_tokens", 40), url=MESSAGES),
                  exchange(after, message([{"type": "text", "text": "Done."}], "end_turn"), url=MESSAGES))
     assert [(kind, at) for kind, _, at, _ in found(seen)] == [
         (SentBackAs.SAME, "/messages/1/content/0"), (SentBackAs.RESULT, "/messages/2/content/0")]
@@ -81,20 +81,20 @@ def test_a_format_whose_calls_and_results_name_the_id_alike_is_told_apart() -> N
     back = [{**item, "arguments": REPAIRED}, {"type": "function_call_output", "call_id": "call_1", "output": "written"}]
     done = {**body, "status": "completed", "incomplete_details": None, "output": [
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}]}
-    seen = shown(exchange(ask, body, url=RESPONSES),
+    seen = show(exchange(ask, body, url=RESPONSES),
                  exchange({**ask, "input": [user("write it"), *back]}, done, url=RESPONSES))
     assert [(kind, at) for kind, _, at, _ in found(seen)] == [
         (SentBackAs.CHANGED, "/input/1"), (SentBackAs.RESULT, "/input/2")]
 
 
 def test_a_call_without_an_id_is_found_in_no_request() -> None:
-    seen = shown(*ran_cut_call())
+    seen = show(*cut_call_ran())
     assert sent_back(seen, seen.responses[0], seen.responses[0].verdicts[0].call._replace(id=None)) == []
 
 
 @pytest.mark.parametrize("form", ["md", "html", "text", "bug"])
 def test_documents_quote_both(form: str) -> None:
-    text = "\n".join(form_files(shown(*repaired()), form).values()).replace("\\", "")
+    text = "\n".join(form_files(show(*repaired()), form).values()).replace("\\", "")
     said = "the call write_file as the agent sent it back, with arguments that the provider did not send"
     assert said in text
     assert "the request of response 2 /messages/1/tool_calls/0" in text
@@ -104,7 +104,7 @@ def test_documents_quote_both(form: str) -> None:
 
 def test_a_long_call_is_quoted_with_its_end_where_the_repair_is() -> None:
     cut = CUT + "long " * 300
-    seen = shown(*repaired(cut + '"}', cut))
+    seen = show(*repaired(cut + '"}', cut))
     (quoted,) = [each for each in excerpts(seen, seen.turns[0]) if each.title.startswith("the call write_file as")]
     first, left_out, last = [row.text for row in quoted.rows]
     assert first.startswith('{"id": "call_a1b2c3d4e5"')
@@ -114,7 +114,7 @@ def test_a_long_call_is_quoted_with_its_end_where_the_repair_is() -> None:
 
 
 def test_the_sheet_of_calls_shows_both_behind_what_the_agent_did() -> None:
-    seen = shown(*repaired())
+    seen = show(*repaired())
     lines = [text_of(line).strip() for line in calls.calls(seen, Outline(seen).blocks[0], seen.responses[0]).lines]
     at = next(number for number, line in enumerate(lines) if line.startswith("sent back"))
     assert [lines[at].removeprefix("sent back").strip(), *lines[at + 1 : at + 4]] == [
@@ -128,6 +128,6 @@ def test_rows_of_an_agent_have_the_result_alone(tmp_path: Path) -> None:
     rows = agents.claude(
         agents.prompt("write it"), agents.block(agents.use(path="a"), stop="max_tokens"),
         agents.result("written"))
-    seen = agents.shown(rows, tmp_path)
+    seen = agents.show(rows, tmp_path)
     titles = [each.title for each in excerpts(seen, seen.turns[0])]
     assert not any("as the agent sent it back" in title for title in titles)

@@ -8,7 +8,7 @@ import pytest
 
 from inspector.report.lines.calls import RESULT_OF, server_lines
 from inspector.report.lines.spans import plain
-from tests.scenes.recordings import ASKS, MESSAGES, asked, exchange, message, shown, user
+from tests.scenes.recordings import ASKS, MESSAGES, exchange, message, pair_of, show, user
 
 RESPONSES = "https://api.openai.com/v1/responses"
 
@@ -22,7 +22,7 @@ def found(number: int, name: str = "tool_use_id") -> dict[str, Any]:
 
 
 def told(*blocks: dict[str, Any]) -> list[str]:
-    facts = shown(asked(ASKS, message([*blocks, {"type": "text", "text": "So."}], "end_turn"), url=MESSAGES))
+    facts = show(pair_of(ASKS, message([*blocks, {"type": "text", "text": "So."}], "end_turn"), url=MESSAGES))
     return plain(server_lines(facts.responses[0])).splitlines()
 
 
@@ -51,7 +51,7 @@ def test_a_result_names_its_call_in_the_words_of_its_format(name: str) -> None:
 def test_an_item_of_responses_says_its_state_or_brings_its_result(more: dict[str, Any], says: str) -> None:
     item = {"type": "file_search_call", "id": "fs_1", "queries": ["x"], **more}
     body = {"id": "resp_1", "object": "response", "status": "completed", "model": "m-1", "output": [item]}
-    facts = shown(exchange({"model": "m-1", "input": [user("x")]}, body, url=RESPONSES))
+    facts = show(exchange({"model": "m-1", "input": [user("x")]}, body, url=RESPONSES))
     assert says in plain(server_lines(facts.responses[0]))
 
 

@@ -75,7 +75,7 @@ def codex(key: str, **header: object) -> str:
 
 
 def pi_session(key: str, **header: object) -> str:
-    _, *entries = scenes.pi(scenes.pi_user("go"), scenes.pi_said(scenes.text("Done."))).splitlines()
+    _, *entries = scenes.pi(scenes.pi_user("go"), scenes.pi_reply(scenes.text("Done."))).splitlines()
     return lines({**scenes.header(), "id": key, **header}, *map(json.loads, entries))
 
 

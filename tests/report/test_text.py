@@ -22,17 +22,17 @@ from tests.scenes.recordings import (
     MESSAGES,
     PARTS,
     TOOLS,
-    asked,
     assistant,
     call,
     chat,
-    continued,
+    cut_call_ran,
+    cut_text,
     exchange,
     lines,
     message,
-    ran_cut_call,
+    pair_of,
     result,
-    shown,
+    show,
     user,
 )
 
@@ -40,11 +40,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def report(*exchanges, **options):
-    return text(shown(*exchanges, **options))
+    return text(show(*exchanges, **options))
 
 
 def test_the_verdict_comes_first():
-    found = shown(asked([user("one")], chat("whole")), *ran_cut_call())
+    found = show(pair_of([user("one")], chat("whole")), *cut_call_ran())
     said = text(found).splitlines()
     assert said[0] == found.headline()
     assert said[0].startswith("CUT CALL RUN  turn 2 of 2")
@@ -52,23 +52,23 @@ def test_the_verdict_comes_first():
 
 
 def test_thousands_are_counted_as_in_the_app():
-    said = report(*(asked([user(f"{number}")], chat("whole")) for number in range(1000))).splitlines()
+    said = report(*(pair_of([user(f"{number}")], chat("whole")) for number in range(1000))).splitlines()
     assert said[0].startswith("COMPLETE  turn 1 of 1,000 · ")
     assert said[1] == "turns: 1,000 complete"
     assert any(line.startswith("turn 1,000 of 1,000 (t1000): ") for line in said)
 
 
 def test_one_turn_is_not_counted():
-    assert "turns:" not in report(asked(ASKS, chat("whole")))
+    assert "turns:" not in report(pair_of(ASKS, chat("whole")))
 
 
 def test_what_was_read_and_what_was_not():
-    data = lines(asked(ASKS, chat("one"))) + b'{"nothing": "to see"}\n'
+    data = lines(pair_of(ASKS, chat("one"))) + b'{"nothing": "to see"}\n'
     assert "read -: pairs, 1 response, 1 entry skipped" in report(data=data)
 
 
 def test_a_cut_call_in_words():
-    said = report(*ran_cut_call())
+    said = report(*cut_call_ran())
     assert 'raw "length" > max_tokens' in said
     assert "tokens: 40 out, cap 40" in said
     assert "call write_file: HELD (the recorded agent ran it), " in said
@@ -86,21 +86,21 @@ def test_equal_rounds_of_the_machine_are_counted():
     history, exchanges = list(ASKS), []
     for number in range(3):
         one = call(whole, key=f"call_{number}")
-        exchanges.append(asked(list(history), chat(None, "tool_calls", one), tools=TOOLS))
+        exchanges.append(pair_of(list(history), chat(None, "tool_calls", one), tools=TOOLS))
         history += [assistant(None, one), result(key=f"call_{number}")]
-    exchanges.append(asked(history, chat("Done."), tools=TOOLS))
+    exchanges.append(pair_of(history, chat("Done."), tools=TOOLS))
     rounds = "(Request > EvaluateStop > ExecuteTools) 3 times > Request > EvaluateStop > Complete"
     assert f"our machine: {rounds}\n" in report(*exchanges)
 
 
 def test_a_corrected_reason_shows_both_words():
     assert 'raw "tool_calls" > tool_call > max_tokens' in report(
-        asked(ASKS, chat(None, "tool_calls", call(CUT)), tools=TOOLS)
+        pair_of(ASKS, chat(None, "tool_calls", call(CUT)), tools=TOOLS)
     )
 
 
 def test_the_merged_text_and_its_seams():
-    said = report(*continued("The first part is about water, and ", "the second\nis about fire."))
+    said = report(*cut_text("The first part is about water, and ", "the second\nis about fire."))
     assert "merged text:\n    The first part is about water, and the second\n    is about fire.\n" in said
     assert f"seam before segment 2 at character {len('The first part is about water, and ')}" in said
 
@@ -113,7 +113,7 @@ def test_a_report_names_no_key_of_the_app(path):
 
 
 def test_the_end_of_a_turn_and_its_notice():
-    said = report(*continued(*PARTS))
+    said = report(*cut_text(*PARTS))
     assert "ends in AbortPartial, retry_limit; continuations 3" in said
     assert "notice: The answer is incomplete" in said
 
@@ -125,11 +125,11 @@ def test_thinking_is_counted_apart():
         "total_tokens": 1243,
         "completion_tokens_details": {"reasoning_tokens": 1000},
     }
-    assert "tokens: 1,234 out, of which reasoning 1,000" in report(asked(ASKS, chat("Yes.", usage=usage)))
+    assert "tokens: 1,234 out, of which reasoning 1,000" in report(pair_of(ASKS, chat("Yes.", usage=usage)))
 
 
 def test_a_finding_stands_below_its_response():
-    said = report(*ran_cut_call()).splitlines()
+    said = report(*cut_call_ran()).splitlines()
     first, second = (next(n for n, line in enumerate(said) if line.startswith(f"  response {k} ")) for k in (1, 2))
     finding = next(n for n, line in enumerate(said) if "agent.ran_held_call" in line)
     assert first < finding < second
@@ -157,18 +157,18 @@ def hostile(bad):
     named = call(arguments, f"call_{bad}", f"write{bad}")
     history = [user(bad), assistant(bad, named), result(bad, f"call_{bad}")]
     return [
-        asked([user(bad)], chat(bad, "length", named, model=bad), tools=TOOLS, model=bad),
-        asked(history, chat(bad, bad or "x"), url=f"https://evil.example/{bad}/v1/chat/completions"),
-        asked([user("e")], {"error": {"message": bad, "type": bad, "code": bad}}, status=500),
-        asked([user("m")], message([{"type": "text", "text": bad}], bad), url=MESSAGES, max_tokens=9),
-        asked(
+        pair_of([user(bad)], chat(bad, "length", named, model=bad), tools=TOOLS, model=bad),
+        pair_of(history, chat(bad, bad or "x"), url=f"https://evil.example/{bad}/v1/chat/completions"),
+        pair_of([user("e")], {"error": {"message": bad, "type": bad, "code": bad}}, status=500),
+        pair_of([user("m")], message([{"type": "text", "text": bad}], bad), url=MESSAGES, max_tokens=9),
+        pair_of(
             [user("q")],
             {"type": "error", "error": {"type": bad, "message": bad}},
             url=MESSAGES,
             status=400,
             max_tokens=9,
         ),
-        asked([user("s")], json.dumps(chat(bad, "length", named))),  # the escapes of the body are its own
+        pair_of([user("s")], json.dumps(chat(bad, "length", named))),  # the escapes of the body are its own
         exchange(
             {"model": bad, "messages": [user("z")]}, chat("z", "stop"), headers={bad: bad}, response_headers={bad: bad}
         ),
@@ -182,7 +182,7 @@ def hostile(bad):
     ids=[*HOSTILE, "all at once", "markup"],
 )
 def test_hostile_text_is_inert_in_the_report_and_in_the_document(bad):
-    found = shown(*hostile(bad))
+    found = show(*hostile(bad))
     said = text(found)
     assert len(found.responses) >= 5
     assert dangerous(said) == []
@@ -194,11 +194,11 @@ def test_hostile_text_is_inert_in_the_report_and_in_the_document(bad):
 
 
 def test_markup_is_shown_as_it_was_sent():
-    assert "    [bold red]never parsed[/]" in report(asked(ASKS, chat("[bold red]never parsed[/]")))
+    assert "    [bold red]never parsed[/]" in report(pair_of(ASKS, chat("[bold red]never parsed[/]")))
 
 
 def test_a_report_has_no_line_that_begins_like_one_of_ours_by_accident_of_a_carriage_return():
-    said = report(asked(ASKS, chat("fine\rCOMPLETE  turn 1 of 1", "length")))
+    said = report(pair_of(ASKS, chat("fine\rCOMPLETE  turn 1 of 1", "length")))
     assert [line for line in said.split("\n") if line.startswith("COMPLETE")] == []
     assert said.splitlines()[0].startswith("TRUNCATED")
 
@@ -239,7 +239,7 @@ def test_no_credential_reaches_any_output(secret):
         ],
     }
     answer = chat("hello", "entropy")
-    found = shown(
+    found = show(
         exchange(request, answer, url=address, headers=headers, response_headers={"Set-Cookie": f"s={secret}"}),
         exchange(
             {"model": "m", "messages": [user("no")]},
@@ -262,10 +262,10 @@ def test_a_well_known_key_is_masked_wherever_it_stands(secret):
     made = call(json.dumps({"path": said}))
     refused = {"error": {"message": f"Incorrect API key provided: {secret}.", "type": "invalid", "code": "bad"}}
     history = [user(said), assistant(said, made), result(said)]
-    found = shown(
-        asked([user(said)], chat(said, "length", made), tools=TOOLS),
-        asked(history, chat(said)),
-        asked([user("no")], refused, status=401),
+    found = show(
+        pair_of([user(said)], chat(said, "length", made), tools=TOOLS),
+        pair_of(history, chat(said)),
+        pair_of([user("no")], refused, status=401),
     )
     assert len(found.responses) == 3
     assert secret not in text(found)
@@ -282,7 +282,7 @@ def test_a_model_that_gave_way_to_another_is_a_seam_in_the_report_and_in_the_mer
     body = {"type": "message", "role": "assistant", "model": "model-b", "content": content, "stop_reason": "end_turn",
             "usage": {"input_tokens": 3, "output_tokens": 8}}
     asks = {"model": "model-a", "max_tokens": 99, "messages": [user("x")]}
-    seen = shown(exchange(asks, body, url=MESSAGES))
+    seen = show(exchange(asks, body, url=MESSAGES))
     told = "seam inside response 1 at character 16: fallback, model-a gave way to model-b (refusal)"
     assert told in text(seen)
     sheet = merged_sheet(seen, Outline(seen).blocks[0], len(seen.steps) - 1)

@@ -35,7 +35,7 @@ from inspector.sessions.recording import Chunk
 from inspector.sessions.traffic import moment
 from loop_core.values import TransportEnd
 from tests.scenes import transcripts as agents
-from tests.scenes.recordings import ASKS, CHAT, PARTS, asked, chat, continued, shown, user
+from tests.scenes.recordings import ASKS, CHAT, PARTS, chat, cut_text, pair_of, show, user
 from tests.sessions.test_native import HEADER
 
 AT = "2026-01-02T03:04:05+00:00"
@@ -84,7 +84,7 @@ def test_the_wait_before_the_end_is_a_gap(timed: View) -> None:
 
 
 def test_what_was_not_recorded_is_absent() -> None:
-    found = shown(asked(ASKS, chat("Hi")))
+    found = show(pair_of(ASKS, chat("Hi")))
     assert times_of(found.responses[0].exchange) is None
     assert turn_times(found, found.turns[0]) is None
     document = explain_document.document(found)
@@ -129,7 +129,7 @@ def test_a_har_says_when_the_first_byte_came() -> None:
 
 
 def test_nobody_took_any_time_for_a_simulated_answer() -> None:
-    found = shown(asked(ASKS, chat("Water, fire and earth. " * 20, tokens=100)),
+    found = show(pair_of(ASKS, chat("Water, fire and earth. " * 20, tokens=100)),
                   settings=Settings(simulate=True, max_tokens=20))
     facts = answer_at(found, 1)
     assert facts is not None
@@ -143,7 +143,7 @@ def test_nobody_took_any_time_for_a_simulated_answer() -> None:
 
 def test_the_time_of_a_row_is_called_one(tmp_path: Path) -> None:
     rows = agents.claude(agents.prompt("hi"), agents.block(agents.text("Hello."), stop="end_turn"))
-    found = agents.shown(rows, tmp_path)
+    found = agents.show(rows, tmp_path)
     exchange = found.responses[0].exchange
     times = times_of(replace(exchange, started=AT))
     assert times == (ClockSource.RECORDER, AT, None, None, None, None)
@@ -164,7 +164,7 @@ def test_a_turn_took_from_its_first_request_to_the_end_of_its_last_answer() -> N
 
 def test_without_the_time_of_day_only_the_answers_of_a_turn_are_known() -> None:
     def over(started: str | None, *lengths: float | None) -> TurnTimes | None:
-        found = shown(*continued(*PARTS[:3]))
+        found = show(*cut_text(*PARTS[:3]))
         answers = [replace(facts, exchange=replace(facts.exchange, started=started, duration_ms=ms))
                    for facts, ms in zip(found.responses, lengths, strict=True)]
         return turn_times(replace(found, responses=tuple(answers)), found.turns[0])
@@ -182,7 +182,7 @@ def test_rows_say_how_far_the_first_and_the_last_are_apart(tmp_path: Path) -> No
     rows = agents.claude(
         agents.prompt("hi"), agents.block(agents.use(file_path="a"), stop="tool_use"), agents.result("ok"),
         agents.block(agents.text("Hello."), key="msg_02", stop="end_turn"))
-    found = agents.shown(rows, tmp_path)
+    found = agents.show(rows, tmp_path)
     assert len(found.turns) == 1
     one, other = found.responses
     changed = replace(found, responses=(
@@ -233,7 +233,7 @@ def test_a_time_is_read_in_any_of_its_forms(said: str | None, seconds: float | N
 def test_a_filter_finds_what_took_long(timed: View) -> None:
     assert filters.steps(filters.parse("took>=1700"), timed) == [1, 2]
     assert filters.steps(filters.parse("took>1700"), timed) == []
-    unknown = shown(asked(ASKS, chat("Hi")))
+    unknown = show(pair_of(ASKS, chat("Hi")))
     assert filters.steps(filters.parse("took>=0"), unknown) == []
 
 

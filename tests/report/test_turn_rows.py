@@ -42,21 +42,21 @@ from loop_core.turn.state import NotRecorded
 from tests.scenes.app import entry, har
 from tests.scenes.recordings import (
     ASKS,
-    asked,
     assistant,
     chat,
+    cut_call_ran,
     exchange,
     lines,
-    ran_cut_call,
-    repaired_call,
-    shown,
+    pair_of,
+    repair_turn,
+    show,
     user,
 )
 from tests.scenes.transcripts import block, claude, prompt
 from tests.scenes.transcripts import text as said
 
 ROOT = Path(__file__).parents[2]
-ANSWERED = asked(ASKS, chat("Done."))
+ANSWERED = pair_of(ASKS, chat("Done."))
 SKIPS = lines(ANSWERED, exchange({"prompt": 1}, {"odd": 1}, url="https://models.example/v1/odd"))
 """An exchange, and an entry beside it that holds no answer."""
 ENTRY = entry(list(ASKS), json.dumps(chat("Done.")))
@@ -66,11 +66,11 @@ SAMPLES = sorted(str(path) for path in (ROOT / "sample_sessions").glob("*.jsonl"
 
 
 def rows(*exchanges) -> list[TurnRow]:
-    return rows_of(shown(*exchanges), ("a.har",))
+    return rows_of(show(*exchanges), ("a.har",))
 
 
 def test_a_row_says_what_its_turn_says():
-    (row,) = rows(*ran_cut_call())
+    (row,) = rows(*cut_call_ran())
     assert (row.verdict.word, row.raw, row.effective) == ("CUT CALL RUN", "length", "max_tokens")
     assert (row.cap, row.tokens, row.held, row.ran) == (40, 40, 1, 1)
     assert (row.number, row.of, row.paths) == (1, 1, ("a.har",))
@@ -109,7 +109,7 @@ def test_a_row_of_a_turn_that_a_limit_ended_says_what_was_cut_there():
 
 
 def test_every_row_of_the_filter_tables_is_kept():
-    (row,) = rows(*ran_cut_call())
+    (row,) = rows(*cut_call_ran())
     shared = row.answers[0].shared
     assert len(shared.words) == len(WORDS)
     assert len(shared.numbers) + len({*NUMBERS} & {*AnswerRecord._fields, *NUMBERS_OF_ROW}) == len(NUMBERS)
@@ -128,7 +128,7 @@ def test_every_row_of_the_filter_tables_is_kept():
     "~t written", "~r thinking", "~a one",
 ])
 def test_a_row_has_what_each_term_of_a_filter_asks_for(ask):
-    view = shown(*ran_cut_call())
+    view = show(*cut_call_ran())
     (row,) = rows_of(view, ("a.har",))
     found = filters.parse(ask)
     in_session = any(view.steps[step].turn.evaluation is not None for step in filters.steps(found, view))
@@ -412,7 +412,7 @@ def test_a_file_is_told_from_others_of_its_name(path: str, short: str) -> None:
 
 def two() -> list[TurnRow]:
     asks = [*ASKS, assistant("done"), user("and now?")]
-    return rows(*ran_cut_call(), asked(asks, chat("all well")))
+    return rows(*cut_call_ran(), pair_of(asks, chat("all well")))
 
 
 @pytest.mark.parametrize("width", [40, 48, 55, 75, 100, 115, 155, 300])
@@ -473,7 +473,7 @@ def test_where_the_provider_s_word_is_not_recorded_the_agent_s_own_is_shown_with
 
 
 def test_the_provider_s_word_is_cut_before_ours() -> None:
-    (row,) = rows(*ran_cut_call())
+    (row,) = rows(*cut_call_ran())
     long = row._replace(raw="a_stop_reason_that_never_ends")
     line = text_of(turn_table.cells_of(long, turn_table.layout(turn_table.columns(0), 75)))
     assert "→ max_tokens" in line
@@ -481,7 +481,7 @@ def test_the_provider_s_word_is_cut_before_ours() -> None:
 
 def test_a_turn_of_very_many_has_its_number_whole() -> None:
     column = next(each for each in turn_table.columns(0) if each.name == "turn")
-    (row,) = rows(*ran_cut_call())
+    (row,) = rows(*cut_call_ran())
     assert text_of(column.column.cell(row._replace(number=7, of=999))) == "7/999"
     assert text_of(column.column.cell(row._replace(number=99_998, of=100_000))) == "99,998"
 
@@ -499,7 +499,7 @@ def test_each_column_sorts_its_rows_and_what_has_no_value_stands_last() -> None:
 
 
 def test_the_csv_has_a_row_for_each_and_is_inert(tmp_path: Path) -> None:
-    (row,) = rows(*ran_cut_call())
+    (row,) = rows(*cut_call_ran())
     hostile = row._replace(title="=1+1\x1b[31m", model="@sum")
     (head, values) = csv.reader(io.StringIO(turn_table.table(0).csv([hostile])))
     said = dict(zip(head, values, strict=True))
@@ -518,9 +518,9 @@ def test_the_turns_of_a_file_are_counted_on_its_row() -> None:
 def test_simulated_turns_are_counted_beside_the_recorded_ones() -> None:
     """A run under a smaller budget makes up the answers of the turn that it cuts anew; the other one stays recorded."""
     second = [*ASKS, assistant("Fine."), user("And what else?")]
-    entries = [asked(ASKS, chat("Fine.", tokens=2), max_tokens=9), asked(second, chat("Nothing " * 40, tokens=40))]
-    view = shown(*entries, settings=Settings(max_tokens=5, simulate=True))
-    assert [turn.verdict.simulated for turn in shown(*entries).turns] == [False, False]
+    entries = [pair_of(ASKS, chat("Fine.", tokens=2), max_tokens=9), pair_of(second, chat("Nothing " * 40, tokens=40))]
+    view = show(*entries, settings=Settings(max_tokens=5, simulate=True))
+    assert [turn.verdict.simulated for turn in show(*entries).turns] == [False, False]
     assert [turn.verdict.simulated for turn in view.turns] == [False, True]
     word = view.turns[1].verdict.word
     assert [word for word, _ in view.counts()] == ["COMPLETE", f"SIMULATED {word}"]
@@ -635,9 +635,9 @@ def test_exchanges_that_a_logger_spread_over_a_folder_are_one_session_in_a_repor
     for folder, count in (("a", 3), ("b", 2)):
         (tmp_path / folder).mkdir()
         for number in range(count):
-            pair = asked((user(f"{folder}{number}"),), chat(f"{folder} answers {number}.", stop="length", tokens=9))
+            pair = pair_of((user(f"{folder}{number}"),), chat(f"{folder} answers {number}.", stop="length", tokens=9))
             (tmp_path / folder / f"{number}.json").write_text(json.dumps(pair))
-    (tmp_path / "c.json").write_text(json.dumps([asked((user("c"),), chat("C.")), asked((user("d"),), chat("D."))]))
+    (tmp_path / "c.json").write_text(json.dumps([pair_of((user("c"),), chat("C.")), pair_of((user("d"),), chat("D."))]))
     path = str(tmp_path)
     table_rows = [row for found in read_rows([path], None, None, Settings(), indexed=False)
                   for _, group in found.rows for row in group]
@@ -663,7 +663,7 @@ def test_a_subagents_turn_has_the_number_in_a_report_that_it_has_in_the_table(tm
 
 
 def test_a_row_of_a_repaired_turn_keeps_each_answer() -> None:
-    (row,) = rows(*repaired_call())
+    (row,) = rows(*repair_turn())
     assert len(row.answers) == 3
     assert matches(row_filter("held stop:max_tokens").matches, row)
     assert not matches(row_filter("held stop:end_turn").matches, row)
@@ -720,7 +720,7 @@ def test_a_share_of_a_row_is_that_of_the_session(path: str, name: str) -> None:
 
 
 def test_turns_of_equal_answers_share_their_words_and_keep_their_conversations() -> None:
-    made = rows(asked([user("one")], chat("Fine.")), asked([user("two")], chat("Fine.")))
+    made = rows(pair_of([user("one")], chat("Fine.")), pair_of([user("two")], chat("Fine.")))
     assert made[0].answers[0].shared is made[1].answers[0].shared
     assert made[0].names is made[1].names
     assert made[0].verdict is made[1].verdict

@@ -12,7 +12,7 @@ from inspector.live.scripted import stand_in_request
 from inspector.report.facts import TurnFacts, View, view
 from inspector.whatif.tree import ORIGINAL, Tree
 from tests.scenes.live_branch import PATIENT, read
-from tests.scenes.recordings import HINT, asked, assistant, chat, continued, lines, user
+from tests.scenes.recordings import HINT, assistant, chat, cut_text, lines, pair_of, user
 
 SAID = ("One is water, ", "two is fire, ", "three is earth, ", "four is air, ", "five is light.")
 
@@ -20,13 +20,13 @@ SAID = ("One is water, ", "two is fire, ", "three is earth, ", "four is air, ", 
 def turns(tmp_path: Path, *, whole: bool = True) -> str:
     """A long answer that was continued four times, or cut and taken for whole; a cut one; and one continued twice."""
     parts = SAID if whole else SAID[:1]
-    first = continued(*parts, last="stop" if whole else "length")
+    first = cut_text(*parts, last="stop" if whole else "length")
     before = [message for part in parts for message in (assistant(part), user(HINT))][:-1]
     opening = [user("tell me everything"), *before, user("and now about metal")]
-    second = [asked(opening, chat("Metal is ", "length", tokens=10))]
+    second = [pair_of(opening, chat("Metal is ", "length", tokens=10))]
     third, history = [], [*opening, assistant("Metal is "), user("once more, everything")]
     for part, reason in zip((*SAID[:2], SAID[-1]), ("length", "length", "stop"), strict=True):
-        third.append(asked(list(history), chat(part, reason, tokens=10)))
+        third.append(pair_of(list(history), chat(part, reason, tokens=10)))
         history += [assistant(part), user(HINT)]
     path = tmp_path / "turns.jsonl"
     path.write_bytes(lines(*first, *second, *third))

@@ -37,20 +37,20 @@ from tests.scenes.recordings import (
     RESPONSES,
     TOOLS,
     WHOLE,
-    asked,
     assistant,
+    bodiless_har,
     call,
     chat,
-    continued,
+    cut_call_ran,
     cut_stream,
+    cut_text,
     exchange,
     lines,
     message,
-    ran_cut_call,
-    repaired_call,
+    pair_of,
+    repair_turn,
     result,
-    shown,
-    unrecorded_har,
+    show,
     user,
 )
 
@@ -65,7 +65,7 @@ def only(shown_: View) -> TurnFacts:
 
 def verdict(*exchanges):
     """The verdict on a session of one turn: its word, how bad it is, its sentence and its advice."""
-    return only_verdict(shown(*exchanges))
+    return only_verdict(show(*exchanges))
 
 
 def only_verdict(shown_: View):
@@ -75,12 +75,12 @@ def only_verdict(shown_: View):
 
 
 def alone(body, **more):
-    return verdict(asked(ASKS, body, **more))
+    return verdict(pair_of(ASKS, body, **more))
 
 
 def awaiting(**more):
     """A turn whose only answer asks for a tool."""
-    return asked(ASKS, chat(None, "tool_calls", call(WHOLE)), tools=TOOLS, **more)
+    return pair_of(ASKS, chat(None, "tool_calls", call(WHOLE)), tools=TOOLS, **more)
 
 
 def contents(*parts, reason="STOP", **more):
@@ -98,7 +98,7 @@ def ask_gemini(body, status=200):
 
 
 def test_an_agent_that_runs_a_cut_call_is_the_worst_there_is():
-    word, severity, sentence, advice = verdict(*ran_cut_call())
+    word, severity, sentence, advice = verdict(*cut_call_ran())
     assert (word, severity) == ("CUT CALL RUN", Severity.ERROR)
     assert sentence == (
         f'openai_chat cut write_file at character {len(CUT)} of its arguments ("length", 40 of 40 tokens); '
@@ -143,8 +143,8 @@ def test_of_a_batch_the_call_is_named_that_holds_the_others(word, cut, said):
     _, _, sentence, _ = alone(chat(None, word, *both, tokens=40), tools=TOOLS, max_tokens=40)
     assert said in sentence
     ran = [*ASKS, assistant(None, *both), result(), result(key="call_f6g7h8i9j0")]
-    named, _, sentence, _ = verdict(asked(ASKS, chat(None, word, *both, tokens=40), tools=TOOLS, max_tokens=40),
-                                    asked(ran, chat("Done."), tools=TOOLS, max_tokens=40))
+    named, _, sentence, _ = verdict(pair_of(ASKS, chat(None, word, *both, tokens=40), tools=TOOLS, max_tokens=40),
+                                    pair_of(ran, chat("Done."), tools=TOOLS, max_tokens=40))
     assert named == ("CALL HELD" if "invalid" in said else "CUT CALL RUN")
     assert said in sentence
 
@@ -159,7 +159,7 @@ def test_a_spent_budget_alone_only_may_have_cut_a_text_or_a_call_that_came_parse
     called = message([{"type": "tool_use", "id": "t", "name": "write_file", "input": {"path": "a"}}], "tool_use", 40)
     told = alone(called, url=MESSAGES, tools=MESSAGE_TOOLS, max_tokens=40)[2]
     assert told.startswith("anthropic_messages may have cut write_file, whose arguments were recorded already parsed")
-    seen = only_verdict(shown(llama_responses(12, 13, 13)))
+    seen = only_verdict(show(llama_responses(12, 13, 13)))
     assert (seen[0], seen[2]) == (
         "TRUNCATED", 'the provider may have cut the answer: openai_responses (llama_cpp) ended with "completed" though '
                      "it may be cut, 13 of 13 tokens")
@@ -190,7 +190,7 @@ def test_a_clean_word_after_that_of_a_cut_is_not_quoted_as_if_the_answer_were_wh
 
 def test_where_arguments_end_is_said_in_characters_in_every_view():
     cut = '{"path": "a.md", "content": "Äpfel, Öl, Übermut'
-    seen = shown(asked([user("Write it.")], chat(None, "length", call(cut), tokens=40), tools=TOOLS, max_tokens=40))
+    seen = show(pair_of([user("Write it.")], chat(None, "length", call(cut), tokens=40), tools=TOOLS, max_tokens=40))
     views = [seen.turns[0].verdict.sentence, *seen.responses[0].verdicts[0].why.splitlines(),
              *(text_of(sheet.line(at)) for sheet in (
                  calls.calls(seen, Outline(seen).blocks[0], seen.responses[0]),
@@ -256,7 +256,7 @@ def test_a_call_that_the_request_forbade_is_rejected_and_no_error_need_go_back()
 
 
 def test_a_cut_call_that_came_whole_when_asked_again_needs_nothing():
-    word, severity, sentence, advice = verdict(*repaired_call())
+    word, severity, sentence, advice = verdict(*repair_turn())
     assert (word, severity, advice) == ("CALL REPAIRED", Severity.INFO, "")
     assert sentence == (
         'openai_chat (openai) sent a call that was held ("length", 40 of 40 tokens); asked again, it sent the whole '
@@ -269,8 +269,8 @@ def test_a_cut_call_that_came_whole_when_asked_again_needs_nothing():
 def test_a_cut_answer_that_the_agent_took_for_whole():
     text = "The first part is about water, and"
     after = [*ASKS, assistant(text), user("Thanks. Now book a table for two.")]
-    found = shown(asked(ASKS, chat(text, "length", tokens=20), max_tokens=20),
-                  asked(after, chat("Booked."), max_tokens=20))
+    found = show(pair_of(ASKS, chat(text, "length", tokens=20), max_tokens=20),
+                  pair_of(after, chat("Booked."), max_tokens=20))
     first, second = (turn.verdict for turn in found.turns)
     assert (first.word, first.severity) == ("TRUNCATED, ANSWER LOST", Severity.ERROR)
     assert first.sentence.endswith('ended with "length", 20 of 20 tokens; the agent went on without the rest')
@@ -281,7 +281,7 @@ def test_a_cut_answer_that_the_agent_took_for_whole():
 def test_a_turn_that_is_given_another_text_was_never_asked():
     """Not even where the call that came before the edit was held: nothing recorded decides such a turn."""
     edited = settings_of({"edit.1.1": "Write something else."}, Settings())
-    turn = only(shown(asked(ASKS, chat("Here.", "length", call(CUT))), settings=edited))
+    turn = only(show(pair_of(ASKS, chat("Here.", "length", call(CUT))), settings=edited))
     assert (turn.verdict.word, turn.verdict.severity) == ("EDITED, NOT ASKED", Severity.WARNING)
     assert turn.verdict.sentence == (
         "openai_chat (openai) never received this input: it was edited, and no recorded answer belongs to it")
@@ -290,18 +290,18 @@ def test_a_turn_that_is_given_another_text_was_never_asked():
 
 
 def test_a_policy_that_runs_a_cut_call_is_named():
-    lied = asked(ASKS, chat(None, "tool_calls", call(CUT), tokens=9), max_tokens=9)
-    turn = only(shown(lied, settings=Settings(policy=PI_PRESENCE)))
+    lied = pair_of(ASKS, chat(None, "tool_calls", call(CUT), tokens=9), max_tokens=9)
+    turn = only(show(lied, settings=Settings(policy=PI_PRESENCE)))
     assert turn.verdict.word == "CALL HELD"
     assert turn.verdict.sentence.endswith("; policy pi-presence runs such a call, here it was not run")
-    assert "policy" not in only(shown(lied)).verdict.sentence
+    assert "policy" not in only(show(lied)).verdict.sentence
 
 
 def test_a_run_that_asks_for_what_was_never_recorded_says_nothing_of_what_the_agent_did():
     """At a larger budget the rest of a cut call is unknown: such a run has no answer, and ran nothing."""
-    recorded = only(shown(*ran_cut_call()))
+    recorded = only(show(*cut_call_ran()))
     assert recorded.verdict.word == "CUT CALL RUN"
-    turn = only(shown(*ran_cut_call(), settings=settings_of({"max_tokens": "900", "simulate": "yes"}, Settings())))
+    turn = only(show(*cut_call_ran(), settings=settings_of({"max_tokens": "900", "simulate": "yes"}, Settings())))
     assert (turn.verdict.word, turn.verdict.severity) == ("UNANSWERED", Severity.WARNING)
     assert turn.verdict.sentence == (
         "openai_chat (openai): the recording holds no answer to the first request of this run")
@@ -337,7 +337,7 @@ def test_nothing_is_invented_where_no_count_was_recorded():
 
 
 def test_a_limit_that_the_recorded_agent_did_not_have():
-    word, severity, sentence, advice = verdict(*continued(*PARTS))
+    word, severity, sentence, advice = verdict(*cut_text(*PARTS))
     assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
     assert sentence == ("this loop's limit continuation_max_attempts (3 of 3) ended the turn: openai_chat (openai) was "
                         "cut 4 times, and the recorded agent finished it with 4 continuations")
@@ -346,22 +346,22 @@ def test_a_limit_that_the_recorded_agent_did_not_have():
 
 def test_one_reads_whether_the_provider_or_this_loop_ended_the_answer():
     """TRUNCATED begins with the provider's cut, LIMIT REACHED with the limit of this loop."""
-    cut = verdict(*continued(*PARTS[:4], last="length", max_tokens=10))
+    cut = verdict(*cut_text(*PARTS[:4], last="length", max_tokens=10))
     assert cut[0] == "TRUNCATED"
     assert cut[2] == ('the provider cut the answer: openai_chat (openai) ended with "length", 10 of 10 tokens; '
                       "this loop's limit continuation_max_attempts (3 of 3) ended the turn")
-    once = only_verdict(shown(*continued(*PARTS[:2]), settings=Settings(Limits(continuation_max_attempts=0))))
+    once = only_verdict(show(*cut_text(*PARTS[:2]), settings=Settings(Limits(continuation_max_attempts=0))))
     assert once[0] == "LIMIT REACHED"
     assert once[2] == ("this loop's limit continuation_max_attempts (0 of 0) ended the turn: openai_chat (openai) was "
                        "cut 1 time, and the recorded agent finished it with 1 continuation")
-    below = verdict(asked(ASKS, chat("The", "length", tokens=40), max_tokens=200))
+    below = verdict(pair_of(ASKS, chat("The", "length", tokens=40), max_tokens=200))
     assert below[2].endswith('openai_chat (openai) ended with "length", cut by the provider at 40 of 200 tokens')
     assert "the provider cut the answer" not in below[2], "once is enough"
 
 
 def test_a_token_budget_that_the_recorded_agent_did_not_have():
     # The cap is 20, so the budget is 4 x 20; two answers of 40 use it up, and the third was recorded.
-    word, severity, sentence, advice = verdict(*continued(*PARTS[:2], PARTS[-1], tokens=40, max_tokens=20))
+    word, severity, sentence, advice = verdict(*cut_text(*PARTS[:2], PARTS[-1], tokens=40, max_tokens=20))
     assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
     assert "continuation_max_total_completion_tokens (80 of 80) ended the turn" in sentence
     # The third answer is whole, and has 5 tokens: it is the answer where the 80 of the first two leave room for them.
@@ -373,7 +373,7 @@ def test_a_call_that_was_asked_for_beyond_the_limit_of_tool_steps_reaches_it():
     history, exchanges = [*ASKS], []
     for number in range(11):
         asked_for = call(json.dumps({"path": f"{number}.md", "content": "one"}), f"call_{number}")
-        exchanges.append(asked([*history], chat(None, "tool_calls", asked_for), tools=TOOLS))
+        exchanges.append(pair_of([*history], chat(None, "tool_calls", asked_for), tools=TOOLS))
         history += [assistant(None, asked_for), result(key=f"call_{number}")]
     assert verdict(*exchanges[:10])[0] == "COMPLETE SO FAR"
     word, severity, sentence, _ = verdict(*exchanges)
@@ -383,11 +383,11 @@ def test_a_call_that_was_asked_for_beyond_the_limit_of_tool_steps_reaches_it():
 
 
 def test_attempts_that_end_in_a_cut_are_truncated_and_no_limit_would_have_helped():
-    assert verdict(*continued(*PARTS, last="length"))[0] == "TRUNCATED"
+    assert verdict(*cut_text(*PARTS, last="length"))[0] == "TRUNCATED"
 
 
 def test_a_text_that_was_cut_and_completed():
-    word, severity, sentence, advice = verdict(*continued(PARTS[0], PARTS[-1]))
+    word, severity, sentence, advice = verdict(*cut_text(PARTS[0], PARTS[-1]))
     assert (word, severity, advice) == ("CUT, COMPLETED", Severity.INFO, "")
     assert '"length", 10 tokens' in sentence
 
@@ -397,8 +397,8 @@ def test_a_call_that_was_run_after_an_interruption_asks_for_no_larger_budget():
     chunk = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m-1",
              "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
     history = [*ASKS, assistant(None, call(WHOLE)), result()]
-    word, _, sentence, advice = verdict(asked(ASKS, f"data: {json.dumps(chunk)}\n\n", tools=TOOLS),
-                                        asked(history, chat("It is written."), tools=TOOLS))
+    word, _, sentence, advice = verdict(pair_of(ASKS, f"data: {json.dumps(chunk)}\n\n", tools=TOOLS),
+                                        pair_of(history, chat("It is written."), tools=TOOLS))
     assert word == "CALL HELD", "the arguments are whole: nothing shows that the call was cut"
     assert "never closed write_file, whose arguments parse as they stand (no stop reason)" in sentence
     assert advice == "send the request again; nothing shows that a budget cut this answer"
@@ -427,16 +427,16 @@ def test_invalid_arguments_under_a_clean_end_want_another_call_and_no_budget():
 def test_the_call_that_was_run_is_named_and_not_a_later_one():
     late = call(CUT, "call_f6g7h8i9j0", "append_file")
     history = [*ASKS, assistant(None, call(CUT)), result()]
-    word, _, sentence, _ = verdict(asked(ASKS, chat(None, "length", call(CUT), tokens=40), tools=TOOLS),
-                                   asked(history, chat(None, "length", late, tokens=40), tools=TOOLS))
+    word, _, sentence, _ = verdict(pair_of(ASKS, chat(None, "length", call(CUT), tokens=40), tools=TOOLS),
+                                   pair_of(history, chat(None, "length", late, tokens=40), tools=TOOLS))
     assert word == "CUT CALL RUN"
     assert "cut write_file at character" in sentence
     assert "append_file" not in sentence
 
 
 def test_a_policy_that_takes_a_cut_answer_for_its_end_gives_no_tick():
-    cut = asked(ASKS, chat("The first", "length", tokens=20), max_tokens=20)
-    found = shown(cut, settings=Settings(policy=PI_PRESENCE))
+    cut = pair_of(ASKS, chat("The first", "length", tokens=20), max_tokens=20)
+    found = show(cut, settings=Settings(policy=PI_PRESENCE))
     assert only(found).terminal == "completed"  # so the policy believes
     assert (only(found).verdict.word, only(found).verdict.severity) == ("TRUNCATED", Severity.ERROR)
 
@@ -501,7 +501,7 @@ def test_a_word_that_no_table_knows():
 
 
 def test_a_body_that_a_browser_left_out_is_not_recorded_and_never_truncated():
-    found = only(shown(data=unrecorded_har())).verdict
+    found = only(show(data=bodiless_har())).verdict
     assert (found.word, found.severity) == ("NOT RECORDED", Severity.WARNING)
     assert "the body was not recorded" in found.sentence
     assert "proxy" in found.advice.text
@@ -532,7 +532,7 @@ def test_a_request_that_nobody_answered_is_no_stream_that_broke(end, status, dat
     records = [{"type": "request", "id": "r0", "api": "openai_chat", "url": CHAT, "body": asks}]
     records += [] if status is None else [{"type": "response", "request": "r0", "status": status, "headers": []}]
     records += [{"type": "bytes", "request": "r0", "text": data}] if data else []
-    found = only(shown(data=session_bytes([*records, {"type": "end", "request": "r0", "end": end}]))).verdict
+    found = only(show(data=session_bytes([*records, {"type": "end", "request": "r0", "end": end}]))).verdict
     assert (found.word, found.severity) == (word, Severity.ERROR)
     assert ("did not answer the request" in found.sentence) is (word == "NO ANSWER")
 
@@ -542,7 +542,7 @@ def test_a_failure_without_a_body_is_not_given_words():
     records = [{"type": "request", "id": "r0", "api": "openai_chat", "url": CHAT, "body": asks},
                {"type": "response", "request": "r0", "status": 503, "headers": []},
                {"type": "end", "request": "r0", "end": "eof"}]
-    found = only(shown(data=session_bytes(records))).verdict
+    found = only(show(data=session_bytes(records))).verdict
     assert found.word == "ERROR"
     assert found.sentence.endswith("failed: HTTP 503, without a message")
 
@@ -572,13 +572,13 @@ def test_an_answer_of_which_a_frame_could_not_be_read_is_not_whole():
 def test_a_simulated_budget_that_cuts_and_is_not_seen():
     """mistral.rs says `completed` over a cut too, and whether its reasoning counts under the cap is not known."""
     thought, cut = llama_responses(12, 13, 100, thought=1), Settings(max_tokens=5, simulate=True, profile="mistral_rs")
-    word, severity, sentence, advice = only_verdict(shown(thought, settings=cut))
+    word, severity, sentence, advice = only_verdict(show(thought, settings=cut))
     assert (word, severity) == ("CUT UNSEEN", Severity.WARNING)
     assert sentence.startswith("SIMULATED: ")
     assert "but this budget cuts its answer, and nothing that the server sends shows it" in sentence
     assert advice == "use a larger max_tokens: no loop can see this cut"
-    assert only_verdict(shown(thought, settings=Settings(max_tokens=64, simulate=True)))[0] == "COMPLETE"
-    seen = only_verdict(shown(llama_responses(12, 13, 100), settings=Settings(max_tokens=5, simulate=True)))
+    assert only_verdict(show(thought, settings=Settings(max_tokens=64, simulate=True)))[0] == "COMPLETE"
+    seen = only_verdict(show(llama_responses(12, 13, 100), settings=Settings(max_tokens=5, simulate=True)))
     assert seen[0] == "CUT, COMPLETED", "where every token counts under it, the loop goes on"
 
 
@@ -590,16 +590,16 @@ def test_a_whole_answer():
 
 def test_a_failure_that_was_sent_again_with_success_is_told_and_no_trouble():
     down = {"error": {"message": "Overloaded", "type": "server_error"}}
-    (turn,) = shown(
-        asked([user("hi")], down, status=503, max_tokens=50), asked([user("hi")], chat("All of it."), max_tokens=50)
+    (turn,) = show(
+        pair_of([user("hi")], down, status=503, max_tokens=50), pair_of([user("hi")], chat("All of it."), max_tokens=50)
     ).turns
     assert (turn.verdict.word, turn.verdict.severity) == ("RETRIED", Severity.INFO)
     assert turn.verdict.sentence.endswith('asked again after a failure and ended with "stop", 7 of 50 tokens')
 
 
 def test_a_cut_answer_whose_request_was_sent_again_was_no_failure():
-    (turn,) = shown(asked([user("hi")], chat("The half", "length"), max_tokens=50),
-                    asked([user("hi")], chat("All of it."), max_tokens=90)).turns
+    (turn,) = show(pair_of([user("hi")], chat("The half", "length"), max_tokens=50),
+                    pair_of([user("hi")], chat("All of it."), max_tokens=90)).turns
     assert (turn.verdict.word, "asked again after a cut" in turn.verdict.sentence) == ("RETRIED", True)
 
 
@@ -607,7 +607,7 @@ def test_a_cut_answer_whose_request_was_sent_again_was_no_failure():
 
 
 def test_an_end_that_no_row_shows_is_not_recorded_and_no_error(tmp_path):
-    (turn,) = agents.shown(agents.claude(agents.prompt("hi"), agents.block(agents.text("Hello."))), tmp_path).turns
+    (turn,) = agents.show(agents.claude(agents.prompt("hi"), agents.block(agents.text("Hello."))), tmp_path).turns
     seen = turn.verdict
     assert (seen.word, seen.severity, seen.glyph) == ("END NOT RECORDED", Severity.WARNING, "∅")
     assert seen.sentence.endswith("how the answer ended was not recorded, and nothing in the file shows it")
@@ -616,7 +616,7 @@ def test_an_end_that_no_row_shows_is_not_recorded_and_no_error(tmp_path):
 
 def test_an_end_that_other_rows_show_is_inferred_and_never_shown_as_good(tmp_path):
     rows = [agents.prompt("hi"), agents.block(agents.text("Hello.")), agents.system("turn_duration")]
-    seen = agents.shown(agents.claude(*rows), tmp_path)
+    seen = agents.show(agents.claude(*rows), tmp_path)
     (turn,) = seen.turns
     assert (turn.verdict.word, turn.verdict.severity, turn.verdict.sure) == ("END INFERRED", Severity.INFO, False)
     assert "end_turn is inferred: line 3: the agent recorded the end of its turn" in turn.verdict.sentence
@@ -631,14 +631,14 @@ def test_a_cut_before_an_inferred_end_is_told(tmp_path):
     rows = [agents.prompt("hi"), agents.block(agents.text("Hel"), stop="max_tokens"),
             agents.prompt("Continue exactly where you left off."), agents.block(agents.text("lo."), "msg_02"),
             agents.system("turn_duration")]
-    (turn,) = agents.shown(agents.claude(*rows), tmp_path).turns
+    (turn,) = agents.show(agents.claude(*rows), tmp_path).turns
     assert turn.verdict.word == "END INFERRED"
     assert "and before it the answer was cut" in turn.verdict.sentence
 
 
 def test_an_end_in_the_recorders_words_is_said_to_be(tmp_path):
-    cut = agents.pi_said(agents.text("Hel"), stop="length")
-    (turn,) = agents.shown(agents.pi(agents.pi_user("hi"), cut), tmp_path).turns
+    cut = agents.pi_reply(agents.text("Hel"), stop="length")
+    (turn,) = agents.show(agents.pi(agents.pi_user("hi"), cut), tmp_path).turns
     assert turn.verdict.word == "TRUNCATED"
     assert turn.verdict.sentence == (
         'the provider cut the answer: openai_chat ended with "length" as the recorder says, 7 tokens')
@@ -658,16 +658,16 @@ def test_a_verdict_is_told_by_word_and_glyph_and_never_by_colour_alone():
 
 
 def test_the_worst_turn_speaks_for_the_session():
-    found = shown(asked([user("one")], chat("whole")),
-                  asked([user("two")], chat("cut", "length")),
-                  asked([user("three")], chat("filtered", "content_filter")))
+    found = show(pair_of([user("one")], chat("whole")),
+                  pair_of([user("two")], chat("cut", "length")),
+                  pair_of([user("three")], chat("filtered", "content_filter")))
     assert [turn.verdict.word for turn in found.turns] == ["COMPLETE", "TRUNCATED", "BLOCKED"]
     assert found.headline().startswith("TRUNCATED  turn 2 of 3 · ")
     assert found.counts() == (("TRUNCATED", 1), ("BLOCKED", 1), ("COMPLETE", 1))
 
 
 def test_a_turn_is_complete_where_nothing_needs_attention_and_nothing_is_inferred():
-    found = shown(*repaired_call(), asked([user("two")], chat("whole")), asked([user("three")], chat("cut", "length")))
+    found = show(*repair_turn(), pair_of([user("two")], chat("whole")), pair_of([user("three")], chat("cut", "length")))
     assert [(turn.verdict.word, turn.verdict.complete) for turn in found.turns] == [
         ("CALL REPAIRED", True), ("COMPLETE", True), ("TRUNCATED", False)]
     assert found.complete == 2
@@ -675,10 +675,10 @@ def test_a_turn_is_complete_where_nothing_needs_attention_and_nothing_is_inferre
 
 
 def test_running_a_cut_call_outranks_losing_an_answer():
-    first, second = ran_cut_call()
+    first, second = cut_call_ran()
     history = [*second["request"]["body"]["messages"], assistant("It is wri"), user("And now the next thing.")]
     second["response"]["body"] = chat("It is wri", "length")
-    found = shown(first, second, asked(history, chat("done"), tools=TOOLS, max_tokens=40))
+    found = show(first, second, pair_of(history, chat("done"), tools=TOOLS, max_tokens=40))
     assert found.turns[0].verdict.word == "CUT CALL RUN"
     assert {"agent.ran_held_call", "agent.took_cut_answer"} <= {noted.finding.rule for noted in found.findings}
 
@@ -687,8 +687,8 @@ def test_the_verdict_speaks_of_the_response_that_decides_not_of_the_last():
     # An error in the middle of a turn that ended well is not what the turn is about; a cut in it is told as completed.
     history = [user("tell me everything")]
     text = "The first part is about water, "
-    cut = asked(history, chat(text, "length", tokens=33), max_tokens=33)
-    whole = asked([*history, assistant(text), user(HINT)], chat("and fire."), max_tokens=33)
+    cut = pair_of(history, chat(text, "length", tokens=33), max_tokens=33)
+    whole = pair_of([*history, assistant(text), user(HINT)], chat("and fire."), max_tokens=33)
     word, _, sentence, _ = verdict(cut, whole)
     assert word == "CUT, COMPLETED"
     assert "33 of 33 tokens" in sentence
@@ -702,16 +702,16 @@ FOX = "The quick brown fox jumps over the lazy dog, and then it goes on to"
 def seamed(*said: str):
     """A recording of ours: a text that is cut, and continuations that were asked for its last words, then once more."""
     history = [user("tell me")]
-    made = [asked(list(history), chat(FOX, "length"), max_tokens=10)]
+    made = [pair_of(list(history), chat(FOX, "length"), max_tokens=10)]
     for number, text in enumerate(said):
         before = said[number - 1] if number else FOX
         history += [assistant(before), user(hint_message(FOX[-40:], again=number > 0).text)]
-        made.append(asked(list(history), chat(text), max_tokens=10))
+        made.append(pair_of(list(history), chat(text), max_tokens=10))
     return made
 
 
 def test_a_seam_without_the_words_that_were_asked_back_is_unverified():
-    (turn,) = shown(*seamed(" rest beside the river.")).turns
+    (turn,) = show(*seamed(" rest beside the river.")).turns
     seen = turn.verdict
     assert (seen.word, seen.id, seen.severity, seen.sure) == (
         "SEAM UNVERIFIED", "seam_unverified", Severity.WARNING, False)
@@ -721,44 +721,44 @@ def test_a_seam_without_the_words_that_were_asked_back_is_unverified():
 
 
 def test_a_seam_that_is_quoted_is_no_finding():
-    (turn,) = shown(*seamed(f'Sure, here it is: "{FOX[-40:]}" rest.')).turns
+    (turn,) = show(*seamed(f'Sure, here it is: "{FOX[-40:]}" rest.')).turns
     assert (turn.verdict.word, turn.joined_text.text) == ("CUT, COMPLETED", FOX + " rest.")
 
 
 def test_a_refusal_that_was_asked_for_once_more_leaves_no_doubt_where_the_words_came():
-    found = shown(*seamed("I'm sorry, but I can't.", FOX[-40:] + " rest."))
+    found = show(*seamed("I'm sorry, but I can't.", FOX[-40:] + " rest."))
     (turn,) = found.turns
     assert (turn.verdict.word, turn.joined_text.text) == ("CUT, COMPLETED", FOX + " rest.")
     assert [seam.decision.value for seam in turn.joined_text.seams] == ["left_out", "anchor"]
     assert turn.joined_text.seams[0].cut == "I'm sorry, but I can't."
-    (turn,) = shown(*seamed("Sure! It rests beside the river.", "I'm sorry, but I can't.")).turns
+    (turn,) = show(*seamed("Sure! It rests beside the river.", "I'm sorry, but I can't.")).turns
     assert turn.verdict.word == "SEAM UNVERIFIED"
     assert turn.joined_text.text == FOX + "Sure! It rests beside the river."
 
 
 def test_what_another_agent_asked_for_is_no_finding_of_ours():
-    (turn,) = shown(*continued("The first part is about water, ", "Sure, the second is about fire.")).turns
+    (turn,) = show(*cut_text("The first part is about water, ", "Sure, the second is about fire.")).turns
     assert turn.verdict.word == "CUT, COMPLETED"
 
 
 def test_a_continuation_that_nothing_in_a_transcript_asked_for_is_a_guess(tmp_path):
-    cut = agents.pi_said(agents.text("Roses are red, violets"), stop="length")
-    next_ = agents.pi_said(agents.text("Done."))
+    cut = agents.pi_reply(agents.text("Roses are red, violets"), stop="length")
+    next_ = agents.pi_reply(agents.text("Done."))
     # between them a message may be lost
-    lost = agents.shown(agents.pi(agents.pi_user("a poem"), cut, next_), tmp_path)
+    lost = agents.show(agents.pi(agents.pi_user("a poem"), cut, next_), tmp_path)
     (turn,) = lost.turns
     assert (turn.verdict.word, turn.verdict.sure, turn.verdict.complete) == ("CUT, COMPLETED", False, False)
     assert turn.verdict.sentence.endswith("is a guess: what was asked in between was not recorded")
-    (turn,) = agents.shown(agents.pi(agents.pi_user("a poem"), cut, agents.pi_user("continue"), next_), tmp_path).turns
+    (turn,) = agents.show(agents.pi(agents.pi_user("a poem"), cut, agents.pi_user("continue"), next_), tmp_path).turns
     assert (turn.verdict.word, turn.verdict.complete) == ("CUT, COMPLETED", True)
     assert "guess" not in turn.verdict.sentence
 
 
 def test_a_filter_finds_the_steps_behind_an_unverified_seam():
-    found = shown(*seamed(" rest beside the river."))
+    found = show(*seamed(" rest beside the river."))
     steps = filters.steps(filters.parse("unverified"), found)
     assert [found.steps[index].state for index in steps] == [State.EVALUATE_STOP, State.COMPLETE]
-    assert filters.steps(filters.parse("unverified"), shown(*seamed(FOX[-40:] + " rest."))) == []
+    assert filters.steps(filters.parse("unverified"), show(*seamed(FOX[-40:] + " rest."))) == []
     assert filters.steps(filters.parse('verdict:"SEAM UNVERIFIED"'), found) == list(range(len(found.steps)))
 
 
@@ -766,12 +766,12 @@ def test_a_filter_finds_the_steps_behind_an_unverified_seam():
 
 
 def verdict_of_bytes(data):
-    found = only(shown(data=data)).verdict
+    found = only(show(data=data)).verdict
     return found.word, found.severity, found.sentence, found.advice.text if found.advice else ""
 
 
 def test_an_answer_that_the_recording_cuts_is_not_blamed_on_the_server():
-    data = lines(asked(ASKS, cut_stream("The ") + cut_stream("answer")))
+    data = lines(pair_of(ASKS, cut_stream("The ") + cut_stream("answer")))
     word, severity, sentence, advice = verdict_of_bytes(data[: data.rindex(b"data:") + 9])
     assert (word, severity) == ("RECORDING CUT", Severity.WARNING)
     assert "the recording is cut after" in sentence
@@ -781,16 +781,16 @@ def test_an_answer_that_the_recording_cuts_is_not_blamed_on_the_server():
 
 def test_calls_whose_results_the_recording_cuts_off_are_not_a_finished_turn():
     answer = chat(None, "tool_calls", call(WHOLE))
-    whole = lines(asked(ASKS, answer, tools=TOOLS), asked([*ASKS, assistant("x")], answer))
+    whole = lines(pair_of(ASKS, answer, tools=TOOLS), pair_of([*ASKS, assistant("x")], answer))
     second = whole.index(b"\n") + 1
     word, severity, sentence, _ = verdict_of_bytes(whole[: second + 9])
     assert (word, severity) == ("RECORDING CUT", Severity.WARNING)
     assert "what became of its calls is not known" in sentence
-    assert verdict(asked(ASKS, answer, tools=TOOLS))[0] == "COMPLETE SO FAR"
+    assert verdict(pair_of(ASKS, answer, tools=TOOLS))[0] == "COMPLETE SO FAR"
 
 
 def test_a_finished_answer_in_front_of_a_cut_is_finished():
-    whole = lines(asked(ASKS, chat("done")), asked([*ASKS, assistant("done"), user("more")], chat("more")))
+    whole = lines(pair_of(ASKS, chat("done")), pair_of([*ASKS, assistant("done"), user("more")], chat("more")))
     assert verdict_of_bytes(whole[: whole.index(b"\n") + 10])[0] == "COMPLETE"
 
 
@@ -817,7 +817,7 @@ def test_an_answer_that_only_looks_finished_has_its_own_word(message, reason, wo
 def test_an_empty_rest_of_a_whole_text_is_no_empty_answer(said, word, terminal):
     first = {"model": "c", "max_tokens": 9, "messages": ASKS}
     rest = {**first, "messages": [*ASKS, assistant(said)]}
-    seen = only(shown(exchange(first, message([{"type": "text", "text": said}], "max_tokens", 9), url=MESSAGES),
+    seen = only(show(exchange(first, message([{"type": "text", "text": said}], "max_tokens", 9), url=MESSAGES),
                       exchange(rest, message([], "end_turn", 1), url=MESSAGES)))
     assert (seen.verdict.word, seen.final_turn.terminal) == (word, terminal)
     assert seen.verdict.complete is (terminal == "completed")
@@ -826,13 +826,13 @@ def test_an_empty_rest_of_a_whole_text_is_no_empty_answer(said, word, terminal):
 
 
 def test_an_empty_answer_is_an_error_until_silence_is_allowed():
-    answered = asked(ASKS, chat(""), max_tokens=50)
-    before = shown(answered)
+    answered = pair_of(ASKS, chat(""), max_tokens=50)
+    before = show(answered)
     allowed = Settings(allow_silence=True)
     after = view(replay(before.replay.case, allowed), before)
     again = view(replay(before.replay.case, Settings()), after)
     for seen, severity in ((before, Severity.ERROR), (after, Severity.INFO), (again, Severity.ERROR),
-                           (shown(answered, settings=allowed), Severity.INFO)):
+                           (show(answered, settings=allowed), Severity.INFO)):
         assert [note.finding.severity for note in seen.findings] == [severity]
         assert seen.turns[0].verdict.severity is severity
 
@@ -847,24 +847,24 @@ def test_a_commentary_alone_has_its_own_word():
 
 def test_a_verdict_leads_to_the_step_of_the_answer_that_it_is_about():
     asks = [*ASKS, assistant("done"), user("and now?")]
-    seen = shown(*ran_cut_call(), asked(asks, chat("all well")))
+    seen = show(*cut_call_ran(), pair_of(asks, chat("all well")))
     cut, whole = seen.turns
     assert seen.steps[seen.deciding_step(cut)].turn.evaluation.judgement.stop.raw == "length"
     assert seen.steps[seen.deciding_step(whole)].turn.evaluation.response.text == "all well"
-    repaired = shown(*repaired_call())
+    repaired = show(*repair_turn())
     at = repaired.deciding_step(only(repaired))
     assert repaired.steps[at].turn.evaluation.verdicts[0].admission.value == "held"
 
 
 def test_a_verdict_that_a_limit_ended_the_turn_leads_to_that_end_and_not_to_what_the_agent_did_later():
-    seen = shown(*continued(*(f"Part {number} of the plan. " for number in range(5)), last="length"))
+    seen = show(*cut_text(*(f"Part {number} of the plan. " for number in range(5)), last="length"))
     turn = only(seen)
     assert turn.verdict.word == "TRUNCATED"
     assert "this loop's limit continuation_max_attempts (3 of 3) ended the turn" in turn.verdict.sentence
     step = seen.steps[seen.deciding_step(turn)]
     assert (step.state, step.response) == (State.ABORT_PARTIAL, 3)
     assert seen.deciding_step(turn) < turn.run.deciding_step < turn.run.end - 1
-    within = only(shown(*continued("One. ", "Two. ", "Three. ", "Four. ", last="length")))
+    within = only(show(*cut_text("One. ", "Two. ", "Three. ", "Four. ", last="length")))
     assert within.verdict.answer == 3  # the answer that the limit stood behind is still shown where it was evaluated
 
 
@@ -885,13 +885,13 @@ def test_a_recording_that_ends_with_a_whole_call_says_what_it_does_not_hold():
     word, severity, sentence, advice = verdict(awaiting())
     assert (word, severity, advice) == ("COMPLETE SO FAR", Severity.INFO, "")
     assert sentence.endswith(ASKING)
-    seen = only(shown(awaiting())).verdict
+    seen = only(show(awaiting())).verdict
     assert (seen.id, seen.sure, seen.complete, seen.glyph) == ("complete", False, False, "▷")
 
 
 def test_a_call_that_was_answered_is_not_said_to_wait():
     after = [*ASKS, assistant(None, call(WHOLE)), result()]
-    word, _, sentence, _ = verdict(awaiting(), asked(after, chat("It is written."), tools=TOOLS))
+    word, _, sentence, _ = verdict(awaiting(), pair_of(after, chat("It is written."), tools=TOOLS))
     assert word == "COMPLETE"
     assert "asks for" not in sentence
 
@@ -899,7 +899,7 @@ def test_a_call_that_was_answered_is_not_said_to_wait():
 def test_a_turn_that_the_user_left_at_a_call_speaks_of_itself_alone():
     """The next turn has an answer, so the sentence must not say that the recording holds nothing more."""
     later = [*ASKS, assistant(None, call(WHOLE)), user("Never mind. What is 2 + 2?")]
-    first, second = shown(awaiting(), asked(later, chat("4."), tools=TOOLS)).turns
+    first, second = show(awaiting(), pair_of(later, chat("4."), tools=TOOLS)).turns
     assert first.verdict.sentence.endswith(ASKING)
     assert (second.verdict.word, "asks for" in second.verdict.sentence) == ("COMPLETE", False)
 
@@ -925,7 +925,7 @@ def test_a_call_without_a_name_and_arguments_is_none_that_the_answer_asks_for():
 
 
 def test_a_simulated_turn_that_stops_at_a_call_is_not_complete():
-    played = shown(*repaired_call()[:2], settings=Settings(max_tokens=400, simulate=True))
+    played = show(*repair_turn()[:2], settings=Settings(max_tokens=400, simulate=True))
     seen = only(played).verdict
     assert (seen.word, seen.id, seen.severity, seen.sure) == ("AWAITS RESULT", "awaits_result", Severity.INFO, False)
     assert (seen.complete, seen.clean, seen.advice) == (False, True, None)
@@ -938,15 +938,15 @@ def test_a_simulated_turn_that_stops_at_a_call_is_not_complete():
 
 
 def test_a_simulated_turn_that_goes_on_after_its_call_is_complete():
-    played = shown(*repaired_call(), settings=Settings(max_tokens=400, simulate=True))
+    played = show(*repair_turn(), settings=Settings(max_tokens=400, simulate=True))
     assert (only(played).verdict.word, played.complete) == ("COMPLETE", 1)
 
 
 def test_a_simulated_turn_that_stops_at_its_second_call_is_not_complete():
-    first, again, after = repaired_call()
+    first, again, after = repair_turn()
     asks = after["request"]["body"]["messages"]
-    second = asked(asks, chat(None, "tool_calls", call(WHOLE, "call_z")), tools=TOOLS, max_tokens=40)
-    played = shown(first, again, second, settings=Settings(max_tokens=400, simulate=True))
+    second = pair_of(asks, chat(None, "tool_calls", call(WHOLE, "call_z")), tools=TOOLS, max_tokens=40)
+    played = show(first, again, second, settings=Settings(max_tokens=400, simulate=True))
     assert (only(played).verdict.word, only(played).segments) == ("AWAITS RESULT", 2)
 
 
@@ -962,27 +962,27 @@ def thought(tokens: int) -> dict[str, object]:
 
 def test_a_text_that_stops_in_the_middle_under_a_clean_word_needs_attention_and_says_that_it_is_a_guess():
     said = "The deploy failed. The migration took a lock and"
-    turn = only(shown(asked(ASKS, chat(said, tokens=14), max_tokens=64)))
+    turn = only(show(pair_of(ASKS, chat(said, tokens=14), max_tokens=64)))
     assert (turn.verdict.word, turn.verdict.severity) == ("TEXT UNFINISHED", Severity.WARNING)
     assert turn.verdict.sentence == (
         'openai_chat (openai) ended with "stop", 14 of 64 tokens, but the text stops in the middle (its last word is '
         "'and'): perhaps it was cut, which is a guess")
     assert not turn.verdict.complete
-    assert only(shown(*continued(PARTS[0], said))).verdict.word == "TEXT UNFINISHED", "the last answer counts"
-    whole = only(shown(asked(ASKS, chat(f"{said} blocked it", tokens=14), max_tokens=64)))
+    assert only(show(*cut_text(PARTS[0], said))).verdict.word == "TEXT UNFINISHED", "the last answer counts"
+    whole = only(show(pair_of(ASKS, chat(f"{said} blocked it", tokens=14), max_tokens=64)))
     assert whole.verdict.word == "COMPLETE"
 
 
 @pytest.mark.parametrize(("exchanges", "word"), [
-    ([asked(ASKS, chat("The plan is written.", tokens=30), max_tokens=30)], "MAYBE CUT"),
-    ([asked(ASKS, chat("The plan is written.", tokens=29), max_tokens=30)], "COMPLETE"),
-    ([asked(ASKS, chat("The plan is written.", tokens=30))], "COMPLETE"),
-    ([asked(ASKS, thought(30), max_tokens=30)], "COMPLETE"),  # not every server counts reasoning under the cap
-    (continued("The plan is long, ", "and this is its end.", max_tokens=5), "MAYBE CUT"),
-    (continued("The plan is long, ", "and this is its end.", max_tokens=6), "CUT, COMPLETED"),
+    ([pair_of(ASKS, chat("The plan is written.", tokens=30), max_tokens=30)], "MAYBE CUT"),
+    ([pair_of(ASKS, chat("The plan is written.", tokens=29), max_tokens=30)], "COMPLETE"),
+    ([pair_of(ASKS, chat("The plan is written.", tokens=30))], "COMPLETE"),
+    ([pair_of(ASKS, thought(30), max_tokens=30)], "COMPLETE"),  # not every server counts reasoning under the cap
+    (cut_text("The plan is long, ", "and this is its end.", max_tokens=5), "MAYBE CUT"),
+    (cut_text("The plan is long, ", "and this is its end.", max_tokens=6), "CUT, COMPLETED"),
 ])
 def test_an_answer_that_ends_cleanly_at_its_cap_may_be_cut(exchanges: list[object], word: str) -> None:
-    turn = only(shown(*exchanges))
+    turn = only(show(*exchanges))
     assert turn.verdict.word == word
     assert turn.verdict.complete is (word != "MAYBE CUT")
     assert turn.verdict.severity is Severity.INFO
@@ -991,7 +991,7 @@ def test_an_answer_that_ends_cleanly_at_its_cap_may_be_cut(exchanges: list[objec
 def test_a_simulated_answer_that_fits_its_cap_is_known_to_be_whole() -> None:
     said = "One two three four five."
     settings = Settings(max_tokens=24, simulate=True)
-    turn = only(shown(asked(ASKS, chat(said, tokens=24), max_tokens=200), settings=settings))
+    turn = only(show(pair_of(ASKS, chat(said, tokens=24), max_tokens=200), settings=settings))
     assert turn.verdict.word == "COMPLETE"
 
 
@@ -999,15 +999,15 @@ def test_a_simulated_answer_that_fits_its_cap_is_known_to_be_whole() -> None:
 
 
 def test_a_call_that_was_held_and_came_whole_is_repaired_also_where_the_recording_ends_with_it() -> None:
-    word, severity, sentence, _ = verdict(*repaired_call()[:2])
+    word, severity, sentence, _ = verdict(*repair_turn()[:2])
     assert (word, severity) == ("CALL REPAIRED", Severity.INFO)
     assert sentence.endswith("asks for write_file, and no later answer of this turn is in its file")
 
 
 def test_a_text_that_was_cut_and_continued_up_to_a_call_is_completed() -> None:
-    first, _ = continued("The plan is ", "long.")
+    first, _ = cut_text("The plan is ", "long.")
     asks = [user("tell me everything"), assistant("The plan is "), user(HINT)]
-    last = asked(asks, chat("long.", "tool_calls", call(WHOLE)), tools=TOOLS)
+    last = pair_of(asks, chat("long.", "tool_calls", call(WHOLE)), tools=TOOLS)
     word, severity, sentence, _ = verdict(first, last)
     assert (word, severity) == ("CUT, COMPLETED", Severity.INFO)
     assert "asks for write_file" in sentence

@@ -16,14 +16,14 @@ from tests.scenes.recordings import (
     RESPONSES,
     TOOLS,
     WHOLE,
-    asked,
     assistant,
     call,
     chat,
     exchange,
     message,
+    pair_of,
     result,
-    shown,
+    show,
     user,
 )
 
@@ -81,7 +81,7 @@ def test_gemini_behind_chat_completions_is_read_with_its_own_words():
 
 def test_a_redirect_states_its_status_and_where_it_leads():
     page = "https://new.example/" + "x" * 150
-    (found,) = shown(exchange({"messages": ASKS}, "", status=307, response_headers={"Location": page})).turns
+    (found,) = show(exchange({"messages": ASKS}, "", status=307, response_headers={"Location": page})).turns
     assert found.verdict.word == "ERROR"
     assert "HTTP 307" in found.verdict.sentence
     assert page in found.verdict.sentence
@@ -181,7 +181,7 @@ def test_a_body_of_another_format_under_the_path_of_ollama_is_told_as_such():
 def test_a_call_of_an_earlier_answer_is_not_laid_to_the_last_one():
     first, last = chat(None, None, call(WHOLE)), chat("It is written.", None)
     history = [*ASKS, assistant(None, call(WHOLE)), result()]
-    word, _, sentence, _ = verdict(asked(ASKS, first, tools=TOOLS), asked(history, last, tools=TOOLS))
+    word, _, sentence, _ = verdict(pair_of(ASKS, first, tools=TOOLS), pair_of(history, last, tools=TOOLS))
     assert word == "NO STOP REASON"
     assert "; the call write_file of an earlier answer is held" in sentence
 
@@ -196,7 +196,7 @@ def test_a_call_of_an_earlier_answer_is_not_laid_to_the_last_one():
     ({"prompt_tokens": 9, "completion_tokens": 32, "total_tokens": 41}, 32, '"stop", 32 of 32 tokens'),
 ])
 def test_tokens_above_the_cap_are_never_so_many_of_it(usage, cap, said):
-    found = shown(asked([user("x")], {**chat("An answer."), "usage": usage}, max_tokens=cap))
+    found = show(pair_of([user("x")], {**chat("An answer."), "usage": usage}, max_tokens=cap))
     assert said in found.turns[0].verdict.sentence
     told = "\n".join(text_of(line) for line in response(found, found.responses[0]).lines)
     columns = {column.name: column.column for column in turn_table.columns(0.0)}

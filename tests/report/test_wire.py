@@ -8,7 +8,7 @@ from inspector.report.lines import wire
 from inspector.report.lines.diff import SHOWN
 from inspector.report.lines.spans import LineSheet, text_of
 from tests.scenes import transcripts
-from tests.scenes.recordings import TOOLS, WHOLE, asked, assistant, call, chat, result, shown, user
+from tests.scenes.recordings import TOOLS, WHOLE, assistant, call, chat, pair_of, result, show, user
 
 ASKED = [user("Write it.")]
 
@@ -22,8 +22,8 @@ def with_results(*texts: str) -> list[str]:
     calls = [call(WHOLE, f"call_{number}") for number, _ in enumerate(texts)]
     results = [result(each, f"call_{number}") for number, each in enumerate(texts)]
     many = [*([user("before"), assistant("An answer.")] * 30), *ASKED]
-    seen = shown(asked(many, chat(None, "tool_calls", *calls), tools=TOOLS),
-                 asked([*many, assistant(None, *calls), *results], chat("Done."), tools=TOOLS))
+    seen = show(pair_of(many, chat(None, "tool_calls", *calls), tools=TOOLS),
+                 pair_of([*many, assistant(None, *calls), *results], chat("Done."), tools=TOOLS))
     return told(wire.wire(seen.responses[1], "request"))
 
 
@@ -52,7 +52,7 @@ def test_a_long_result_is_cut_and_says_where_it_stands_whole() -> None:
 
 def test_what_a_transcript_holds_of_a_request_stands_in_full(tmp_path: Path) -> None:
     long = "a line\n" * SHOWN + "the last line"
-    seen = transcripts.shown(transcripts.claude(
+    seen = transcripts.show(transcripts.claude(
         transcripts.prompt("Read it."), transcripts.block(transcripts.use(), stop="tool_use"),
         transcripts.result(long), transcripts.block(transcripts.text("Done."), "msg_02", stop="end_turn")), tmp_path)
     lines = told(wire.wire(seen.responses[1], "request"))

@@ -104,7 +104,7 @@ def har(entries: list[dict[str, Any]]) -> str:
     return json.dumps({"log": {"version": "1.2", "creator": {"name": "by hand", "version": "1"}, "entries": entries}})
 
 
-def continued(parts: tuple[str, ...] = PARTS, cap: int | None = 256) -> list[dict[str, Any]]:
+def cut_text(parts: tuple[str, ...] = PARTS, cap: int | None = 256) -> list[dict[str, Any]]:
     """A text that is cut after every part but the last; the agent sends what it has as the beginning of the answer."""
     ask = user("Write the report.")
     entries, text = [], ""
@@ -116,7 +116,7 @@ def continued(parts: tuple[str, ...] = PARTS, cap: int | None = 256) -> list[dic
     return entries
 
 
-def ran_a_cut_call() -> list[dict[str, Any]]:
+def cut_call_ran() -> list[dict[str, Any]]:
     """A call cut in the middle of its JSON, which the agent ran all the same."""
     ask = user("Put it into report.md.")
     cut = entry([ask], stream("Writing it now.", "length", 64, CUT_ARGUMENTS))
@@ -127,7 +127,7 @@ def ran_a_cut_call() -> list[dict[str, Any]]:
 def story(folder: Path, entries: list[dict[str, Any]] | None = None, name: str = "story.har") -> Path:
     """Two turns: the continued text, then the cut call."""
     path = folder / name
-    path.write_text(har(entries if entries is not None else [*continued(), *ran_a_cut_call()]))
+    path.write_text(har(entries if entries is not None else [*cut_text(), *cut_call_ran()]))
     return path
 
 
@@ -137,23 +137,23 @@ def hostile() -> list[dict[str, Any]]:
     arguments = json.dumps({"path": HOSTILE, "content": "cut"})[:-3]
     first = entry([ask], body(assistant(HOSTILE, arguments, name=HOSTILE), HOSTILE, 64))
     after = [ask, assistant(HOSTILE, arguments, name=HOSTILE), result(HOSTILE)]
-    return [first, entry(after, stream(HOSTILE, "length", 64, arguments)), *continued((HOSTILE, HOSTILE, HOSTILE))]
+    return [first, entry(after, stream(HOSTILE, "length", 64, arguments)), *cut_text((HOSTILE, HOSTILE, HOSTILE))]
 
 
 # -- what a test sees ------------------------------------------------------------------------------------------------
 
 
-def seen(app: App[Any]) -> list[str]:
+def screen_rows(app: App[Any]) -> list[str]:
     """The rows of the screen as text."""
     return [strip.text for strip in app.screen._compositor.render_strips()]
 
 
 def page(app: App[Any]) -> str:
     """The screen as one text; a blank at which no row ends looks like any other."""
-    return "\n".join(row.replace("\u00a0", " ").rstrip() for row in seen(app))
+    return "\n".join(row.replace("\u00a0", " ").rstrip() for row in screen_rows(app))
 
 
-def told(app: App[Any]) -> str:
+def view_text(app: App[Any]) -> str:
     """What the open view says, unwrapped."""
     sheet = app.screen.query_one(TextView).sheet
     return "\n".join(text_of(sheet.line(index)) for index in range(len(sheet)))

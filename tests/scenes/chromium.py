@@ -15,7 +15,7 @@ QUIET = ("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-backgro
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x1b\x07]*(?:\x07|\x1b\\))")
 
 
-def found() -> str | None:
+def browser_path() -> str | None:
     """The path of a browser; None where there is none."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
@@ -26,14 +26,14 @@ def browser() -> Iterator[Any]:
 
     sandbox = () if os.name == "nt" or os.geteuid() else ("--no-sandbox",)  # root cannot have one
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found(), args=[*QUIET, *sandbox])
+        opened = playwright.chromium.launch(executable_path=browser_path(), args=[*QUIET, *sandbox])
         try:
             yield opened
         finally:
             opened.close()
 
 
-class Watched:
+class PageRecord:
     """A page with all that it asked for, said and drew."""
 
     def __init__(self, context: Any, size: tuple[int, int] = (1200, 720)) -> None:

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class Said(NamedTuple):
+class Output(NamedTuple):
     """Exit code, standard output, standard error."""
 
     code: int
@@ -22,7 +22,7 @@ class Said(NamedTuple):
     err: str
 
 
-class Ended(NamedTuple):
+class ProcessResult(NamedTuple):
     """How a live command ended."""
 
     returncode: int
@@ -30,10 +30,10 @@ class Ended(NamedTuple):
     stderr: str
 
 
-Ran = Callable[..., Ended]
+Ran = Callable[..., ProcessResult]
 
 
-def carried_out(monkeypatch: pytest.MonkeyPatch, *words: str) -> Any:
+def exit_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> Any:
     """Runs a command line; gives what it exits with."""
     from inspector import cli
 
@@ -44,28 +44,28 @@ def carried_out(monkeypatch: pytest.MonkeyPatch, *words: str) -> Any:
 
 
 @pytest.fixture
-def inspector(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+def inspector(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Output]:
     """Runs a command line in this process, its output no terminal."""
 
-    def run(*words: object, stdin: bytes = b"") -> Said:
+    def run(*words: object, stdin: bytes = b"") -> Output:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        code = carried_out(monkeypatch, *map(str, words))
-        return Said(code or 0, *capsys.readouterr())
+        code = exit_of(monkeypatch, *map(str, words))
+        return Output(code or 0, *capsys.readouterr())
 
     return run
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ran:
+def run_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ran:
     """Runs `inspector run` in this process."""
 
-    def run(*words: str, environment: Mapping[str, str] | None = None, cwd: Path = ROOT) -> Ended:
+    def run(*words: str, environment: Mapping[str, str] | None = None, cwd: Path = ROOT) -> ProcessResult:
         for name, value in (environment or {}).items():
             monkeypatch.setenv(name, value)
         monkeypatch.chdir(cwd)
         monkeypatch.delitem(sys.modules, "my_tools", raising=False)
         importlib.invalidate_caches()
-        code = carried_out(monkeypatch, "run", *words)
-        return Ended(code if isinstance(code, int) else 0, *capsys.readouterr())
+        code = exit_of(monkeypatch, "run", *words)
+        return ProcessResult(code if isinstance(code, int) else 0, *capsys.readouterr())
 
     return run

@@ -64,7 +64,7 @@ def server(api: str, url: str, key: str = "") -> Server:
     return Server(api, url, key=key)
 
 
-class Told(list[tuple[str, Any]]):
+class EventLog(list[tuple[str, Any]]):
     """An observer that keeps what it was told."""
 
     def on_request(self, ask: Any) -> None:
@@ -92,7 +92,7 @@ class Told(list[tuple[str, Any]]):
         return [value for name, value in self if name == kind]
 
 
-OBSERVER: type[Observer] = Told
+OBSERVER: type[Observer] = EventLog
 
 
 ERROR = {"error": {"message": "slow down", "type": "rate_limit_error", "code": "rate_limit_exceeded"}}
@@ -110,16 +110,16 @@ def streams(api: str, pieces: list[bytes], then: Callable[[Peer], None] | None =
 
 
 def sync_turn(api: str, fake: Fake, *, line: Connection = QUICK, toolbox: Toolbox | None = None, key: str = "",
-              tools: tuple[Tool, ...] = (), profile: str = "generic", **limits: Any) -> tuple[Turn, Told]:
-    told = Told()
+              tools: tuple[Tool, ...] = (), profile: str = "generic", **limits: Any) -> tuple[Turn, EventLog]:
+    told = EventLog()
     with Live(server(api, fake.url, key), told, toolbox, line) as source:
         trace = run("t", request(api, tools=tools), source, plan(api, profile, **limits))
     return trace.steps[-1].turn, told
 
 
 def async_turn(api: str, fake: Fake, *, line: Connection = QUICK, toolbox: Toolbox | None = None, key: str = "",
-               tools: tuple[Tool, ...] = (), profile: str = "generic", **limits: Any) -> tuple[Turn, Told]:
-    told = Told()
+               tools: tuple[Tool, ...] = (), profile: str = "generic", **limits: Any) -> tuple[Turn, EventLog]:
+    told = EventLog()
 
     async def turned() -> Turn:
         async with AsyncLive(server(api, fake.url, key), told, toolbox, line) as source:

@@ -59,15 +59,15 @@ def chat_url(base: str) -> str:
     return f"{base}/v1/chat/completions"
 
 
-def asked_body(**more: Any) -> dict[str, Any]:
+def request_body(**more: Any) -> dict[str, Any]:
     """A request with fields that nobody here knows, and a message with more than text in it."""
     said = {"role": "user", "content": [{"type": "text", "text": "Count.", "cache_control": {"type": "ephemeral"}}]}
     return {"model": "m", "messages": [said], "max_tokens": 20, "temperature": 0.25, "vendor": {"a": [1, 2]}, **more}
 
 
-def cut_twice(base: str, path: Path, **more: Any) -> str:
+def write_two_turns(base: str, path: Path, **more: Any) -> str:
     """A turn: cut, continued, whole. Then a second one."""
-    body = asked_body(**more)
+    body = request_body(**more)
     going_on = {**body, "messages": [*body["messages"], {"role": "assistant", "content": "One, two, "},
                                      user("Continue exactly from where you left off.")]}
     second = {**body, "messages": [*body["messages"], {"role": "assistant", "content": "One, two, three."},
@@ -79,7 +79,7 @@ def cut_twice(base: str, path: Path, **more: Any) -> str:
 
 def with_a_call(base: str, path: Path) -> str:
     """A turn with a call of the weather in Oslo, its result, and the end."""
-    body = asked_body(tools=[WEATHER])
+    body = request_body(tools=[WEATHER])
     called = {"role": "assistant", "content": None, "tool_calls": [
         {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}]}
     after = {**body, "messages": [*body["messages"], called,
@@ -93,7 +93,7 @@ def read(path: str, settings: Settings | None = None) -> Replay:
     return replay(open_case(open_paths([path])), settings)
 
 
-def looked(parent: Replay, since: int = 0, environment: dict[str, str] | None = None, **more: Any) -> BranchRequest:
+def look_ahead(parent: Replay, since: int = 0, environment: dict[str, str] | None = None, **more: Any) -> BranchRequest:
     """What asking from a step on would send; settings by their names, the rest as `wanted` takes it."""
     own = {"base": ""} | {name: more.pop(name) for name in [*more] if name in ("base", "model", "variable", "given")}
     settings = settings_of({name: str(value) for name, value in more.items()}, parent.settings)

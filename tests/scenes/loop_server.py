@@ -93,7 +93,7 @@ async def loopback() -> AsyncIterator[Loopback]:
         await server.wait_closed()
 
 
-class Counted(Observer):
+class ReadCounter(Observer):
     """Lets a server wait until the client has what was sent: a reset throws away what was not read yet."""
 
     def __init__(self) -> None:

@@ -77,7 +77,7 @@ def reply(story: Story, request: Request, stream: bool, profile: str | None = No
     return reply_at(story, request, locate(story, request), stream, profile)
 
 
-def named(name: str) -> str:
+def scenario_name(name: str) -> str:
     return name.replace("_", "-")
 
 
@@ -96,10 +96,10 @@ def in_each_way(check: Callable[[str, bool], None], fault: str) -> None:
             check(api, stream)
 
 
-def shown(fault: Fault) -> Story:
+def story_of(fault: Fault) -> Story:
     """The scenario that shows a fault as its row says."""
     placed = PlacedFault(fault.name, fault.example, 0, None, fault.when)
-    return Story(named(fault.name), fault.does, BASES[fault.base], TOOLS, (placed,), max_tokens=fault.cap)
+    return Story(scenario_name(fault.name), fault.does, BASES[fault.base], TOOLS, (placed,), max_tokens=fault.cap)
 
 
 @cache
@@ -108,7 +108,7 @@ def table_rows(scenario: str, budget: int | None = None, policy: str = "strict")
     return rows(SCENARIOS[scenario], budget, settings=Settings(policy=POLICIES[policy]))
 
 
-STORIES = tuple(shown(fault) for fault in FAULTS.values())
+STORIES = tuple(story_of(fault) for fault in FAULTS.values())
 
 
 @dataclass
@@ -170,7 +170,7 @@ class SentOnce(httpx.BaseTransport):
 
 
 @dataclass
-class Played:
+class TurnResult:
     """A turn that is over, and what its tools were called with."""
 
     turn: Turn
@@ -188,7 +188,7 @@ def play(
     provider: Provider, api: str, stream: bool, model: str, *, tools: tuple[Tool, ...] = (WRITE, PAGE),
     cap: int | None = 400, profile: str = "generic", line: Connection = QUICK,
     policy: Policy = STRICT, runner: ToolRunner | None = None, client: httpx.Client | None = None, **limits: Any,
-) -> Played:
+) -> TurnResult:
     """A turn against a provider; every tool notes what it is called with, unless a runner runs the calls."""
     ran: list[tuple[str, Any]] = []
 
@@ -206,4 +206,4 @@ def play(
     server = Server(api, provider.bases[api], profile=None if profile == "generic" else profile)
     with Live(server, toolbox=runner or box, line=line, client=client) as source:
         trace = run("t", request, source, plan)
-    return Played(trace.steps[-1].turn, ran)
+    return TurnResult(trace.steps[-1].turn, ran)

@@ -86,7 +86,7 @@ def message(blocks: list[dict[str, Any]], reason: str | None, tokens: int = 7) -
     }
 
 
-def asked(
+def pair_of(
     messages: list[dict[str, Any]], body: Any, *, url: str = CHAT, status: int = 200, **more: Any
 ) -> dict[str, Any]:
     """One exchange whose request is a list of messages."""
@@ -114,14 +114,14 @@ def lines(*exchanges: dict[str, Any]) -> bytes:
     return "".join(json.dumps(each) + "\n" for each in exchanges).encode()
 
 
-def shown(*exchanges: dict[str, Any], settings: Settings | None = None, data: bytes | None = None) -> View:
+def show(*exchanges: dict[str, Any], settings: Settings | None = None, data: bytes | None = None) -> View:
     """The view of a session read from standard input."""
     loaded = open_paths(["-"], stdin=lines(*exchanges) if data is None else data)
     assert [given.error for given in loaded.inputs] == [None]
     return view(replay(open_case(loaded), settings))
 
 
-def unrecorded_har(url: str = CHAT) -> bytes:
+def bodiless_har(url: str = CHAT) -> bytes:
     """What a browser writes of a stream: a response without a body."""
     asks = {"model": "m-1", "stream": True, "messages": [user("hi")]}
     entry = {
@@ -147,45 +147,45 @@ def unrecorded_har(url: str = CHAT) -> bytes:
 ASKS = [user("write the plan")]
 
 
-def ran_cut_call() -> list[dict[str, Any]]:
+def cut_call_ran() -> list[dict[str, Any]]:
     """The call is cut by the budget of 40 tokens; the next request carries its result as if it had run."""
     after = [*ASKS, assistant(None, call(CUT)), result()]
     return [
-        asked(ASKS, chat(None, "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
-        asked(after, chat("It is written."), tools=TOOLS, max_tokens=40),
+        pair_of(ASKS, chat(None, "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
+        pair_of(after, chat("It is written."), tools=TOOLS, max_tokens=40),
     ]
 
 
-def refused_cut_call(said: str = "Error: the call was cut off by the output limit and was not executed.") -> list[Any]:
+def cut_call_refused(said: str = "Error: the call was cut off by the output limit and was not executed.") -> list[Any]:
     """The same, but the result says that the call did not run; the model sends it again, whole, and it runs."""
     refused = [*ASKS, assistant(None, call(CUT)), {**result(said)}]
     after = [*refused, assistant(None, call(WHOLE, "call_f6g7h8i9j0")), result(key="call_f6g7h8i9j0")]
     return [
-        asked(ASKS, chat(None, "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
-        asked(refused, chat(None, "tool_calls", call(WHOLE, "call_f6g7h8i9j0")), tools=TOOLS, max_tokens=40),
-        asked(after, chat("It is written."), tools=TOOLS, max_tokens=40),
+        pair_of(ASKS, chat(None, "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
+        pair_of(refused, chat(None, "tool_calls", call(WHOLE, "call_f6g7h8i9j0")), tools=TOOLS, max_tokens=40),
+        pair_of(after, chat("It is written."), tools=TOOLS, max_tokens=40),
     ]
 
 
-def repaired_call() -> list[dict[str, Any]]:
+def repair_turn() -> list[dict[str, Any]]:
     """The cut call is asked for again, comes whole, runs, and the turn ends."""
     again = [*ASKS, assistant("I will write it."), user(SEND_AGAIN)]
     after = [*again, assistant(None, call(WHOLE, "call_f6g7h8i9j0")), result(key="call_f6g7h8i9j0")]
     return [
-        asked(ASKS, chat("I will write it.", "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
-        asked(again, chat(None, "tool_calls", call(WHOLE, "call_f6g7h8i9j0")), tools=TOOLS, max_tokens=80),
-        asked(after, chat("It is written."), tools=TOOLS, max_tokens=40),
+        pair_of(ASKS, chat("I will write it.", "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
+        pair_of(again, chat(None, "tool_calls", call(WHOLE, "call_f6g7h8i9j0")), tools=TOOLS, max_tokens=80),
+        pair_of(after, chat("It is written."), tools=TOOLS, max_tokens=40),
     ]
 
 
-def continued(*segments: str, last: str = "stop", tokens: int = 10, max_tokens: int | None = None) -> list[Any]:
+def cut_text(*segments: str, last: str = "stop", tokens: int = 10, max_tokens: int | None = None) -> list[Any]:
     """A text that is cut after every segment and continued by a hint; the last ends with `last`, after 5 tokens."""
     made, history = [], [user("tell me everything")]
     more = {} if max_tokens is None else {"max_tokens": max_tokens}
     for number, segment in enumerate(segments):
         reason = last if number == len(segments) - 1 else "length"
         used = tokens if reason == "length" else 5
-        made.append(asked(list(history), chat(segment, reason, tokens=used), **more))
+        made.append(pair_of(list(history), chat(segment, reason, tokens=used), **more))
         history += [assistant(segment), user(HINT)]
     return made
 

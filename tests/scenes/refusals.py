@@ -214,11 +214,11 @@ DONE: dict[str, Any] = {"type": "tool_result", "tool_use_id": "t1", "content": "
 CUSTOM: dict[str, Any] = {"name": "f", "input_schema": {"type": "object"}}
 
 
-def said(*blocks: Any) -> dict[str, Any]:
+def reply(*blocks: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": list(blocks)}
 
 
-def told(*blocks: Any) -> dict[str, Any]:
+def ask(*blocks: Any) -> dict[str, Any]:
     return {"role": "user", "content": list(blocks)}
 
 
@@ -232,16 +232,16 @@ MESSAGE = (
     Refusal({"messages": ["Hi."]}, "messages.0: "),
     Refusal({"messages": [{"role": "tool", "content": "x"}]}, "messages.0.role: "),
     Refusal({"messages": [{"role": "user"}]}, "messages.0.content: "),
-    Refusal({"messages": [told("Hi.")]}, "messages.0.content.0: "),
-    Refusal({"messages": [told({"text": "Hi."})]}, "messages.0.content.0.type: "),
-    Refusal({"messages": [told({"type": "text"})]}, "messages.0.content.0.text: "),
-    Refusal({"messages": [HI, said({**USE, "id": DROP}), told(DONE)]}, "messages.1.content.0.id: "),
-    Refusal({"messages": [HI, said({**USE, "name": 5}), told(DONE)]}, "messages.1.content.0.name: "),
-    Refusal({"messages": [HI, said({**USE, "input": "{}"}), told(DONE)]}, "messages.1.content.0.input: "),
-    Refusal({"messages": [HI, said(USE), told({**DONE, "tool_use_id": DROP})]},
+    Refusal({"messages": [ask("Hi.")]}, "messages.0.content.0: "),
+    Refusal({"messages": [ask({"text": "Hi."})]}, "messages.0.content.0.type: "),
+    Refusal({"messages": [ask({"type": "text"})]}, "messages.0.content.0.text: "),
+    Refusal({"messages": [HI, reply({**USE, "id": DROP}), ask(DONE)]}, "messages.1.content.0.id: "),
+    Refusal({"messages": [HI, reply({**USE, "name": 5}), ask(DONE)]}, "messages.1.content.0.name: "),
+    Refusal({"messages": [HI, reply({**USE, "input": "{}"}), ask(DONE)]}, "messages.1.content.0.input: "),
+    Refusal({"messages": [HI, reply(USE), ask({**DONE, "tool_use_id": DROP})]},
             "messages.2.content.0.tool_use_id: "),
-    Refusal({"messages": [HI, said(USE), told({**DONE, "content": 5})]}, "messages.2.content.0.content: "),
-    Refusal({"messages": [HI, said(USE), told({**DONE, "is_error": "no"})]}, "messages.2.content.0.is_error: "),
+    Refusal({"messages": [HI, reply(USE), ask({**DONE, "content": 5})]}, "messages.2.content.0.content: "),
+    Refusal({"messages": [HI, reply(USE), ask({**DONE, "is_error": "no"})]}, "messages.2.content.0.is_error: "),
     Refusal({"system": 5}, "system: "),
     Refusal({"stop_sequences": "END"}, "stop_sequences: "),
     Refusal({"stop_sequences": [5]}, "stop_sequences.0: "),
@@ -273,11 +273,11 @@ MESSAGE = (
     Refusal({"stop": ["END"]}, "stop: "),
     Refusal({"logprobs": True}, "logprobs: "),
     Refusal({"response_format": {"type": "json_object"}}, "response_format: "),
-    Refusal({"messages": [HI, said(USE), HI]}, "messages.1: "),
-    Refusal({"messages": [HI, said(USE)]}, "messages.1: "),
-    Refusal({"messages": [HI, said(USE), told({"type": "text", "text": "x"}, DONE)]}, "messages.1: "),
-    Refusal({"messages": [HI, said({"type": "text", "text": "x"}), told(DONE)]}, "messages.2.content.0: "),
-    Refusal({"messages": [told({"type": "text", "text": ""})]}, "messages.0: "),
+    Refusal({"messages": [HI, reply(USE), HI]}, "messages.1: "),
+    Refusal({"messages": [HI, reply(USE)]}, "messages.1: "),
+    Refusal({"messages": [HI, reply(USE), ask({"type": "text", "text": "x"}, DONE)]}, "messages.1: "),
+    Refusal({"messages": [HI, reply({"type": "text", "text": "x"}), ask(DONE)]}, "messages.2.content.0: "),
+    Refusal({"messages": [ask({"type": "text", "text": ""})]}, "messages.0: "),
     Refusal({"messages": [HI, {"role": "assistant", "content": "x "}]}, "messages: "),
 )
 
@@ -371,12 +371,12 @@ SPEC: dict[str, Any] = {"toolSpec": {"name": "f", "inputSchema": {"json": {"type
 DECLARED: dict[str, Any] = {"toolConfig": {"tools": [SPEC]}}
 
 
-def used(*blocks: Any, **more: Any) -> dict[str, Any]:
+def tool_use(*blocks: Any, **more: Any) -> dict[str, Any]:
     use = {"toolUse": {**TOOL_USE["toolUse"], **more}}
-    return {**DECLARED, "messages": [BLOCKS, said(use), told(*(blocks or (TOOL_RESULT,)))]}
+    return {**DECLARED, "messages": [BLOCKS, reply(use), ask(*(blocks or (TOOL_RESULT,)))]}
 
 
-def shaped(schema: str) -> dict[str, Any]:
+def with_output_schema(schema: str) -> dict[str, Any]:
     structure = {"jsonSchema": {"schema": schema, "name": "s"}}
     return {"outputConfig": {"textFormat": {"type": "json_schema", "structure": structure}}}
 
@@ -388,17 +388,17 @@ CONVERSES = (
     Refusal({"messages": [{"role": "tool", "content": [{"text": "x"}]}]}, "messages.0.role: "),
     Refusal({"messages": [HI]}, "messages.0.content: "),
     Refusal({"messages": [{"role": "user"}]}, "messages.0.content: "),
-    Refusal({"messages": [told()]}, "messages.0.content: "),
-    Refusal({"messages": [told("Hi.")]}, "messages.0.content.0: "),
-    Refusal({"messages": [told({"text": 5})]}, "messages.0.content.0.text: "),
-    Refusal({**DECLARED, "messages": [BLOCKS, said({"toolUse": "f"}), BLOCKS]}, "messages.1.content.0.toolUse: "),
-    Refusal(used(toolUseId=DROP), "messages.1.content.0.toolUse.toolUseId: "),
-    Refusal(used(name=DROP), "messages.1.content.0.toolUse.name: "),
-    Refusal(used(input="{}"), "messages.1.content.0.toolUse.input: "),
-    Refusal(used({"toolResult": "x"}), "messages.2.content.0.toolResult: "),
-    Refusal(used({"toolResult": {"content": []}}), "messages.2.content.0.toolResult.toolUseId: "),
-    Refusal(used({"toolResult": {"toolUseId": "t1", "content": "x"}}), "messages.2.content.0.toolResult.content: "),
-    Refusal(used({"toolResult": {"toolUseId": "t1", "content": [], "status": "ok"}}),
+    Refusal({"messages": [ask()]}, "messages.0.content: "),
+    Refusal({"messages": [ask("Hi.")]}, "messages.0.content.0: "),
+    Refusal({"messages": [ask({"text": 5})]}, "messages.0.content.0.text: "),
+    Refusal({**DECLARED, "messages": [BLOCKS, reply({"toolUse": "f"}), BLOCKS]}, "messages.1.content.0.toolUse: "),
+    Refusal(tool_use(toolUseId=DROP), "messages.1.content.0.toolUse.toolUseId: "),
+    Refusal(tool_use(name=DROP), "messages.1.content.0.toolUse.name: "),
+    Refusal(tool_use(input="{}"), "messages.1.content.0.toolUse.input: "),
+    Refusal(tool_use({"toolResult": "x"}), "messages.2.content.0.toolResult: "),
+    Refusal(tool_use({"toolResult": {"content": []}}), "messages.2.content.0.toolResult.toolUseId: "),
+    Refusal(tool_use({"toolResult": {"toolUseId": "t1", "content": "x"}}), "messages.2.content.0.toolResult.content: "),
+    Refusal(tool_use({"toolResult": {"toolUseId": "t1", "content": [], "status": "ok"}}),
             "messages.2.content.0.toolResult.status: "),
     Refusal({"system": "Be brief."}, "system: "),
     Refusal({"system": ["Be brief."]}, "system.0: "),
@@ -423,8 +423,9 @@ CONVERSES = (
     Refusal({"outputConfig": {"textFormat": 5}}, "outputConfig.textFormat: "),
     Refusal({"outputConfig": {"textFormat": {"type": "xml", "structure": {}}}}, "outputConfig.textFormat.type: "),
     Refusal({"outputConfig": {"textFormat": {"type": "json_schema"}}}, "outputConfig.textFormat.structure: "),
-    Refusal(shaped('{"type": "object"}'), "outputConfig.textFormat: the scenario text answers with a text that is no"),
-    Refusal(shaped("{"), "outputConfig.textFormat: the schema is not a JSON schema"),
+    Refusal(with_output_schema('{"type": "object"}'),
+            "outputConfig.textFormat: the scenario text answers with a text that is no"),
+    Refusal(with_output_schema("{"), "outputConfig.textFormat: the schema is not a JSON schema"),
     Refusal({"additionalModelRequestFields": 5}, "additionalModelRequestFields: "),
     *(Refusal({name: value}, f"{name}: ") for name, value in {
         "n": 2, "stop": "x", "stop_sequences": ["x"], "logprobs": True, "top_logprobs": 2, "response_format": {},
@@ -432,16 +433,16 @@ CONVERSES = (
     *(Refusal({"additionalModelRequestFields": {name: value}}, f"additionalModelRequestFields.{name}: ")
       for name, value in {"n": 2, "stop": "x", "stop_sequences": ["x"], "logprobs": True, "top_logprobs": 2,
                           "response_format": {}}.items()),
-    Refusal({"messages": [said({"text": "x"}), BLOCKS]}, "A conversation must start"),
+    Refusal({"messages": [reply({"text": "x"}), BLOCKS]}, "A conversation must start"),
     Refusal({"messages": [BLOCKS, BLOCKS]}, "A conversation must alternate"),
-    Refusal({**used(), "toolConfig": DROP}, "The toolConfig field must be defined"),
-    Refusal(used({"text": "x"}), "Expected toolResult blocks at messages.2.content for the ids t1"),
-    Refusal({**DECLARED, "messages": [BLOCKS, said({"text": "x"}), told(TOOL_RESULT)]},
+    Refusal({**tool_use(), "toolConfig": DROP}, "The toolConfig field must be defined"),
+    Refusal(tool_use({"text": "x"}), "Expected toolResult blocks at messages.2.content for the ids t1"),
+    Refusal({**DECLARED, "messages": [BLOCKS, reply({"text": "x"}), ask(TOOL_RESULT)]},
             "The toolResult block at messages.2.content.0"),
 )
 
 
-def ran(**more: Any) -> dict[str, Any]:
+def tool_turn(**more: Any) -> dict[str, Any]:
     return {"messages": [HI, {"role": "assistant", "content": "", "tool_calls": [{"function": {
         "name": "f", "arguments": {}, **more}}]}, {"role": "tool", "tool_name": "f", "content": "done"}]}
 
@@ -451,14 +452,14 @@ OLLAMAS = (
     Refusal({"messages": "Hi."}, "messages: "),
     Refusal({"messages": ["Hi."]}, "messages.0: "),
     Refusal({"messages": [{"role": 5, "content": "x"}]}, "messages.0.role: "),
-    Refusal({"messages": [told({"type": "text", "text": "x"})]}, "messages.0.content: "),
+    Refusal({"messages": [ask({"type": "text", "text": "x"})]}, "messages.0.content: "),
     Refusal({"messages": [{**HI, "thinking": True}]}, "messages.0.thinking: "),
     Refusal({"messages": [{**HI, "images": "x"}]}, "messages.0.images: "),
     Refusal({"messages": [{**HI, "tool_calls": {}}]}, "messages.0.tool_calls: "),
     Refusal({"messages": [{**HI, "tool_calls": ["f"]}]}, "messages.0.tool_calls.0: "),
     Refusal({"messages": [{**HI, "tool_calls": [{"function": "f"}]}]}, "messages.0.tool_calls.0.function: "),
-    Refusal(ran(name=5), "messages.1.tool_calls.0.function.name: "),
-    Refusal(ran(arguments="{}"), "messages.1.tool_calls.0.function.arguments: "),
+    Refusal(tool_turn(name=5), "messages.1.tool_calls.0.function.name: "),
+    Refusal(tool_turn(arguments="{}"), "messages.1.tool_calls.0.function.arguments: "),
     Refusal({"tools": {}}, "tools: "),
     Refusal({"tools": ["f"]}, "tools.0: "),
     Refusal({"tools": [{"function": "f"}]}, "tools.0.function: "),
@@ -503,7 +504,7 @@ INTERACTED = (
 )
 
 
-def cohered(**more: Any) -> dict[str, Any]:
+def cohere_tool_turn(**more: Any) -> dict[str, Any]:
     made = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}, **more}
     return {"messages": [HI, {"role": "assistant", "tool_calls": [made]},
                          {"role": "tool", "tool_call_id": "c1", "content": "done"}]}
@@ -523,9 +524,9 @@ COHERES = (
     Refusal({"messages": [HI, {"role": "tool", "tool_call_id": "c1"}]}, "messages.1.content: "),
     Refusal({"messages": [HI, {"role": "assistant", "tool_calls": {}}]}, "messages.1.tool_calls: "),
     Refusal({"messages": [HI, {"role": "assistant", "tool_calls": ["f"]}]}, "messages.1.tool_calls.0: "),
-    Refusal(cohered(id=DROP), "messages.1.tool_calls.0.id: "),
-    Refusal(cohered(function={"name": 5}), "messages.1.tool_calls.0.function.name: "),
-    Refusal(cohered(function={"name": "f", "arguments": {}}), "messages.1.tool_calls.0.function.arguments: "),
+    Refusal(cohere_tool_turn(id=DROP), "messages.1.tool_calls.0.id: "),
+    Refusal(cohere_tool_turn(function={"name": 5}), "messages.1.tool_calls.0.function.name: "),
+    Refusal(cohere_tool_turn(function={"name": "f", "arguments": {}}), "messages.1.tool_calls.0.function.arguments: "),
     Refusal({"max_tokens": 0}, "max_tokens: "),
     Refusal({"stream": "true"}, "stream: "),
     Refusal({"stop_sequences": "x"}, "stop_sequences: "),

@@ -59,7 +59,7 @@ def tokens(*texts: str) -> int:
     return sum(-(-len(text) // TOKEN) for text in texts)
 
 
-def said(api: str, stop: Stop, *parts: ResponsePart, count: int | None = None) -> tuple[ChatResponse, bytes]:
+def reply(api: str, stop: Stop, *parts: ResponsePart, count: int | None = None) -> tuple[ChatResponse, bytes]:
     """A response as it would be recorded, and its bytes: a stream of one token a chunk, its usage counted."""
     end, cut, call = WORDS[api]
     word = {Stop.END_TURN: end, Stop.MAX_TOKENS: cut, Stop.TOOL_CALL: call}[stop]
@@ -78,7 +78,9 @@ def call(arguments: str, closed: bool = True) -> ToolCall:
 Piece = tuple[RequestPlace, ChatResponse, bytes]
 
 
-def simulated(pieces: Sequence[Piece], budget: int, cap: int, results: bool = False) -> tuple[Request, SimulatedTurn]:
+def simulation_of(
+    pieces: Sequence[Piece], budget: int, cap: int, results: bool = False
+) -> tuple[Request, SimulatedTurn]:
     """A recording of these answers under `cap`, asked again under `budget`."""
     api = pieces[0][1].api
     request = Request(api, (Message(Role.USER, (TextPart("go"),)),), tools=(TOOL,), max_tokens=cap)
@@ -99,7 +101,7 @@ def play(
     limits: Limits = AMPLE, results: bool = False,
 ) -> Trace:
     """The run at another budget, continuing by one method."""
-    request, source = simulated(pieces, budget, cap, results)
+    request, source = simulation_of(pieces, budget, cap, results)
     policy = Policy(STRICT.name, STRICT.title, methods=(method,))
     return run("t", request, source, Plan(limits, policy, Ability(prefill=True), fidelity=Fidelity.RECORDED))
 

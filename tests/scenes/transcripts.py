@@ -54,7 +54,7 @@ def result(said: str, key: str = "toolu_01A", error: bool = False, **more: Any) 
     return prompt([part], **more)
 
 
-def failed(said: str = CAP, **more: Any) -> Row:
+def failure(said: str = CAP, **more: Any) -> Row:
     """A row that Claude Code writes itself about a failure."""
     message = {"id": "5c1", "model": "<synthetic>", "role": "assistant", "stop_reason": "stop_sequence",
                "content": [text(said)], "usage": {"input_tokens": 0, "output_tokens": 0}}
@@ -97,7 +97,7 @@ def pi_call(key: str = "call_01", name: str = "write", **given: Any) -> Row:
     return {"type": "toolCall", "id": key, "name": name, "arguments": given}
 
 
-def pi_said(*content: Row, stop: str | None = "stop", tokens: int = 7, api: str | None = "openai-completions",
+def pi_reply(*content: Row, stop: str | None = "stop", tokens: int = 7, api: str | None = "openai-completions",
             message: Row | None = None, **more: Any) -> Row:
     said: Row = {"role": "assistant", "content": list(content), "provider": "p", "model": "m-1",
                  "usage": {"input": 12, "output": tokens, "cacheRead": 5, "cacheWrite": 0, "totalTokens": 19}}
@@ -126,14 +126,14 @@ def pi(*rows: Row, version: int = 3) -> str:
 # -- read --------------------------------------------------------------------------------------------------------------
 
 
-def shown(content: str | bytes, folder: Path, settings: Settings | None = None, name: str = "s.jsonl") -> View:
+def show(content: str | bytes, folder: Path, settings: Settings | None = None, name: str = "s.jsonl") -> View:
     """A file's content, read, replayed and viewed."""
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return viewed(path, settings)
+    return view_file(path, settings)
 
 
-def viewed(path: Path, settings: Settings | None = None) -> View:
+def view_file(path: Path, settings: Settings | None = None) -> View:
     """A file, read, replayed and viewed."""
     return view(replay(open_case(open_paths([str(path)])), settings))
 

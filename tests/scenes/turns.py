@@ -85,15 +85,15 @@ def reply(
     return ChatResponse("openai_chat", made, StopReason(stop, word, detail), usage=usage, model="m-1", **more)
 
 
-def responded(response: ChatResponse, request: Request = REQUEST, **more: Any) -> ProviderResponse:
+def as_event(response: ChatResponse, request: Request = REQUEST, **more: Any) -> ProviderResponse:
     return ProviderResponse(response, judge(response, request), **more)
 
 
 def answer(stop: Stop, *parts: Any, **more: Any) -> ProviderResponse:
-    return responded(reply(stop, *parts, **more))
+    return as_event(reply(stop, *parts, **more))
 
 
-def judged(stop: Stop, **more: Any) -> Judgement:
+def judgement_of(stop: Stop, **more: Any) -> Judgement:
     reason = StopReason(stop, RAW.get(stop))
     return Judgement(reason, reason, **more)
 
@@ -125,7 +125,7 @@ def sends(trace: Trace) -> list[Send]:
     return [effect for step in trace.steps for effect in step.effects if isinstance(effect, Send)]
 
 
-def dispatched(trace: Trace) -> list[RunTools]:
+def dispatches(trace: Trace) -> list[RunTools]:
     return [effect for step in trace.steps for effect in step.effects if isinstance(effect, RunTools)]
 
 
@@ -136,7 +136,7 @@ def finish(trace: Trace) -> Finish:
 # -- the strict reader -----------------------------------------------------------------------------------------------
 
 
-def asked(step: Step) -> tuple[Message, ...] | None:
+def messages_sent(step: Step) -> tuple[Message, ...] | None:
     """What the request that leaves at this step holds; None where none leaves."""
     send = next((effect for effect in step.effects if isinstance(effect, Send)), None)
     return None if send is None else (*step.turn.history, *send.new_messages)
@@ -146,7 +146,7 @@ def check_requests(steps: Sequence[Step]) -> None:
     """Every request of a run is one that the strictest backend takes, and begins with the one before it."""
     before: tuple[Message, ...] = ()
     for step in steps:
-        messages = asked(step)
+        messages = messages_sent(step)
         if messages is None:
             continue
         send = next(effect for effect in step.effects if isinstance(effect, Send))
@@ -166,10 +166,10 @@ def check_requests(steps: Sequence[Step]) -> None:
     if turn.ended:
         after = final_history(turn)
         check_history(after)
-        assert after[: len(before)] == before or not answered(steps), "the history only grows"
+        assert after[: len(before)] == before or not has_last_answer(steps), "the history only grows"
 
 
-def answered(steps: Sequence[Step]) -> bool:
+def has_last_answer(steps: Sequence[Step]) -> bool:
     """Whether the last request of the run was answered: only then is it part of the history."""
     for step in reversed(steps):
         if any(isinstance(effect, Send) for effect in step.effects):
@@ -212,7 +212,7 @@ def error(message: str = "overloaded") -> ProviderResponse:
     return answer(Stop.ERROR, detail="retryable", error=ProviderError(message, retryable=True))
 
 
-def refused(message: str) -> ProviderResponse:
+def rejection(message: str) -> ProviderResponse:
     """A request that the server does not take."""
     return answer(Stop.ERROR, detail="fatal", error=ProviderError(message), http_status=400)
 
@@ -241,9 +241,9 @@ def alphabet() -> dict[str, Event]:
         "nothing": answer(Stop.END_TURN),
         "thought": answer(Stop.END_TURN, ReasoningPart("hm")),
         "no call": answer(Stop.TOOL_CALL, "so"),
-        "refused": refused("max_tokens is too large for a tool"),
+        "refused": rejection("max_tokens is too large for a tool"),
     }
 
 
-def capped(request: Request, cap: int | None) -> Request:
+def with_cap(request: Request, cap: int | None) -> Request:
     return replace(request, max_tokens=cap)

@@ -77,7 +77,7 @@ for kind, data in packets():
 """Hands a file over in as many parts as its argument says; the third ends it, without it the program does."""
 
 
-class Served:
+class RunningServer:
     """A running server, and a client that has its cookie."""
 
     def __init__(self, server: AppServer, at: TestServer, session: ClientSession, said: list[str]) -> None:
@@ -103,16 +103,16 @@ class Served:
 async def serving(
     program: str, *arguments: str, most: int = 4, idle: float = 0.0, clock: Callable[[], float] = time.monotonic,
     until: float = inf,
-) -> AsyncIterator[Served]:
+) -> AsyncIterator[RunningServer]:
     said: list[str] = []
     argv = [sys.executable, "-c", program, *arguments]
     server = AppServer(argv, Entrance(TOKEN, COOKIE, until=until), title="<a> & b", most=most, tell=said.append,
                        idle=idle, clock=clock, environment={})
     async with TestServer(server.application()) as at, ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
-        yield Served(server, at, session, said)
+        yield RunningServer(server, at, session, said)
 
 
-async def told(socket: ClientWebSocketResponse) -> dict[str, Any]:
+async def next_message(socket: ClientWebSocketResponse) -> dict[str, Any]:
     """The next that the program told of itself."""
     while True:
         data = await socket.receive_bytes(timeout=30)
@@ -144,7 +144,7 @@ def alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"  # one that has ended and that nobody has asked about is none
 
 
-async def gone(pid: int, seconds: float = 30) -> bool:
+async def wait_for_end(pid: int, seconds: float = 30) -> bool:
     """Waits until a process has ended."""
     for _ in range(int(seconds / 0.02)):
         if not alive(pid):
@@ -153,7 +153,7 @@ async def gone(pid: int, seconds: float = 30) -> bool:
     return False
 
 
-async def empty(at: Served, seconds: float = 30) -> None:
+async def empty(at: RunningServer, seconds: float = 30) -> None:
     """Waits until no process is left to the server."""
     async with asyncio.timeout(seconds):
         while at.server.tabs:

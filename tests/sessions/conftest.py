@@ -19,7 +19,7 @@ def corpus() -> Path:
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Callable[..., object]:
+def load(tmp_path: Path) -> Callable[..., object]:
     """Writes bytes or text to a file and opens it."""
     from inspector.sessions import open_paths
 

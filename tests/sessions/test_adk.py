@@ -12,7 +12,7 @@ from inspector.report.lines.response import response as response_lines
 from inspector.report.lines.spans import text_of
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ArgsForm, OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
-from tests.scenes.transcripts import shown, stops, viewed, words
+from tests.scenes.transcripts import show, stops, view_file, words
 
 WHOLE = '{"path": "a.md"}'
 UNREAD = "Maximum tokens reached. Arguments for the following function calls were not a valid JSON object: "
@@ -51,7 +51,7 @@ def other(*parts, word="STOP", **more):
 
 def read(tmp_path, *events, **more):
     session = {"id": "s1", "appName": "app", "userId": "u", "events": [*events], **more}
-    return shown(json.dumps(session), tmp_path, name="s1.session.json")
+    return show(json.dumps(session), tmp_path, name="s1.session.json")
 
 
 def response(seen, index=0):
@@ -79,7 +79,7 @@ def test_members_in_snake_case_are_read_as_those_in_camel_case(tmp_path):
               {"invocation_id": "e", "author": "A", "model_version": "gemini-3", "finish_reason": "MAX_TOKENS",
                "usage_metadata": {"prompt_token_count": 3, "candidates_token_count": 5},
                "content": {"parts": [{"function_call": {"id": "c", "name": "w", "args": {"a": 1}}}]}}]
-    seen = shown(json.dumps(events), tmp_path, name="events.json")
+    seen = show(json.dumps(events), tmp_path, name="events.json")
     assert (response(seen).api, response(seen).stop_reason.raw) == ("gemini_generate", "MAX_TOKENS")
     assert response(seen).usage == Usage(3, 5)
     assert [(part.name, part.arguments) for part in response(seen).parts] == [("w", '{"a": 1}')]
@@ -295,7 +295,7 @@ def base(tmp_path, table, *rows):
 
 
 def test_a_database_holds_sessions_whose_events_follow_their_times(tmp_path):
-    seen = viewed(base(tmp_path, NEW, {"event_data": gemini(said("hi")), "timestamp": 5}, {"event_data": GO},
+    seen = view_file(base(tmp_path, NEW, {"event_data": gemini(said("hi")), "timestamp": 5}, {"event_data": GO},
                        {"event_data": GO, "user_id": "v"}, {"event_data": gemini(said("cut"), word="MAX_TOKENS"),
                                                             "timestamp": 9, "user_id": "v"}))
     assert seen.inputs[0].format == "adk"
@@ -306,7 +306,7 @@ def test_a_database_holds_sessions_whose_events_follow_their_times(tmp_path):
 
 def test_an_older_table_has_the_members_of_an_event_as_columns(tmp_path):
     content = {"parts": [said("hi")], "role": "model"}
-    seen = viewed(base(
+    seen = view_file(base(
         tmp_path, OLD, {"author": "user", "content": {"parts": [said("go")]}},
         {"author": "A", "content": content, "partial": 1}, {"author": "A", "content": content, "partial": 0,
          "error_code": "MAX_TOKENS", "error_message": f"{UNREAD}write_file", "actions": b"\x80\x04",
@@ -324,7 +324,7 @@ def test_an_older_table_has_the_members_of_an_event_as_columns(tmp_path):
 def test_a_member_of_an_unexpected_type_is_told(tmp_path):
     seen = read(tmp_path, GO, {**gemini(said("hi")), "author": 7})
     assert "event 2: author is a number, and text was expected" in "\n".join(seen.inputs[0].notices)
-    held = viewed(base(tmp_path, NEW, {"event_data": {**GO, "content": []}}, {"event_data": gemini(said("hi"))}))
+    held = view_file(base(tmp_path, NEW, {"event_data": {**GO, "content": []}}, {"event_data": gemini(said("hi"))}))
     assert "event 1: event_data.content is a list, and an object was expected" in "\n".join(held.inputs[0].notices)
 
 

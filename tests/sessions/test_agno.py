@@ -10,7 +10,7 @@ import pytest
 
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ArgsForm, ReasoningPart, TextPart, Usage
-from tests.scenes.transcripts import rules, stops, viewed, words
+from tests.scenes.transcripts import rules, stops, view_file, words
 
 SESSIONS = """CREATE TABLE {name} (session_id VARCHAR PRIMARY KEY, session_type VARCHAR, agent_data JSON,
   created_at BIGINT{more});"""
@@ -60,7 +60,7 @@ def base(folder, *runs, cap=None, name="agno_sessions"):
 
 
 def read(folder, *runs, **more):
-    return viewed(base(folder, *runs, **more))
+    return view_file(base(folder, *runs, **more))
 
 
 def response(seen, index=0):
@@ -75,7 +75,7 @@ def notices(seen):
 def test_the_tables_are_recognised_by_their_columns(tmp_path, name):
     path = base(tmp_path, run(GO, model()), name=name)
     assert choose(path.read_bytes(), str(path)) == "agno"
-    assert response(viewed(path)).parts == (TextPart("hi"),)
+    assert response(view_file(path)).parts == (TextPart("hi"),)
 
 
 @pytest.mark.parametrize("lacking", ["session_id", "session_type", "agent_data"])
@@ -93,7 +93,7 @@ def test_the_runs_of_a_session_of_an_older_release_are_read(tmp_path, encode):
         made.executescript(SESSIONS.format(name="agno_sessions", more=", runs JSON"))
         made.execute("INSERT INTO agno_sessions VALUES (?, ?, ?, ?, ?)", (
             "s1", "agent", encode({"model": {"max_tokens": 7}}), 1, encode([run(GO, model()), run(GO, model("b", 6))])))
-    seen = viewed(path)
+    seen = view_file(path)
     assert words(seen) == ["TRUNCATED, ANSWER LOST", "END NOT RECORDED"]
     assert response(seen, 1).parts == (TextPart("b"),)
 
@@ -174,7 +174,7 @@ def test_reasoning_and_damaged_runs_hide_nothing_else(tmp_path):
     with closing(sqlite3.connect(path)) as made, made:
         made.execute("UPDATE agno_runs SET run_data = '{' WHERE session_id = 's2'")
         made.execute("UPDATE agno_sessions SET agent_data = NULL")
-    assert response(viewed(path)).parts == (ReasoningPart("hm"), TextPart("a"))
+    assert response(view_file(path)).parts == (ReasoningPart("hm"), TextPart("a"))
 
 
 def test_a_member_of_an_unexpected_type_is_told(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ArgsForm, CallKind, ToolCall
-from tests.scenes.transcripts import places, shown, stops, words
+from tests.scenes.transcripts import places, show, stops, words
 
 CALL = {"type": "tool-call", "toolCallId": "c", "toolName": "weather", "input": {"city": "Rome"}}
 DONE = {"type": "tool-result", "toolCallId": "c", "toolName": "weather", "input": {}, "output": {"t": 8}}
@@ -25,13 +25,13 @@ def said(text):
 
 
 def read(tmp_path, *steps):
-    return shown(json.dumps({"steps": steps}), tmp_path, name="result.json")
+    return show(json.dumps({"steps": steps}), tmp_path, name="result.json")
 
 
 def test_a_result_and_a_single_step_are_recognised(tmp_path):
     for value in ({"steps": [step(said("hi"))]}, step(said("hi"))):
         assert choose(json.dumps(value).encode(), "x.json") == "ai-sdk-result"
-    assert words(shown(json.dumps(step(said("Half a"), word="length")), tmp_path, name="s.json")) == ["TRUNCATED"]
+    assert words(show(json.dumps(step(said("Half a"), word="length")), tmp_path, name="s.json")) == ["TRUNCATED"]
     assert choose(json.dumps({"steps": [{"finishReason": "stop"}]}).encode(), "x.json") != "ai-sdk-result"
 
 
@@ -84,7 +84,7 @@ def test_results_of_ai_sdk_4(tmp_path):
         {"text": "I look.", "toolCalls": [call], "toolResults": [{**call, "type": "tool-result", "result": "8"}],
          "finishReason": "tool-calls", "usage": counts, "reasoning": "hm"},
         {"text": "It is 8.", "toolCalls": [], "toolResults": [], "finishReason": "stop", "usage": counts}]}
-    seen = shown(json.dumps(result), tmp_path, name="result.json")
+    seen = show(json.dumps(result), tmp_path, name="result.json")
     first = seen.responses[0].exchange.response
     assert (first.reasoning_content, first.text, first.tool_calls[0].arguments, first.usage.output_tokens) == (
         "hm", "I look.", '{"city": "Rome"}', 5)

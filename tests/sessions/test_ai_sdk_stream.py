@@ -11,7 +11,7 @@ from inspector.sessions.importers.recognition import choose
 from inspector.sessions.recording import Options
 from loop_core.values import ArgsForm, CallKind, ToolCall
 from tests.scenes.costs import IN_PROPORTION, growth
-from tests.scenes.transcripts import places, shown, stops, words
+from tests.scenes.transcripts import places, show, stops, words
 
 START, STEP, END = {"type": "start", "messageId": "m"}, {"type": "start-step"}, {"type": "finish-step"}
 CALL = {"toolCallId": "c", "toolName": "weather"}
@@ -48,7 +48,7 @@ def codes(*lines):
 
 
 def read(tmp_path, *events):
-    return shown(sse(START, STEP, *events), tmp_path, name="chat.txt")
+    return show(sse(START, STEP, *events), tmp_path, name="chat.txt")
 
 
 def test_both_streams_are_recognised_and_others_are_not():
@@ -108,9 +108,9 @@ def test_a_call_that_never_became_available_is_held_whatever_the_word_says(tmp_p
 
 def test_a_stream_that_breaks_off_has_no_end(tmp_path):
     cut = sse(START, STEP, *text("Half a"), *begun('{"ci'))[: -len("data: [DONE]\n\n")]
-    seen = shown(cut, tmp_path, name="chat.txt")
+    seen = show(cut, tmp_path, name="chat.txt")
     assert words(seen) == ["CALL HELD"]
-    assert stops(shown(sse(START, STEP, *text("Half a")), tmp_path, name="b.txt")) == ["unknown"]
+    assert stops(show(sse(START, STEP, *text("Half a")), tmp_path, name="b.txt")) == ["unknown"]
 
 
 def test_a_call_without_deltas_has_the_arguments_as_parsed(tmp_path):
@@ -162,7 +162,7 @@ def test_an_error_about_a_call_is_no_failure_of_the_answer(tmp_path):
 def test_an_error_and_an_abort(tmp_path):
     assert words(read(tmp_path, *text("Half a"), {"type": "error", "errorText": "overloaded"}, END,
                       finish("error"))) == ["ERROR"]
-    assert words(shown(sse(START, {"type": "error", "errorText": "overloaded"}), tmp_path, name="e.txt")) == ["ERROR"]
+    assert words(show(sse(START, {"type": "error", "errorText": "overloaded"}), tmp_path, name="e.txt")) == ["ERROR"]
     assert stops(read(tmp_path, *text("Half a"), {"type": "abort", "reason": "r"})) == ["cancelled"]
 
 
@@ -196,7 +196,7 @@ def test_a_step_that_was_reset_has_only_what_came_later(tmp_path):
 
 def test_the_data_stream_of_ai_sdk_4(tmp_path):
     counts = {"usage": {"promptTokens": 3, "completionTokens": 5}, "isContinued": False}
-    seen = shown(codes(
+    seen = show(codes(
         ("f", {"messageId": "m1"}), ("0", "I "), ("0", "look."), ("b", CALL), ("c", {**CALL, "argsTextDelta": '{"a"'}),
         ("c", {"toolCallId": "c", "argsTextDelta": ": 1}"}), ("9", {**CALL, "args": {"a": 1}}),
         ("a", {"toolCallId": "c", "result": "ok"}), ("e", {"finishReason": "tool-calls", **counts}),
@@ -212,8 +212,8 @@ def test_the_data_stream_of_ai_sdk_4(tmp_path):
 
 
 def test_errors_and_ends_of_older_data_streams(tmp_path):
-    assert words(shown(codes(("0", "Half a"), ("3", "overloaded")), tmp_path, name="a.txt")) == ["ERROR"]
-    seen = shown(codes(("0", "Half a"), ("d", {"finishReason": "length", "usage": {
+    assert words(show(codes(("0", "Half a"), ("3", "overloaded")), tmp_path, name="a.txt")) == ["ERROR"]
+    seen = show(codes(("0", "Half a"), ("d", {"finishReason": "length", "usage": {
         "promptTokens": 3, "completionTokens": 5}})), tmp_path, name="b.txt")
     assert (stops(seen), seen.responses[0].exchange.response.usage.output_tokens) == (["max_tokens"], 5)
 
@@ -236,7 +236,7 @@ def test_a_har_of_the_browser(tmp_path, message):
     body = sse(START, STEP, *text("Half a"), END, finish("length"))
     old = codes(("f", {"messageId": "m"}), ("0", "Whole."), ("d", {"finishReason": "stop"}))
     plain = entry("<html>", "content-type")
-    seen = shown(har(plain, entry(body, asked=asked), entry(old, "X-Vercel-AI-Data-Stream")), tmp_path, name="a.har")
+    seen = show(har(plain, entry(body, asked=asked), entry(old, "X-Vercel-AI-Data-Stream")), tmp_path, name="a.har")
     assert [(facts.exchange.entry, facts.exchange.url, facts.exchange.response.text) for facts in seen.responses] == [
         (1, "https://app.example/api/chat", "Half a"), (2, "https://app.example/api/chat", "Whole.")]
     assert (stops(seen), len(seen.inputs[0].skipped)) == (["max_tokens", "end_turn"], 1)
@@ -247,7 +247,7 @@ def test_streams_of_a_har_are_turns_of_their_own(tmp_path):
     asked = {"messages": [{"role": "user", "content": "go"}]}
     two = sse(START, STEP, whole(), output(output=8), END, STEP, *text("8."), END, finish("stop"))
     cut = sse(START, STEP, *begun('{"city": "Ro'), END, finish("length"))
-    seen = shown(har(entry(two, asked=asked), entry(cut, asked=asked), entry(two, asked=asked)), tmp_path, name="a.har")
+    seen = show(har(entry(two, asked=asked), entry(cut, asked=asked), entry(two, asked=asked)), tmp_path, name="a.har")
     assert places(seen) == [["request", "tool_result"], ["request"], ["request", "tool_result"]]
     assert words(seen) == ["COMPLETE", "CALL HELD", "COMPLETE"]
 
@@ -256,14 +256,14 @@ def test_a_request_that_the_same_chat_sent_again_belongs_to_its_turn(tmp_path):
     asked = {"id": "chat-1", "messages": [{"role": "user", "content": "go"}]}
     failed = sse(START, STEP, {"type": "error", "errorText": "overloaded"})
     whole_text = sse(START, STEP, *text("Done."), END, finish("stop"))
-    seen = shown(har(entry(failed, asked=asked), entry(whole_text, asked=asked)), tmp_path, name="a.har")
+    seen = show(har(entry(failed, asked=asked), entry(whole_text, asked=asked)), tmp_path, name="a.har")
     assert (places(seen), words(seen)) == ([["request", "retry"]], ["RETRIED"])
     assert {facts.exchange.session for facts in seen.responses} == {"chat-1"}
 
 
 def test_credentials_in_a_stream_are_masked(tmp_path):
     secret = "sk-" + "proj-" + "a1B2c3D4" * 6
-    seen = shown(har(entry(sse(START, STEP, *text(f"key {secret}"), END, finish("stop")))), tmp_path, name="a.har")
+    seen = show(har(entry(sse(START, STEP, *text(f"key {secret}"), END, finish("stop")))), tmp_path, name="a.har")
     assert secret.encode() not in seen.responses[0].exchange.body
     assert secret not in seen.responses[0].exchange.response.text
 

@@ -7,7 +7,7 @@ import pytest
 from inspector.report.facts import View
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ReasoningPart
-from tests.scenes.transcripts import rules, shown, stops, words
+from tests.scenes.transcripts import rules, show, stops, words
 
 BEGIN = ("\n# aider chat started at 2026-11-29 07:13:02\n\n> aider --model openai/m  \n"
          "> Model: openai/m with whole edit format  \n")
@@ -30,7 +30,7 @@ def said(text: str) -> str:
 
 
 def chat(tmp_path, *blocks: str) -> View:
-    return shown(BEGIN + "".join(blocks), tmp_path, name=".aider.chat.history.md")
+    return show(BEGIN + "".join(blocks), tmp_path, name=".aider.chat.history.md")
 
 
 def texts(seen: View) -> list[str | None]:
@@ -134,7 +134,7 @@ def test_each_start_of_aider_is_a_session(tmp_path):
 
 def test_lines_with_the_ends_of_windows(tmp_path):
     text = (BEGIN + asked("go") + said("One t") + LIMIT).replace("\n", "\r\n")
-    seen = shown(text, tmp_path, name="chat.md")
+    seen = show(text, tmp_path, name="chat.md")
     assert (words(seen), texts(seen), prompts(seen)) == (["TRUNCATED"], ["One t"], [["go"]])
 
 
@@ -156,7 +156,7 @@ SYSTEM, GO = ("SYSTEM", "be brief"), ("USER", "go\n\nnow")
 
 
 def log(tmp_path, *blocks: str) -> View:
-    return shown("".join(blocks), tmp_path, name="llm.history")
+    return show("".join(blocks), tmp_path, name="llm.history")
 
 
 def test_a_log_has_the_messages_since_the_last_answer(tmp_path):

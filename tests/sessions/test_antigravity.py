@@ -13,7 +13,7 @@ from inspector.check.rules import RULES
 from inspector.sessions import open_paths
 from inspector.sessions.open import open_each
 from loop_core.values import Severity
-from tests.scenes.transcripts import rules, shown, stops, words
+from tests.scenes.transcripts import rules, show, stops, words
 
 Row = dict[str, Any]
 FULL = "transcript_full.jsonl has them"
@@ -42,7 +42,7 @@ def lines(*rows: Row) -> str:
 
 
 def read(tmp_path: Path, *rows: Row):
-    return shown(lines(*rows), tmp_path)
+    return show(lines(*rows), tmp_path)
 
 
 def test_answers_calls_and_results_in_their_order(tmp_path):

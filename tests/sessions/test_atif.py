@@ -9,7 +9,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from tests.scenes.shapes import ATIF
-from tests.scenes.transcripts import places, rules, shown, stops, words
+from tests.scenes.transcripts import places, rules, show, stops, words
 
 Row = dict[str, Any]
 CALL: Row = {"tool_call_id": "call_a1b2c3d4", "function_name": "bash", "arguments": {"command": "ls"}}
@@ -36,20 +36,20 @@ def atif(*steps: Row, version: str = "ATIF-v1.7", **more: Any) -> str:
 
 @pytest.mark.parametrize("name", ["reasoning_tokens", "reasoning_output_tokens"])
 def test_reasoning_tokens_have_two_names(name, tmp_path):
-    seen = shown(atif(user(), agent(metrics={"completion_tokens": 7, "extra": {name: 3}})), tmp_path)
+    seen = show(atif(user(), agent(metrics={"completion_tokens": 7, "extra": {name: 3}})), tmp_path)
     assert seen.responses[0].exchange.response.usage.reasoning_tokens == 3
 
 
 @pytest.mark.parametrize("name", ["cache_creation_input_tokens", "cache_write_tokens"])
 def test_tokens_written_to_the_cache_have_two_names(name, tmp_path):
-    seen = shown(atif(user(), agent(metrics={"completion_tokens": 7, "extra": {name: 3}})), tmp_path)
+    seen = show(atif(user(), agent(metrics={"completion_tokens": 7, "extra": {name: 3}})), tmp_path)
     assert seen.responses[0].exchange.response.usage.cache_write_tokens == 3
 
 
 @pytest.mark.parametrize("version", ["ATIF-v1.0", "ATIF-v1.4", "ATIF-v1.6", "ATIF-v1.7"])
 def test_a_step_has_its_calls_results_and_counts(version, tmp_path):
     metrics = {"prompt_tokens": 100, "completion_tokens": 7, "cached_tokens": 40, "extra": {"reasoning_tokens": 3}}
-    seen = shown(atif({"source": "system", "message": "s"}, user(), agent(
+    seen = show(atif({"source": "system", "message": "s"}, user(), agent(
         tool_calls=[CALL], observation=RESULTS, metrics=metrics, reasoning_content="hm"), agent("Done."),
         version=version), tmp_path)
     assert stops(seen) == ["tool_call", "unknown"]
@@ -66,7 +66,7 @@ def test_a_step_has_its_calls_results_and_counts(version, tmp_path):
 
 def test_a_call_behind_an_odd_item_has_its_own_arguments_and_place(tmp_path):
     other = {**CALL, "tool_call_id": "call_2", "arguments": {"command": "rm"}}
-    first, second = shown(atif(user(), agent(tool_calls=[None, CALL, other])), tmp_path).responses[
+    first, second = show(atif(user(), agent(tool_calls=[None, CALL, other])), tmp_path).responses[
         0].exchange.response.tool_calls
     assert (json.loads(first.arguments), first.at.pointer) == ({"command": "ls"}, "/tool_calls/1")
     assert (json.loads(second.arguments), second.at.pointer) == ({"command": "rm"}, "/tool_calls/2")
@@ -74,11 +74,11 @@ def test_a_call_behind_an_odd_item_has_its_own_arguments_and_place(tmp_path):
 
 def test_a_stop_string_in_the_writers_words_holds_a_call_and_allows_silence(tmp_path):
     hit = {"extra": {"stop_reason": "stop_sequence"}}
-    assert words(shown(atif(user(), agent(tool_calls=[CALL], **hit)), tmp_path)) == ["CALL HELD"]
-    ran = shown(atif(user(), agent(tool_calls=[CALL], observation=RESULTS, **hit), agent("Done.")), tmp_path)
+    assert words(show(atif(user(), agent(tool_calls=[CALL], **hit)), tmp_path)) == ["CALL HELD"]
+    ran = show(atif(user(), agent(tool_calls=[CALL], observation=RESULTS, **hit), agent("Done.")), tmp_path)
     assert words(ran) == ["CUT CALL RUN"]
-    assert words(shown(atif(user(), agent("", **hit)), tmp_path)) == ["COMPLETE"]
-    assert words(shown(atif(user(), agent(**hit)), tmp_path)) == ["COMPLETE"]
+    assert words(show(atif(user(), agent("", **hit)), tmp_path)) == ["COMPLETE"]
+    assert words(show(atif(user(), agent(**hit)), tmp_path)) == ["COMPLETE"]
 
 
 @pytest.mark.parametrize(("extra", "stop"), [
@@ -88,14 +88,14 @@ def test_a_stop_string_in_the_writers_words_holds_a_call_and_allows_silence(tmp_
 ])
 def test_a_word_in_extra_is_the_writers(extra, stop, tmp_path):
     for more in ({"extra": extra}, {"metrics": {"extra": extra}}):
-        seen = shown(atif(user(), agent(**more)), tmp_path)
+        seen = show(atif(user(), agent(**more)), tmp_path)
         assert stops(seen) == [stop]
         assert rules(seen)[:2] == ["transcript.recorder", "atif.extra"]
         assert seen.responses[0].exchange.response.raw_stop_reason is None
 
 
 def test_copied_merged_and_own_steps(tmp_path):
-    seen = shown(atif(user(is_copied_context=True), agent(is_copied_context=True), user("new"),
+    seen = show(atif(user(is_copied_context=True), agent(is_copied_context=True), user("new"),
                       agent("note", llm_call_count=0), agent("Done.", llm_call_count=3),
                       continued_trajectory_ref="t.cont-1.json"), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Done."]
@@ -106,13 +106,13 @@ def test_copied_merged_and_own_steps(tmp_path):
 
 
 def test_what_was_seen_without_a_call_is_no_result(tmp_path):
-    seen = shown(atif(user(), agent(observation={"results": [{"content": "screen"}]}), agent("Done.")), tmp_path)
+    seen = show(atif(user(), agent(observation={"results": [{"content": "screen"}]}), agent("Done.")), tmp_path)
     assert stops(seen) == ["unknown", "unknown"]
 
 
 def test_the_trajectories_of_subagents_follow(tmp_path):
     child = {"agent": {"model_name": "gpt-5-mini", "name": "search"}, "steps": [user("sub"), agent("Child.")]}
-    seen = shown(atif(user(), agent("Parent."), subagent_trajectories=[child]), tmp_path)
+    seen = show(atif(user(), agent("Parent."), subagent_trajectories=[child]), tmp_path)
     assert [facts.exchange.session for facts in seen.responses] == ["", "› search (1)"]
     assert [facts.exchange.response.model for facts in seen.responses] == ["gpt-5", "gpt-5-mini"]
     assert [turn.run.record.user_text for turn in seen.turns] == ["go", "sub"]
@@ -120,10 +120,10 @@ def test_the_trajectories_of_subagents_follow(tmp_path):
 
 def test_a_cut_file_and_odd_members(tmp_path):
     text = atif(user(), agent("one"), agent("two"))
-    seen = shown(text[: text.index('"two"')], tmp_path)
+    seen = show(text[: text.index('"two"')], tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["one"]
     assert "step 3, the last, is cut after" in notices(seen)
-    told = notices(shown(atif(user(), agent(metrics=1), {"source": "hologram"}), tmp_path))
+    told = notices(show(atif(user(), agent(metrics=1), {"source": "hologram"}), tmp_path))
     assert "step 2: metrics is a number, and an object was expected" in told
     assert "hologram (1)" in told
 
@@ -141,7 +141,7 @@ def test_a_step_that_is_written_a_second_time_is_one_answer(tmp_path):
     made = agent(tool_calls=[CALL], observation=RESULTS)
     own = agent("Mine.", timestamp="2026-02-01T00:00:03Z")
     child = {"agent": {"name": "helper"}, "steps": [{"step_id": 7, **made}, own]}
-    seen = shown(atif(user(), made, made, agent("Done."), subagent_trajectories=[child]), tmp_path)
+    seen = show(atif(user(), made, made, agent("Done."), subagent_trajectories=[child]), tmp_path)
     assert [each.exchange.response.text for each in seen.responses] == ["Look.", "Done.", "Mine."]
     assert "steps that repeat a step before them, with its time: 2" in notices(seen)
 
@@ -150,9 +150,9 @@ def test_a_step_that_is_written_a_second_time_is_one_answer(tmp_path):
     agent(timestamp="2026-02-01T00:00:02Z"), agent(metrics={"completion_tokens": 7}), agent("Look!"),
 ])
 def test_steps_that_differ_in_anything_are_two_answers(second, tmp_path):
-    assert len(shown(atif(user(), agent(), second), tmp_path).responses) == 2
+    assert len(show(atif(user(), agent(), second), tmp_path).responses) == 2
 
 
 def test_equal_steps_without_a_time_are_two_answers(tmp_path):
     timeless = {"source": "agent", "message": "ok"}
-    assert len(shown(atif(user(), timeless, timeless), tmp_path).responses) == 2
+    assert len(show(atif(user(), timeless, timeless), tmp_path).responses) == 2

@@ -60,8 +60,8 @@ def binary(data: bytes) -> str:
 # -- mitmproxy ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_flow_is_the_providers_own_answer(opened):
-    seen = opened(flow() + flow(gzip.compress(SAID.encode()), "gzip"), "a.mitm")
+def test_a_flow_is_the_providers_own_answer(load):
+    seen = load(flow() + flow(gzip.compress(SAID.encode()), "gzip"), "a.mitm")
     assert seen.inputs[0].format == "mitmproxy"
     assert words(seen) == ["length", "length"]
     one = seen.exchanges[0]
@@ -69,7 +69,7 @@ def test_a_flow_is_the_providers_own_answer(opened):
     assert (one.started, one.duration_ms) == ("2023-11-14T22:13:20.500000Z", 1500)
 
 
-def test_older_flows_have_keys_of_bytes_and_a_version_that_is_a_list(opened):
+def test_older_flows_have_keys_of_bytes_and_a_version_that_is_a_list(load):
     def old(value: Any) -> Any:
         if isinstance(value, dict):
             return {name.encode(): old(each) for name, each in value.items()}
@@ -78,44 +78,44 @@ def test_older_flows_have_keys_of_bytes_and_a_version_that_is_a_list(opened):
     value = json.loads(json.dumps(FLOW))
     value["version"] = [0, 18]
     value["response"]["content"] = SAID.encode()
-    assert words(opened(tnetstring(old(value)), "a.mitm")) == ["length"]
+    assert words(load(tnetstring(old(value)), "a.mitm")) == ["length"]
 
 
-def test_a_body_that_streamed_through_was_not_recorded(opened):
-    seen = opened(flow(None) + flow(), "a.mitm")
+def test_a_body_that_streamed_through_was_not_recorded(load):
+    seen = load(flow(None) + flow(), "a.mitm")
     assert words(seen) == [None, "length"]
     assert seen.exchanges[0].response.stop_reason.normalized.value == "unknown"
 
 
-def test_a_flow_that_failed_was_aborted(opened):
-    seen = opened(flow(response=None, error={"msg": "server went away"}), "a.mitm")
+def test_a_flow_that_failed_was_aborted(load):
+    seen = load(flow(response=None, error={"msg": "server went away"}), "a.mitm")
     assert seen.exchanges[0].response.stop_reason.raw is None
     assert seen.exchanges[0].response.stop_reason.normalized.value != "end_turn"
 
 
-def test_a_cut_tail_keeps_what_was_read(opened):
-    seen = opened(flow() + flow()[:-40], "a.mitm")
+def test_a_cut_tail_keeps_what_was_read(load):
+    seen = load(flow() + flow()[:-40], "a.mitm")
     assert words(seen) == ["length"]
     assert "cut inside a flow" in seen.inputs[0].notices[0]
-    assert "cut inside the first one" in opened(flow()[:-40], "b.mitm").inputs[0].error
+    assert "cut inside the first one" in load(flow()[:-40], "b.mitm").inputs[0].error
 
 
 @pytest.mark.parametrize("broken", [b"99999999999999:x", b"5:hello?", b"x" * 20])
-def test_damage_behind_a_flow_costs_only_what_follows(opened, broken):
-    assert words(opened(flow() + broken, "a.mitm")) == ["length"]
+def test_damage_behind_a_flow_costs_only_what_follows(load, broken):
+    assert words(load(flow() + broken, "a.mitm")) == ["length"]
 
 
-def test_values_that_nest_without_end_are_one_lost_flow(opened):
+def test_values_that_nest_without_end_are_one_lost_flow(load):
     deep = b"0:~"
     for _ in range(5000):
         deep = f"{len(deep)}:".encode() + deep + b"]"
-    seen = opened(flow(metadata={}) + tnetstring(FLOW)[:0] + deep + flow(), "a.mitm")
+    seen = load(flow(metadata={}) + tnetstring(FLOW)[:0] + deep + flow(), "a.mitm")
     assert words(seen) == ["length", "length"]
     assert len(seen.inputs[0].skipped) == 1
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_the_answers_of_a_websocket_are_read(opened, apart):
+def test_the_answers_of_a_websocket_are_read(load, apart):
     made = {"type": "response.completed", "response": {"id": "r", "object": "response", "status": "completed",
                                                        "model": "m", "output": []}}
     messages = [[1, True, b'{"type": "response.create", "model": "m", "input": "go"}', 1700000001.0, False, False],
@@ -126,13 +126,13 @@ def test_the_answers_of_a_websocket_are_read(opened, apart):
             {"version": 7, "type": "websocket", "metadata": {"websocket_handshake": "f"}, "messages": messages})
     else:
         data = flow(None, request=request, websocket={"messages": messages})
-    seen = opened(data, "a.mitm")
+    seen = load(data, "a.mitm")
     assert [each.api for each in seen.exchanges] == ["openai_responses"]
     assert seen.exchanges[0].response.stop_reason.raw == "completed"
 
 
-def test_flows_that_are_no_http_are_named(opened):
-    seen = opened(tnetstring({"version": 21, "type": "tcp", "messages": []}), "a.mitm")
+def test_flows_that_are_no_http_are_named(load):
+    seen = load(tnetstring({"version": 21, "type": "tcp", "messages": []}), "a.mitm")
     assert seen.inputs[0].error is None
     assert seen.inputs[0].skipped[0].why.startswith("a tcp flow")
 
@@ -151,9 +151,9 @@ def answered(body: bytes = SAID.encode(), *headers: bytes, status: bytes = b"200
     return b"\r\n".join([b"HTTP/2.0 " + status, *headers, b"", body])
 
 
-def test_a_trace_of_go_holds_the_providers_answers(opened):
+def test_a_trace_of_go_holds_the_providers_answers(load):
     chunks = b"".join(b"%x;a=b\r\n%s\r\n" % (len(each), each) for each in (SAID[:30].encode(), SAID[30:].encode()))
-    seen = opened(trace(
+    seen = load(trace(
         answered(), answered(chunks + b"0\r\n\r\n", b"Transfer-Encoding: chunked"),
         answered(gzip.compress(SAID.encode()), b"Content-Encoding: gzip"),
         answered(b'{"error": {"message": "no"}}', status=b"429 Too Many Requests")), "a.httprr")
@@ -165,60 +165,60 @@ def test_a_trace_of_go_holds_the_providers_answers(opened):
     assert "sk-abc" not in str(seen.exchanges[0].request_headers)
 
 
-def test_a_target_without_a_host_is_that_of_the_header(opened):
+def test_a_target_without_a_host_is_that_of_the_header(load):
     line = b"POST /v1/chat/completions HTTP/1.1\r\nHost: api.openai.com\r\n"
-    assert opened(trace(answered(), line=line), "a.httprr").exchanges[0].url == URL
+    assert load(trace(answered(), line=line), "a.httprr").exchanges[0].url == URL
 
 
-def test_of_a_cut_trace_what_is_there_is_read(opened):
+def test_of_a_cut_trace_what_is_there_is_read(load):
     whole = trace(answered(), answered())
     for end in range(len(whole) - len(answered()) + 1, len(whole)):
-        seen = opened(whole[:end], "a.httprr")
+        seen = load(whole[:end], "a.httprr")
         assert "cut inside a response" in seen.inputs[0].error
         assert words(seen)[0] == "length"
         assert seen.exchanges[1].response.stop_reason.detail == "recording_cut" or words(seen)[1] == "length"
-    seen = opened(whole[: len(trace(answered())) + 30], "b.httprr")
+    seen = load(whole[: len(trace(answered())) + 30], "b.httprr")
     assert (words(seen), "cut inside a request" in seen.inputs[0].error) == (["length"], True)
-    seen = opened(trace(answered()) + b"x", "c.httprr")
+    seen = load(trace(answered()) + b"x", "c.httprr")
     assert (words(seen), "expected the lengths" in seen.inputs[0].error) == (["length"], True)
 
 
 # -- cassettes ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_cassette_of_vcrpy_is_the_providers_own_answer(opened):
+def test_a_cassette_of_vcrpy_is_the_providers_own_answer(load):
     packed = gzip.compress(SAID.encode())
-    seen = opened(cassette(f"{{string: '{SAID}'}}", binary(packed)), "a.yaml")
+    seen = load(cassette(f"{{string: '{SAID}'}}", binary(packed)), "a.yaml")
     assert (seen.inputs[0].format, seen.inputs[0].error) == ("vcr", None)
     assert words(seen) == ["length", "length"]
     assert seen.exchanges[1].request.max_tokens == 9
 
 
-def test_a_request_without_a_body_is_no_text(opened):
-    seen = opened(cassette(f"{{string: '{SAID}'}}", request="null"), "a.yaml")
+def test_a_request_without_a_body_is_no_text(load):
+    seen = load(cassette(f"{{string: '{SAID}'}}", request="null"), "a.yaml")
     assert seen.exchanges[0].request is None
 
 
-def test_cassettes_of_ruby_are_read(opened):
+def test_cassettes_of_ruby_are_read(load):
     body = f"{{encoding: ASCII-8BIT, base64_string: '{base64.b64encode(gzip.compress(SAID.encode())).decode()}'}}"
     new = cassette(body).replace("interactions:", "http_interactions:").replace("version: 1", "recorded_with: VCR 6")
-    assert words(opened("---\n" + new, "a.yml")) == ["length"]
+    assert words(load("---\n" + new, "a.yml")) == ["length"]
     old = (f"--- \n- !ruby/struct:VCR::HTTPInteraction \n  request: !ruby/struct:VCR::Request \n    method: :post\n"
            f"    uri: {URL}\n    body: '{ASKED}'\n    headers: \n  response: !ruby/struct:VCR::Response \n"
            f"    status: !ruby/struct:VCR::ResponseStatus \n      code: 200\n      message: OK\n    headers: \n"
            f"    body: '{SAID}'\n    http_version: \"1.1\"\n")
-    seen = opened(old, "b.yml")
+    seen = load(old, "b.yml")
     assert words(seen) == ["length"]
     assert seen.exchanges[0].request.max_tokens == 9
 
 
-def test_a_binary_body_in_a_cassette_of_datadog_is_read(opened):
+def test_a_binary_body_in_a_cassette_of_datadog_is_read(load):
     body = base64.b64encode(gzip.compress(SAID.encode())).decode()
     pair = {"request": {"method": "POST", "url": URL, "headers": {}, "body": ASKED}, "response": {
         "status": {"code": 200}, "headers": {"content-encoding": "gzip"}, "body": f"base64:{body}"}}
-    assert words(opened(json.dumps(pair), "a.json")) == ["length"]
+    assert words(load(json.dumps(pair), "a.json")) == ["length"]
     pair["response"]["body"] = "base64:abc"
-    assert "not valid base64" in str(opened(json.dumps(pair), "b.json").exchanges[0].response.stop_reason)
+    assert "not valid base64" in str(load(json.dumps(pair), "b.json").exchanges[0].response.stop_reason)
 
 
 STORED = """
@@ -243,13 +243,13 @@ interactions:
 @pytest.mark.parametrize(("code", "status"), [
     ("503", 503), ("'503'", 503), ("'\u00b2\u00b2\u00b2'", None), ("'999'", None),
     pytest.param("'" + "4" * 5_000 + "'", None, id="endless")])
-def test_a_status_is_a_number_of_three_digits(opened, code, status):
-    (exchange,) = opened(STORED.replace("{code: 200}", f"{{code: {code}}}"), "a.yaml").exchanges
+def test_a_status_is_a_number_of_three_digits(load, code, status):
+    (exchange,) = load(STORED.replace("{code: 200}", f"{{code: {code}}}"), "a.yaml").exchanges
     assert exchange.response.http_status == status
 
 
-def test_the_values_of_a_body_are_its_json_again(opened):
-    seen = opened(STORED, "a.yaml")
+def test_the_values_of_a_body_are_its_json_again(load):
+    seen = load(STORED, "a.yaml")
     (exchange,) = seen.exchanges
     assert (exchange.response.raw_stop_reason, exchange.response.text) == ("length", "Done: 7")
     assert (exchange.request.max_tokens, exchange.response.usage.output_tokens) == (9, 9)
@@ -257,12 +257,12 @@ def test_the_values_of_a_body_are_its_json_again(opened):
                                      "messages": [{"role": "user", "content": "12"}]}
     assert json.loads(exchange.body)["top"] == [{"a": 1e-05, "b": True, "c": "true", "d": "01", "e": "hi"}] * 2
     assert any("bodies were stored as values (parsed_body)" in notice for notice in seen.inputs[0].notices)
-    assert not opened(cassette(f"{{string: '{SAID}'}}"), "b.yaml").inputs[0].notices
+    assert not load(cassette(f"{{string: '{SAID}'}}"), "b.yaml").inputs[0].notices
 
 
-def test_values_that_anchors_repeat_are_bounded(opened):
+def test_values_that_anchors_repeat_are_bounded(load):
     steps = "".join(f", &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}, *a{n - 1}]" for n in range(1, 24))
-    seen = opened(STORED.replace("c: \"true\"", f"c: [&a0 x{steps}]"), "a.yaml")
+    seen = load(STORED.replace("c: \"true\"", f"c: [&a0 x{steps}]"), "a.yaml")
     assert not seen.exchanges
     assert "which is not read: --max-bytes" in seen.inputs[0].skipped[0].why
 
@@ -306,16 +306,16 @@ MODEL = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/"
     ("POST", "https://api.mistral.ai/v1/ocr", '{"pages": [{"index": 0, "markdown": "a"}]}',
      "text recognition (OCR): not read yet"),
 ])
-def test_what_asks_no_model_for_an_answer_is_none_without_an_end(opened, method, url, body, why):
-    seen = opened(cassette(f"{{string: '{body}'}}").replace("method: POST", f"method: {method}").replace(URL, url),
+def test_what_asks_no_model_for_an_answer_is_none_without_an_end(load, method, url, body, why):
+    seen = load(cassette(f"{{string: '{body}'}}").replace("method: POST", f"method: {method}").replace(URL, url),
                   "a.yaml")
     assert not seen.exchanges
     assert [skip.why for skip in seen.inputs[0].skipped] == [why]
 
 
-def test_messages_of_a_socket_in_a_cassette_are_named_as_what_they_are(opened):
+def test_messages_of_a_socket_in_a_cassette_are_named_as_what_they_are(load):
     sent = "- kind: message\n  direction: sent\n  data: {type: session.update}\n"
-    seen = opened(cassette(f"{{string: '{SAID}'}}").replace("interactions:\n", f"interactions:\n{sent}- 7\n"), "a.yaml")
+    seen = load(cassette(f"{{string: '{SAID}'}}").replace("interactions:\n", f"interactions:\n{sent}- 7\n"), "a.yaml")
     assert words(seen) == ["length"]
     assert [(skip.entry, skip.why) for skip in seen.inputs[0].skipped] == [
         (0, "an interaction without a request and a response"), (1, "an interaction without a request and a response")]
@@ -328,9 +328,9 @@ def mock(body: str, *more: str, path: str = "/v1/chat/completions") -> str:
             f"then:\n  status: 200\n{header}  body: {body}\n" + "".join(f"  {line}\n" for line in more))
 
 
-def test_cassettes_of_httpmock_are_read(opened):
+def test_cassettes_of_httpmock_are_read(load):
     packed = base64.b64encode(SAID.replace("length", "stop").encode()).decode()
-    seen = opened("---\n".join([mock(f"'{SAID}'"), mock(packed, "body_encoding: base64"), ""]), "a.yaml")
+    seen = load("---\n".join([mock(f"'{SAID}'"), mock(packed, "body_encoding: base64"), ""]), "a.yaml")
     assert (words(seen), seen.inputs[0].format) == (["length", "stop"], "vcr")
     assert (seen.inputs[0].error, seen.inputs[0].skipped) == (None, ())
     one = seen.exchanges[0]
@@ -338,12 +338,12 @@ def test_cassettes_of_httpmock_are_read(opened):
     assert one.body == SAID.encode()
 
 
-def test_of_a_damaged_cassette_of_httpmock_the_documents_before_are_read(opened):
+def test_of_a_damaged_cassette_of_httpmock_the_documents_before_are_read(load):
     whole = "---\n".join([mock(f"'{SAID}'"), mock(f"'{SAID}'")])
-    cut = opened(whole[:-90], "a.yaml")
+    cut = load(whole[:-90], "a.yaml")
     assert words(cut)[0] == "length"
     assert "no valid YAML, or cut" in cut.inputs[0].error
-    odd = opened("---\n".join([mock(f"'{SAID}'"), "when: 7\n", "7\n"]), "a.yaml")
+    odd = load("---\n".join([mock(f"'{SAID}'"), "when: 7\n", "7\n"]), "a.yaml")
     assert words(odd) == ["length"]
     assert [skip.why for skip in odd.inputs[0].skipped] == ["an interaction without a request and a response"] * 2
 
@@ -357,9 +357,9 @@ def mapping(body: str, pattern: str = PATTERN, place: str = "url", head: str = "
             f"response:\n  status: 200\n  {body}\n  headers:\n    Content-Type: application/json\nuuid: 0b7\n")
 
 
-def test_mappings_of_wiremock_in_yaml_are_read(opened):
+def test_mappings_of_wiremock_in_yaml_are_read(load):
     packed = base64.b64encode(gzip.compress(SAID.replace("length", "stop").encode())).decode()
-    seen = opened("---\n" + "---\n".join([
+    seen = load("---\n" + "---\n".join([
         mapping(f"body: '{SAID}'"), mapping(f"base64Body: {packed}", place="urlPath"),
         mapping(f"jsonBody: {SAID}"), mapping("bodyFileName: body-1.json"), "7\n"]), "a.yaml")
     assert (words(seen), seen.inputs[0].format) == (["length", "stop", "length"], "vcr")
@@ -371,13 +371,13 @@ def test_mappings_of_wiremock_in_yaml_are_read(opened):
 
 
 @pytest.mark.parametrize("head", ["", "id: 0b7\n", "priority: 1\n"])
-def test_a_mapping_of_wiremock_is_recognised_by_its_request(opened, head):
-    assert words(opened(mapping(f"body: '{SAID}'", head=head), "a.yaml")) == ["length"]
+def test_a_mapping_of_wiremock_is_recognised_by_its_request(load, head):
+    assert words(load(mapping(f"body: '{SAID}'", head=head), "a.yaml")) == ["length"]
 
 
-def test_a_list_of_mappings_of_wiremock_is_read(opened):
+def test_a_list_of_mappings_of_wiremock_is_read(load):
     lines = mapping(f"body: '{SAID}'").splitlines()
-    seen = opened("mappings:\n- " + "\n  ".join(lines) + "\n- 7\n", "a.yaml")
+    seen = load("mappings:\n- " + "\n  ".join(lines) + "\n- 7\n", "a.yaml")
     assert (words(seen), len(seen.inputs[0].skipped)) == (["length"], 1)
 
 
@@ -386,50 +386,50 @@ def test_a_list_of_mappings_of_wiremock_is_read(opened):
     ('{"equalToJson": %s, "ignoreExtraElements": true}', None), ('{"matchesJsonPath": %s}', None), ("7", None)])
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("name", ["a.json", "a.yaml"])
-def test_a_pattern_that_a_whole_request_must_equal_is_the_request(opened, pattern, limit, text, name):
+def test_a_pattern_that_a_whole_request_must_equal_is_the_request(load, pattern, limit, text, name):
     patterns = f'[{{"matchesJsonPath": "$.model"}}, {pattern.replace("%s", json.dumps(ASKED) if text else ASKED)}]'
     if name == "a.json":
-        seen = opened(f'{{"request": {{"url": "/v1/chat/completions", "method": "POST", "bodyPatterns": {patterns}}},'
+        seen = load(f'{{"request": {{"url": "/v1/chat/completions", "method": "POST", "bodyPatterns": {patterns}}},'
                       f' "response": {{"status": 200, "body": {json.dumps(SAID)}}}}}', name)
     else:
-        seen = opened(mapping(f"body: '{SAID}'", f"  bodyPatterns: {patterns}\n"), name)
+        seen = load(mapping(f"body: '{SAID}'", f"  bodyPatterns: {patterns}\n"), name)
     asked = seen.exchanges[0].request
     assert (words(seen), asked and asked.max_tokens) == (["length"], limit)
 
 
-def test_a_packed_body_of_wiremock_is_unpacked(opened):
+def test_a_packed_body_of_wiremock_is_unpacked(load):
     """It was shown as a body that was not recorded."""
     pair = {"request": {"urlPath": "/v1/chat/completions"},
             "response": {"status": 200, "base64Body": base64.b64encode(SAID.encode()).decode()}}
-    seen = opened(json.dumps(pair))
+    seen = load(json.dumps(pair))
     assert (words(seen), seen.exchanges[0].body) == (["length"], SAID.encode())
     pair["response"] = {"status": 200, "bodyFileName": "body-1.json"}
-    away = opened(json.dumps([pair, {**pair, "response": {"status": 200, "body": SAID}}]))
+    away = load(json.dumps([pair, {**pair, "response": {"status": 200, "body": SAID}}]))
     assert [skip.why for skip in away.inputs[0].skipped] == ["its answer is in another file (bodyFileName)"]
 
 
-def test_a_tag_makes_no_object(opened, tmp_path):
+def test_a_tag_makes_no_object(load, tmp_path):
     trace = tmp_path / "ran"
     bad = cassette(f"{{string: !!python/object/apply:os.system ['touch {trace}']}}")
-    assert words(opened(bad, "a.yaml")) == [None]
+    assert words(load(bad, "a.yaml")) == [None]
     assert not trace.exists()
 
 
-def test_a_cut_cassette_keeps_what_was_read(opened):
+def test_a_cut_cassette_keeps_what_was_read(load):
     whole = cassette(f"{{string: '{SAID}'}}", f"{{string: '{SAID}'}}")
-    seen = opened(whole[:-200], "a.yaml")
+    seen = load(whole[:-200], "a.yaml")
     assert words(seen)[0] == "length"
     assert "no valid YAML, or cut" in seen.inputs[0].error
 
 
-def test_an_anchor_repeats_no_body_beyond_the_bound(opened):
+def test_an_anchor_repeats_no_body_beyond_the_bound(load):
     body = json.dumps({"choices": [{"message": {"content": "x" * 40_000}, "finish_reason": "stop"}]})
     first = cassette(f"&b {{string: '{body}'}}")
     again = cassette(*["*b"] * 400).removeprefix("interactions:\n")
     before = most()
     set_maximum(1 << 20)
     try:
-        seen = opened(first.replace("version: 1\n", "") + again, "a.yaml")
+        seen = load(first.replace("version: 1\n", "") + again, "a.yaml")
     finally:
         set_maximum(before)
     assert 10 < len(seen.exchanges) < 40
@@ -444,19 +444,19 @@ def test_lists_of_aliases_and_merged_keys_do_not_grow():
 
 
 @pytest.mark.parametrize("piece", ["- ", "[", "{a: "])
-def test_values_that_nest_without_end_are_no_cassette(opened, piece):
+def test_values_that_nest_without_end_are_no_cassette(load, piece):
     text = f"interactions:\n- {piece * 50_000}\n"
-    assert "line 2: no valid YAML" in opened(text, "a.yaml").inputs[0].error
+    assert "line 2: no valid YAML" in load(text, "a.yaml").inputs[0].error
 
 
-def test_a_request_that_claude_trace_saw_interrupted_has_no_answer(opened):
+def test_a_request_that_claude_trace_saw_interrupted_has_no_answer(load):
     request = {"method": "POST", "url": "https://api.anthropic.com/v1/messages", "headers": {},
                "body": {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}}
     line = json.dumps({"request": request, "response": None, "logged_at": "2026-01-01T00:00:00Z"})
     whole = json.dumps({"request": {**request, "url": URL}, "response": {"status_code": 200, "body": json.loads(SAID)}})
-    _, one = opened(f"{whole}\n{line}\n", "log-1.jsonl").exchanges
-    first, _ = opened(f"{line}\n{whole}\n", "log-1.jsonl").exchanges
-    (alone,) = opened(f"{line}\n", "log-1.jsonl").exchanges
+    _, one = load(f"{whole}\n{line}\n", "log-1.jsonl").exchanges
+    first, _ = load(f"{line}\n{whole}\n", "log-1.jsonl").exchanges
+    (alone,) = load(f"{line}\n", "log-1.jsonl").exchanges
     assert first.response.stop_reason == alone.response.stop_reason == one.response.stop_reason
     assert (one.api, one.request.max_tokens) == ("anthropic_messages", 9)
     assert one.response.stop_reason.raw is None
@@ -480,39 +480,39 @@ PACKED = gzip.compress(SAID.encode()).hex()
     of_nock([PACKED[:20], PACKED[20:]], rawHeaders=["Content-Encoding", "gzip"]),
     of_nock([PACKED], rawHeaders={"content-encoding": "gzip"}),
 ])
-def test_an_exchange_that_nock_recorded(opened, value):
-    seen = opened(json.dumps([value, value], indent=1), "nock.json")
+def test_an_exchange_that_nock_recorded(load, value):
+    seen = load(json.dumps([value, value], indent=1), "nock.json")
     assert (seen.inputs[0].format, words(seen)) == ("pairs", ["length", "length"])
     (one, _) = seen.exchanges
     assert (one.api, one.request.max_tokens, one.response.http_status) == ("openai_chat", 9, 200)
     assert one.response.text == "hi"
 
 
-def test_a_body_of_nock_that_is_no_hexadecimal_is_named(opened):
-    (one,) = opened(json.dumps([of_nock(["zz"])]), "nock.json").exchanges
+def test_a_body_of_nock_that_is_no_hexadecimal_is_named(load):
+    (one,) = load(json.dumps([of_nock(["zz"])]), "nock.json").exchanges
     assert one.response.stop_reason.normalized.value == "unknown"
     assert one.response.stop_reason.evidence[-1].note == "its body is not valid hexadecimal"
 
 
-def test_a_request_of_nock_that_is_longer_than_the_head_is_read(opened):
+def test_a_request_of_nock_that_is_longer_than_the_head_is_read(load):
     value = of_nock(json.loads(SAID))
     value["body"]["messages"][0]["content"] = "x" * 70_000
-    assert words(opened(json.dumps([value]), "nock.json")) == ["length"]
+    assert words(load(json.dumps([value]), "nock.json")) == ["length"]
 
 
-def test_an_exchange_of_nock_without_its_request_is_read(opened):
+def test_an_exchange_of_nock_without_its_request_is_read(load):
     value = of_nock(SAID)
     del value["body"]
-    seen = opened(json.dumps([value, value]), "nock.json")
+    seen = load(json.dumps([value, value]), "nock.json")
     assert (seen.inputs[0].format, words(seen)) == ("pairs", ["length", "length"])
     assert seen.exchanges[0].response.text == "hi"
 
 
 @pytest.mark.parametrize("member", ["scope", "method", "path"])
-def test_what_lacks_a_member_of_nock_is_not_of_nock(opened, member):
+def test_what_lacks_a_member_of_nock_is_not_of_nock(load, member):
     value = of_nock(json.loads(SAID))
     del value[member]
-    assert opened(json.dumps([value]), "nock.json").inputs[0].format != "pairs"
+    assert load(json.dumps([value]), "nock.json").inputs[0].format != "pairs"
 
 
 # -- the test proxy of Azure's SDKs -----------------------------------------------------------------------------------
@@ -531,12 +531,12 @@ CHUNK = {"id": "c", "object": "chat.completion.chunk", "choices": [
 @pytest.mark.parametrize("answer", [
     json.loads(SAID), SAID, [f"data: {json.dumps(CHUNK)}\n", "\n", "data: [DONE]\n", "\n"],
 ])
-def test_an_exchange_that_the_test_proxy_of_azure_recorded(opened, answer):
+def test_an_exchange_that_the_test_proxy_of_azure_recorded(load, answer):
     upload = of_test_proxy({"object": "file", "id": "f1"}, RequestUri="https://api.openai.com/v1/files",
                            RequestBody=["--b\r\n", "b64:aGk=", "--b--\r\n"])
     deleted = of_test_proxy(None, RequestMethod="DELETE", RequestBody=None, StatusCode=204)
     rows = {"Entries": [upload, of_test_proxy(answer), deleted], "Variables": {}}
-    seen = opened(json.dumps(rows, indent=2), "Works.json")
+    seen = load(json.dumps(rows, indent=2), "Works.json")
     assert (seen.inputs[0].format, words(seen)) == ("pairs", ["length"])
     (one,) = seen.exchanges
     assert (one.entry, one.api, one.url, one.response.http_status) == (1, "openai_chat", URL, 200)
@@ -545,14 +545,14 @@ def test_an_exchange_that_the_test_proxy_of_azure_recorded(opened, answer):
     assert [each.entry for each in seen.inputs[0].skipped] == [0, 2]
 
 
-def test_a_failed_request_of_the_test_proxy_has_its_status(opened):
-    (one,) = opened(json.dumps({"Entries": [of_test_proxy({"error": {"message": "slow down"}}, StatusCode=429)]}),
+def test_a_failed_request_of_the_test_proxy_has_its_status(load):
+    (one,) = load(json.dumps({"Entries": [of_test_proxy({"error": {"message": "slow down"}}, StatusCode=429)]}),
                     "Works.json").exchanges
     assert (one.response.http_status, one.response.error.message) == (429, "slow down")
 
 
 @pytest.mark.parametrize("member", ["RequestUri", "RequestMethod"])
-def test_what_lacks_a_member_of_the_test_proxy_is_not_of_it(opened, member):
+def test_what_lacks_a_member_of_the_test_proxy_is_not_of_it(load, member):
     value = of_test_proxy(json.loads(SAID), RequestBody=None)
     del value[member]
-    assert opened(json.dumps({"Entries": [value]}), "Works.json").inputs[0].format != "pairs"
+    assert load(json.dumps({"Entries": [value]}), "Works.json").inputs[0].format != "pairs"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions.importers import recognition
-from tests.scenes.transcripts import rules, shown, stops, words
+from tests.scenes.transcripts import rules, show, stops, words
 
 Row = dict[str, Any]
 KEPT_BY = "answers have no stop reason, as {} keeps none for them"
@@ -34,7 +34,7 @@ def lines(*rows: Row) -> str:
 
 
 def read(tmp_path: Path, *rows: Row, name: str = "messages.jsonl"):
-    return shown(lines(*rows), tmp_path, name=name)
+    return show(lines(*rows), tmp_path, name=name)
 
 
 def admissions(seen, number: int = 0) -> list[str]:
@@ -192,7 +192,7 @@ def test_datasets_and_lines_of_other_programs_are_not_taken(rows):
 def test_a_file_that_ends_within_a_row_is_read_as_far_as_it_goes(tmp_path):
     text = lines(*VIBE).encode()
     for end in range(len(lines(VIBE[0])) + 10, len(text)):
-        seen = shown(text[:end], tmp_path, name="messages.jsonl")
+        seen = show(text[:end], tmp_path, name="messages.jsonl")
         assert seen.inputs[0].format == "chat-lines", end
         assert seen.inputs[0].responses >= sum(
             row["role"] == "assistant" for row in VIBE[: text[:end].count(b"\n")])

@@ -9,7 +9,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import CallKind
-from tests.scenes.transcripts import places, shown, stops, words
+from tests.scenes.transcripts import places, show, stops, words
 
 
 def node(key, above, role, *parts, name=None, kind="text", to="all", end=None, status="finished_successfully",
@@ -45,7 +45,7 @@ def conversation(*nodes, current=None, title="A chat", **more):
 
 
 def read(tmp_path, *nodes, **more):
-    return shown(json.dumps([conversation(*nodes, **more)]), tmp_path, name="conversations.json")
+    return show(json.dumps([conversation(*nodes, **more)]), tmp_path, name="conversations.json")
 
 
 def test_a_list_and_a_single_conversation_are_recognised():
@@ -221,7 +221,7 @@ def test_a_parent_that_is_lost_is_counted(tmp_path):
 def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
     whole = json.dumps([conversation(user("u", "root", "go"), said("a", "u", "Done."), user("v", "a", "on"),
                                      said("b", "v", "Two."))])
-    seen = shown(whole[: whole.index('"Two."')], tmp_path, name="conversations.json")
+    seen = show(whole[: whole.index('"Two."')], tmp_path, name="conversations.json")
     assert [facts.exchange.response.text for facts in seen.responses] == ["Done."]
     assert any("cut" in str(each) for each in seen.inputs[0].notices)
 

@@ -19,7 +19,7 @@ from inspector.sessions.importers.recognition import choose
 from loop_core.judge.endings import Ending
 from loop_core.values import ReasoningPart
 from tests.scenes.shapes import EVERY
-from tests.scenes.transcripts import rules, shown, stops, viewed, words
+from tests.scenes.transcripts import rules, show, stops, view_file, words
 
 Row = dict[str, Any]
 TABLES = {
@@ -57,7 +57,7 @@ def built(agent: str, tmp_path: Path, messages: list[Row], *sessions: Row) -> Pa
 
 
 def look(agent: str, tmp_path: Path, messages: list[Row], *sessions: Row):
-    return viewed(built(agent, tmp_path, messages, *sessions))
+    return view_file(built(agent, tmp_path, messages, *sessions))
 
 
 def notices(seen) -> str:
@@ -138,7 +138,7 @@ LINES = ({**ASKED, "timestamp": "2026-04-02T10:00:01"}, SAID,
 def test_lines_of_an_older_session_of_hermes(tmp_path, rows, model):
     path = tmp_path / "20260402_100000_ab.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)) + '\n{"role": "assistant", "content": "I')
-    seen = viewed(path)
+    seen = view_file(path)
     assert seen.inputs[0].format == "hermes"
     assert stops(seen) == ["tool_call", "end_turn"]
     assert calls(seen) == [("write", '{"a": 1}', True)]
@@ -173,13 +173,13 @@ CREATE TABLE sessions (id TEXT, source TEXT, started_at REAL, parent_session_id 
 CREATE TABLE messages (session_id TEXT, role TEXT, content TEXT, tool_call_id TEXT, tool_calls TEXT, tool_name TEXT);
 INSERT INTO sessions VALUES ('s1', 'cli', 1, NULL);
 INSERT INTO messages VALUES ('s1', 'user', 'go', NULL, NULL, NULL), ('s1', 'assistant', 'hi', NULL, NULL, NULL);""")
-    assert rules(viewed(path)) == ["transcript.absent"]
+    assert rules(view_file(path)) == ["transcript.absent"]
 
 
 def test_a_snapshot_of_hermes_is_read(tmp_path):
     value = {"session_id": "s", "platform": "cli", "session_start": "t", "model": "m", "messages": [
         ASKED, {"role": "assistant", "content": "hi", "finish_reason": "length"}, {"role": "session_meta"}]}
-    seen = shown(json.dumps(value, indent=2), tmp_path, name="h.json")
+    seen = show(json.dumps(value, indent=2), tmp_path, name="h.json")
     assert stops(seen) == ["max_tokens"]
     assert seen.responses[0].exchange.model == "m"
 
@@ -197,7 +197,7 @@ def test_an_exported_session_of_hermes_is_read(tmp_path, listed):
          "finish_reason": "tool_calls"}, {"role": "tool", "content": "ok", "tool_call_id": "c1", "session_id": "s1"}]}
     second = {**EXPORTED, "id": "s2", "parent_session_id": "s1", "title": "Below", "messages": [
         {**ASKED, "session_id": "s2"}, {"role": "assistant", "content": "hi", "finish_reason": "stop"}]}
-    seen = shown("".join(f"{json.dumps(each)}\n" for each in (first, second)), tmp_path, name="export.jsonl")
+    seen = show("".join(f"{json.dumps(each)}\n" for each in (first, second)), tmp_path, name="export.jsonl")
     assert [facts.exchange.model for facts in seen.responses] == ["m-1", "m-1"]
     assert calls(seen) == [("write", '{"a": 1}', True)]
     assert stops(seen) == ["tool_call", "end_turn"]
@@ -206,7 +206,7 @@ def test_an_exported_session_of_hermes_is_read(tmp_path, listed):
 
 def test_an_older_snapshot_of_hermes_names_no_platform(tmp_path):
     value = {"session_id": "s", "session_start": "t", "messages": [ASKED, {"role": "assistant", "content": "hi"}]}
-    assert len(shown(json.dumps(value), tmp_path, name="h.json").responses) == 1
+    assert len(show(json.dumps(value), tmp_path, name="h.json").responses) == 1
 
 
 def failed_request(**more):
@@ -220,7 +220,7 @@ def failed_request(**more):
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
 def test_a_failed_request_of_hermes_has_its_error_and_its_cap(tmp_path, name):
     error = {"type": "RateLimitError", "message": "Too many requests", "status_code": 429, "response_status": 429}
-    seen = shown(json.dumps({**failed_request(**{name: 64}), "error": error}), tmp_path, name="request_dump_s1.json")
+    seen = show(json.dumps({**failed_request(**{name: 64}), "error": error}), tmp_path, name="request_dump_s1.json")
     (facts,) = seen.responses
     response = facts.exchange.response
     assert (response.http_status, response.error.retryable, facts.exchange.request.max_tokens) == (429, True, 64)
@@ -326,7 +326,7 @@ def test_rows_of_goose_without_a_time_are_not_joined_behind_results(tmp_path):
                  ("assistant", [request("c2")]), ("user", [response("c2")]))
     lines = [{"working_dir": "/w", "description": "D", "message_count": 2},
              *({"role": row["role"], "content": row["content_json"]} for row in rows)]
-    assert len(shown("".join(f"{json.dumps(line)}\n" for line in lines), tmp_path, name="g.jsonl").responses) == 2
+    assert len(show("".join(f"{json.dumps(line)}\n" for line in lines), tmp_path, name="g.jsonl").responses) == 2
 
 
 @pytest.mark.parametrize(("error", "stop", "arguments"), [
@@ -363,7 +363,7 @@ def test_older_lines_of_goose_are_read(tmp_path):
              {"role": "user", "created": 1, "content": [said("go")]},
              {"role": "assistant", "created": 1785585602, "content": [request(Ok={"name": "w", "arguments": {}})]},
              {"role": "user", "content": [response(Ok=[said("ok")])]}]
-    seen = shown("".join(f"{json.dumps(line)}\n" for line in lines), tmp_path, name="g.jsonl")
+    seen = show("".join(f"{json.dumps(line)}\n" for line in lines), tmp_path, name="g.jsonl")
     assert stops(seen) == ["tool_call"]
     assert seen.inputs[0].about.title == "D"
 
@@ -383,7 +383,7 @@ FIRST: list[Row] = [
 
 
 def test_lines_of_the_first_releases_of_goose_are_read(tmp_path):
-    seen = shown("".join(f"{json.dumps(line)}\n" for line in FIRST), tmp_path, name="g.jsonl")
+    seen = show("".join(f"{json.dumps(line)}\n" for line in FIRST), tmp_path, name="g.jsonl")
     assert (seen.inputs[0].format, stops(seen)) == ("goose", ["tool_call", "max_tokens"])
     assert [(call.name, call.arguments) for facts in seen.responses for call in facts.exchange.response.tool_calls
             ] == [("write", '{"a": 1}'), ("", None)]
@@ -397,7 +397,7 @@ def test_lines_of_goose_without_a_folder_are_read(header, tmp_path):
     rows = [{"role": "user", "created": 1, "content": [said("go")]},
             {"role": "assistant", "created": 2, "content": [request()]}]
     text = "".join(f"{json.dumps(line)}\n" for line in ([header] if header else []) + rows)
-    seen = shown(text, tmp_path, name="g.jsonl")
+    seen = show(text, tmp_path, name="g.jsonl")
     assert (seen.inputs[0].format, stops(seen)) == ("goose", ["unknown"])
     assert (seen.inputs[0].about is not None and seen.inputs[0].about.title == "D") is (header is not None)
 
@@ -413,7 +413,7 @@ def test_a_message_of_goose_is_known_by_its_blocks(kind):
 @pytest.mark.parametrize("tag", ["Text", "ToolRequest", "ToolResponse", "Thinking", "Image"])
 def test_a_message_of_the_first_releases_of_goose_is_known_by_its_tags(tag, tmp_path):
     row = {"role": "assistant", "created": 1, "content": [{tag: {"thinking": "hm"}}]}
-    seen = shown(json.dumps(row), tmp_path, name="g.jsonl")
+    seen = show(json.dumps(row), tmp_path, name="g.jsonl")
     assert seen.inputs[0].format == "goose"
     assert seen.responses[0].exchange.response.reasoning_content == ("hm" if tag == "Thinking" else None)
 
@@ -447,7 +447,7 @@ def test_an_export_of_goose_is_read(tmp_path):
         {"role": "assistant", "created": 1785585602, "content": [request()]},
         {"role": "user", "content": [response()]},
         {"role": "assistant", "content": [said("Done.")], "metadata": {"inference": {"requestedModel": "claude-x"}}}]}
-    seen = shown(json.dumps(value, indent=2), tmp_path, name="g.json")
+    seen = show(json.dumps(value, indent=2), tmp_path, name="g.json")
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
     assert [facts.exchange.model for facts in seen.responses] == ["gpt-4o", "claude-x"]
     assert [(name, json.loads(given)) for name, given, _ in calls(seen)] == [("write", {"a": 1})]
@@ -614,14 +614,14 @@ def amp_user(*content: Row) -> Row:
     ("refusal", "safety_blocked"), ("model_context_window_exceeded", "context_window_exceeded"), ("odd", "unknown"),
 ])
 def test_the_words_of_amp_are_its_own(tmp_path, word, stop):
-    seen = shown(thread(amp_user(said("go")), amp(said("hi"), word=word)), tmp_path, name="T-1.json")
+    seen = show(thread(amp_user(said("go")), amp(said("hi"), word=word)), tmp_path, name="T-1.json")
     assert stops(seen) == [stop]
     assert rules(seen)[:2] == ["transcript.recorder", "unknown_word" if word == "odd" else "amp.stop_reasons"]
     assert seen.responses[0].exchange.response.raw_stop_reason is None
 
 
 def test_thinking_of_amp_counts_though_its_text_is_hidden(tmp_path):
-    (facts,) = shown(thread(amp_user(said("go")), amp({"type": "thinking", "thinking": ""})), tmp_path,
+    (facts,) = show(thread(amp_user(said("go")), amp({"type": "thinking", "thinking": ""})), tmp_path,
                      name="T-1.json").responses
     assert facts.exchange.response.parts == (ReasoningPart(""),)
     assert facts.judgement.ending is Ending.REASONING_ONLY
@@ -640,7 +640,7 @@ def test_bytes_of_amp_that_are_no_utf8_are_told_and_a_cut_message_is_counted_in_
 
 @pytest.mark.parametrize(("state", "stop"), [("cancelled", "cancelled"), ("error", "error"), ("streaming", "unknown")])
 def test_the_state_of_a_message_of_amp_says_how_it_ended(tmp_path, state, stop):
-    seen = shown(thread(amp_user(said("go")), amp(said("hi"), word=None, state=state)), tmp_path, name="T-1.json")
+    seen = show(thread(amp_user(said("go")), amp(said("hi"), word=None, state=state)), tmp_path, name="T-1.json")
     assert stops(seen) == [stop]
 
 
@@ -651,16 +651,16 @@ def test_the_state_of_a_message_of_amp_says_how_it_ended(tmp_path, state, stop):
 def test_the_usage_of_amp_is_that_of_the_message_and_counted_once(tmp_path, model, api, given):
     usage = {"model": model, "inputTokens": 9, "outputTokens": 20, "cacheReadInputTokens": 3,
              "cacheCreationInputTokens": 7}
-    (facts,) = shown(thread(amp_user(said("go")), amp(said("hi"), usage=usage)), tmp_path, name="T-1.json").responses
+    (facts,) = show(thread(amp_user(said("go")), amp(said("hi"), usage=usage)), tmp_path, name="T-1.json").responses
     counted = facts.exchange.response.usage
     assert counted == (given, 20, None, 3, 7)
     assert (facts.exchange.api, facts.exchange.model) == (api, model)
     assert input_tokens(facts.exchange).total == 19
     usage = {"model": model, "inputTokens": 0, "totalInputTokens": 30, "cacheReadInputTokens": 3}
-    (facts,) = shown(thread(amp_user(said("go")), amp(said("hi"), usage=usage)), tmp_path, name="T-1.json").responses
+    (facts,) = show(thread(amp_user(said("go")), amp(said("hi"), usage=usage)), tmp_path, name="T-1.json").responses
     assert input_tokens(facts.exchange).total == 30
     odd = {**usage, "totalInputTokens": 2}
-    (facts,) = shown(thread(amp_user(said("go")), amp(said("hi"), usage=odd)), tmp_path, name="T-1.json").responses
+    (facts,) = show(thread(amp_user(said("go")), amp(said("hi"), usage=odd)), tmp_path, name="T-1.json").responses
     assert input_tokens(facts.exchange).total == 3
 
 
@@ -676,7 +676,7 @@ def test_the_usage_of_amp_is_that_of_the_message_and_counted_once(tmp_path, mode
 def test_the_results_of_amp(tmp_path, run, error, text):
     asked = amp({"type": "tool_use", "id": "c1", "name": "sh", "input": {"a": 1}}, word="tool_use")
     back = amp_user({"type": "tool_result", "toolUseID": "c1", "run": run})
-    seen = shown(thread(amp_user(said("go")), asked, back, amp(said("Done."))), tmp_path, name="T-1.json")
+    seen = show(thread(amp_user(said("go")), asked, back, amp(said("Done."))), tmp_path, name="T-1.json")
     (part,) = seen.responses[1].exchange.request.messages[0].results
     assert (part.is_error, part.text) == (error, text)
     refused = seen.responses[0].exchange.refusals
@@ -686,13 +686,13 @@ def test_the_results_of_amp(tmp_path, run, error, text):
 def test_a_result_of_amp_may_be_a_block_of_anthropics(tmp_path):
     asked = amp({"type": "tool_use", "id": "c1", "name": "sh", "input": {"a": 1}}, word="tool_use")
     back = amp_user({"type": "tool_result", "tool_use_id": "c1", "content": "a.py"})
-    seen = shown(thread(amp_user(said("go")), asked, back, amp(said("Done."))), tmp_path, name="T-1.json")
+    seen = show(thread(amp_user(said("go")), asked, back, amp(said("Done."))), tmp_path, name="T-1.json")
     (part,) = seen.responses[1].exchange.request.messages[0].results
     assert (part.call_id, part.is_error, part.text) == ("c1", False, "a.py")
 
 
 def test_a_hidden_text_of_amp_is_its_own(tmp_path):
-    seen = shown(thread(amp_user(said("go"), {**said("context"), "hidden": True}), amp(said("hi")),
+    seen = show(thread(amp_user(said("go"), {**said("context"), "hidden": True}), amp(said("hi")),
                         {"role": "info", "content": [{"type": "summary"}]}), tmp_path, name="T-1.json")
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
     assert seen.inputs[0].about.title == "A title"
@@ -726,7 +726,7 @@ def test_a_column_of_an_odd_kind_is_told(tmp_path, agent, column, told):
 
 
 def test_a_member_of_amp_of_an_odd_kind_is_told(tmp_path):
-    seen = shown(thread(amp(said("hi")) | {"state": {"type": 5}}, amp(said("hi")) | {"usage": 1}), tmp_path,
+    seen = show(thread(amp(said("hi")) | {"state": {"type": 5}}, amp(said("hi")) | {"usage": 1}), tmp_path,
                  name="T-1.json")
     assert "state.type is a number, and text was expected" in notices(seen)
     assert "usage is a number, and an object was expected" in notices(seen)
@@ -738,7 +738,7 @@ def test_a_file_that_is_cut_is_read_as_far_as_it_goes(tmp_path, format_name):
         ASKED, {"role": "assistant", "content": "hi", "finish_reason": "stop"}, {"role": "user", "content": "more"}]}
     whole = thread(amp_user(said("go")), amp(said("hi")), amp_user(said("more")))
     data = whole if format_name == "amp" else json.dumps(hermes)
-    seen = shown(data[: data.index("more")], tmp_path, name="T-1.json")
+    seen = show(data[: data.index("more")], tmp_path, name="T-1.json")
     assert [facts.exchange.response.text for facts in seen.responses] == ["hi"]
     assert "message 4, the last, is cut" in notices(seen)
 
@@ -780,7 +780,7 @@ def amp_call(**more: Any) -> Row:
     ({"input": {}, "complete": False, "inputPartialJSON": {"json": ""}}, "{}", False),
 ])
 def test_arguments_of_amp_are_an_object_or_the_models_text(tmp_path, more, arguments, closed):
-    (facts,) = shown(thread(amp_user(said("go")), amp(amp_call(**more), word="tool_use")), tmp_path,
+    (facts,) = show(thread(amp_user(said("go")), amp(amp_call(**more), word="tool_use")), tmp_path,
                      name="T-1.json").responses
     (call,) = facts.exchange.response.tool_calls
     assert (" ".join(call.arguments.split()).replace("{ ", "{").replace(" }", "}"), call.closed) == (arguments, closed)
@@ -791,5 +791,5 @@ def test_arguments_of_amp_are_an_object_or_the_models_text(tmp_path, more, argum
     ('{"a": "b', "max_tokens", "CALL HELD"),
 ])
 def test_a_cut_text_of_arguments_of_amp_is_held(tmp_path, text, word, verdict):
-    seen = shown(thread(amp_user(said("go")), amp(amp_call(input=text), word=word)), tmp_path, name="T-1.json")
+    seen = show(thread(amp_user(said("go")), amp(amp_call(input=text), word=word)), tmp_path, name="T-1.json")
     assert words(seen) == [verdict]

@@ -21,12 +21,12 @@ from tests.scenes.transcripts import (
     MISSING,
     block,
     claude,
-    failed,
+    failure,
     places,
     prompt,
     result,
     rules,
-    shown,
+    show,
     stops,
     system,
     text,
@@ -76,7 +76,7 @@ INIT = {"type": "system", "subtype": "init", "session_id": "s1"}
 
 def test_rows_of_the_stream_follow_one_another_and_a_subagents_are_a_session_below(tmp_path):
     limits = {"type": "rate_limit_event", "session_id": "s1"}
-    seen = shown(stream(
+    seen = show(stream(
         INIT, limits, DELTA, streamed(text("I look.")), streamed(CALL), streamed(text("Two."), "msg_02", "toolu_01"),
         given_back(), streamed(text("There are two."), "msg_03"), run_result()), tmp_path)
     assert [facts.exchange.session for facts in seen.responses] == ["", "› subagent", ""]
@@ -91,7 +91,7 @@ def test_rows_of_the_stream_follow_one_another_and_a_subagents_are_a_session_bel
     ([DELTA, run_result(stop_reason="end_turn")], "max_tokens", 64, "/event/delta/stop_reason"),
 ])
 def test_the_stream_tells_the_word_of_the_provider_after_the_rows_of_an_answer(tmp_path, rows, word, tokens, pointer):
-    (facts,) = shown(stream(INIT, streamed(text("There are two of them")), *rows), tmp_path).responses
+    (facts,) = show(stream(INIT, streamed(text("There are two of them")), *rows), tmp_path).responses
     assert facts.exchange.response.raw_stop_reason == word
     assert facts.exchange.response.usage.output_tokens == tokens
     assert facts.judgement.stop.evidence[0].at.pointer == pointer
@@ -99,7 +99,7 @@ def test_the_stream_tells_the_word_of_the_provider_after_the_rows_of_an_answer(t
 
 @pytest.mark.parametrize("result", [run_result("error_max_turns"), run_result(is_error=True)])
 def test_a_run_that_did_not_succeed_says_nothing_of_its_last_answer(tmp_path, result):
-    seen = shown(stream(INIT, streamed(text("There are")), result), tmp_path)
+    seen = show(stream(INIT, streamed(text("There are")), result), tmp_path)
     assert words(seen) == ["END NOT RECORDED"]
 
 
@@ -108,7 +108,7 @@ def test_the_stream_is_read_as_one_list_too(tmp_path, space):
     rows = [INIT, streamed(CALL), given_back(), streamed(text("There are two."), "msg_03"), run_result()]
     for held in (rows, {"loglines": rows}, {"id": "s", "loglines": rows, "title": "count"},
                  {"id": "s", "summary": "x" * 9000, "loglines": rows}):
-        seen = shown(json.dumps(held, indent=space), tmp_path)
+        seen = show(json.dumps(held, indent=space), tmp_path)
         assert seen.inputs[0].format == "claude-code"
         assert places(seen) == [["request", "tool_result"]]
         assert words(seen) == ["END INFERRED"]
@@ -118,17 +118,17 @@ def test_a_large_list_is_read_as_one_and_one_within_a_row_is_none(tmp_path):
     words = text("There are two." * (intake.HEAVY // 14))
     rows = [INIT, streamed(CALL), given_back(), streamed(words, "msg_03"), run_result()]
     for held in (rows, {"loglines": rows}):
-        seen = shown(json.dumps(held), tmp_path)
+        seen = show(json.dumps(held), tmp_path)
         assert (seen.inputs[0].format, places(seen)) == ("claude-code", [["request", "tool_result"]])
-    seen = shown(stream({**INIT, "settings": {"loglines": []}}, streamed(text("There are two."))), tmp_path)
+    seen = show(stream({**INIT, "settings": {"loglines": []}}, streamed(text("There are two."))), tmp_path)
     assert (seen.inputs[0].format, len(seen.responses)) == ("claude-code", 1)
 
 
 def test_runs_that_were_written_into_one_file_are_turns_of_their_own(tmp_path):
-    seen = shown(stream(INIT, streamed(CALL), given_back(), streamed(text("Two."), "msg_02"), run_result(),
+    seen = show(stream(INIT, streamed(CALL), given_back(), streamed(text("Two."), "msg_02"), run_result(),
                         INIT, streamed(text("Three."), "msg_03"), run_result("error_max_turns")), tmp_path)
     assert places(seen) == [["request", "tool_result"], ["request"]]
-    again = shown(stream(INIT, streamed(CALL), INIT, given_back(), streamed(text("Two."), "msg_02")), tmp_path)
+    again = show(stream(INIT, streamed(CALL), INIT, given_back(), streamed(text("Two."), "msg_02")), tmp_path)
     assert places(again) == [["request", "tool_result"]]
 
 
@@ -139,7 +139,7 @@ def test_runs_that_were_written_into_one_file_are_turns_of_their_own(tmp_path):
     ({"num_turns": 1, "is_error": True, "usage": {"output_tokens": 5}}, "ERROR", None),
 ])
 def test_a_result_alone_is_the_last_answer_of_its_run(tmp_path, more, verdict, output):
-    seen = shown(json.dumps({**run_result(result="Overloaded, try again", total_cost_usd=0.1), **more}), tmp_path)
+    seen = show(json.dumps({**run_result(result="Overloaded, try again", total_cost_usd=0.1), **more}), tmp_path)
     assert seen.inputs[0].format == "claude-code"
     assert words(seen) == [verdict]
     exchange = seen.responses[0].exchange
@@ -149,7 +149,7 @@ def test_a_result_alone_is_the_last_answer_of_its_run(tmp_path, more, verdict, o
 
 
 def test_a_transcript_stripped_to_its_messages_is_read_in_the_order_of_its_rows(tmp_path):
-    seen = shown(stream(
+    seen = show(stream(
         {"type": "user", "message": {"content": "count"}},
         {"type": "assistant", "message": {"content": [text("I look."), CALL]}},
         {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "toolu_01", "content": "2"}]}},
@@ -163,7 +163,7 @@ def test_a_transcript_stripped_to_its_messages_is_read_in_the_order_of_its_rows(
 
 
 def test_the_rows_of_a_message_are_one_answer_with_its_last_word_and_largest_usage(tmp_path):
-    seen = shown(claude(
+    seen = show(claude(
         prompt("write it"),
         block({"type": "thinking", "thinking": "hm", "signature": "sig"}, tokens=3),
         block(text("I will."), tokens=3),
@@ -187,7 +187,7 @@ def test_the_arguments_are_the_bytes_of_the_row(tmp_path):
     row = json.dumps(block(use(**WHOLE), stop="tool_use"))
     odd = '{"file_path" : "/home/a.md",  "content":"\\u0061"}'
     content = claude(prompt("x")) + row.replace(json.dumps(WHOLE), odd) + "\n"
-    (facts,) = shown(content, tmp_path).responses
+    (facts,) = show(content, tmp_path).responses
     assert facts.exchange.response.tool_calls[0].arguments == odd
 
 
@@ -204,14 +204,14 @@ def test_arguments_are_those_of_their_own_block_however_the_names_are_written(tm
     row = json.dumps(block({"type": "BLOCK"}, uuid="a1", parent="u1"))
     called = f'{{"type": "tool_use", "id": "u1", "name": "Write", {name} {{"content":  1.50}}}}'
     lines = json.dumps(prompt("write")) + "\n" + row.replace('{"type": "BLOCK"}', f"{before}, {called}") + "\n"
-    (*_, call) = shown(lines, tmp_path).responses[0].exchange.response.parts
+    (*_, call) = show(lines, tmp_path).responses[0].exchange.response.parts
     assert call.arguments == '{"content":  1.50}'
 
 
 def test_the_body_is_the_rows_and_the_wire_view_names_their_lines(tmp_path):
     content = claude(prompt("x"), block(text("I will.")), block(use(**WHOLE), stop="tool_use"), result("ok"))
     lines = content.encode().splitlines()
-    (facts,) = shown(content, tmp_path).responses
+    (facts,) = show(content, tmp_path).responses
     exchange = facts.exchange
     assert exchange.body == lines[1] + b"\n" + lines[2]
     assert (exchange.recorder, exchange.lines, exchange.entry) == ("claude-code", (2, 3), 1)
@@ -226,7 +226,7 @@ def test_the_body_is_the_rows_and_the_wire_view_names_their_lines(tmp_path):
 
 def test_results_of_calls_side_by_side_all_reach_the_next_answer(tmp_path):
     # Each result stands below its own call's row, so only one of them is on the path of the next answer.
-    seen = shown(claude(
+    seen = show(claude(
         prompt("both", uuid="p"),
         block(use("toolu_01A", "Read", path="a"), uuid="a1"),
         block(use("toolu_01B", "Read", path="b"), uuid="a2"),
@@ -245,12 +245,12 @@ def test_rows_without_a_message_id_are_one_answer_only_where_they_stand_together
     for row in rows:
         row.get("message", {}).pop("id", None)
         row["requestId"] = "req_same"
-    seen = shown(claude(*rows), tmp_path)
+    seen = show(claude(*rows), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["ab", "c"]
 
 
 def test_an_edited_message_is_a_branch_of_its_own(tmp_path):
-    seen = shown(claude(
+    seen = show(claude(
         prompt("first", uuid="p1"), block(text("one"), "msg_01", "end_turn", uuid="a1"),
         prompt("second", uuid="p2"), block(text("two"), "msg_02", "end_turn"),
         prompt("second, otherwise", uuid="p3", parentUuid="a1"), block(text("three"), "msg_03", "end_turn"),
@@ -261,7 +261,7 @@ def test_an_edited_message_is_a_branch_of_its_own(tmp_path):
 
 
 def test_a_sidechain_is_a_conversation_of_its_own(tmp_path):
-    seen = shown(claude(
+    seen = show(claude(
         prompt("main"), block(use("toolu_01T", "Task", prompt="look")),
         prompt("look", parentUuid=None, isSidechain=True, agentId="a0"),
         block(text("found"), "msg_02", "end_turn", isSidechain=True, agentId="a0"),
@@ -271,7 +271,7 @@ def test_a_sidechain_is_a_conversation_of_its_own(tmp_path):
 
 def test_a_sidechain_without_an_id_is_a_session_below_the_files(tmp_path):
     side = {"isSidechain": True}
-    seen = shown(claude(
+    seen = show(claude(
         prompt("main"), block(use("toolu_01T", "Task", prompt="look")), prompt("look", parentUuid=None, **side),
         block(text("found"), "msg_02", "end_turn", **side),
     ), tmp_path)
@@ -284,7 +284,7 @@ def test_the_files_of_subagents_are_read_with_their_session(tmp_path):
     row = block(text("found"), "msg_02", "end_turn", isSidechain=True, agentId="a0")
     (below / "agent-a0.jsonl").write_text(claude(prompt("look", isSidechain=True, agentId="a0"), row))
     (tmp_path / "s").joinpath("other.jsonl").write_text("{}\n")
-    seen = shown(claude(prompt("main"), block(text("Hello."), stop="end_turn")), tmp_path)
+    seen = show(claude(prompt("main"), block(text("Hello."), stop="end_turn")), tmp_path)
     assert [given.path for given in seen.inputs] == [str(tmp_path / "s.jsonl"), str(below / "agent-a0.jsonl")]
     assert [turn.conversation for turn in seen.turns] == ["c1", "c2"]
     assert seen.inputs[1].about.title == "subagent a0"
@@ -294,7 +294,7 @@ def test_the_files_of_subagents_are_read_with_their_session(tmp_path):
 
 
 def test_records_that_carry_nothing_are_passed_through_and_counted(tmp_path):
-    seen = shown(claude(
+    seen = show(claude(
         {"type": "file-history-snapshot"}, prompt("hi"), {"type": "progress", "data": {}},
         block(text("Hello."), stop="end_turn"), {"type": "custom-title", "customTitle": "Greetings"},
         {"type": "hologram"}, {"type": "hologram"},
@@ -305,14 +305,14 @@ def test_records_that_carry_nothing_are_passed_through_and_counted(tmp_path):
     titles = [{"type": "summary", "summary": "In short"}, {"type": "ai-title", "aiTitle": "Hello"},
               {"type": "custom-title", "customTitle": "Greetings"}]
     for number, title in enumerate(("In short", "Hello", "Greetings"), start=1):  # the user's own goes before others
-        named = shown(claude(prompt("hi"), block(text("Hello."), stop="end_turn"), *titles[:number]), tmp_path)
+        named = show(claude(prompt("hi"), block(text("Hello."), stop="end_turn"), *titles[:number]), tmp_path)
         assert named.inputs[0].about.title == title
     assert seen.turns[0].run.record.user_text == "hi"
 
 
 def test_the_calls_of_a_subagent_in_rows_of_progress_are_named(tmp_path):
     called = {"type": "assistant", "message": {"role": "assistant", "content": [use("toolu_02")]}}
-    seen = shown(claude(
+    seen = show(claude(
         prompt("hi"), {"type": "progress", "data": {"type": "agent_progress", "agentId": "a0", "message": called}},
         {"type": "progress", "data": {"type": "hook_progress"}}, block(text("Hello."), stop="end_turn"),
     ), tmp_path)
@@ -322,7 +322,7 @@ def test_the_calls_of_a_subagent_in_rows_of_progress_are_named(tmp_path):
 
 
 def test_a_compacted_history_goes_on_and_its_summary_is_no_turn(tmp_path):
-    seen = shown(claude(
+    seen = show(claude(
         prompt("first"), block(text("one"), "msg_01", "end_turn", uuid="a1"),
         system("compact_boundary", parentUuid=None, logicalParentUuid="a1"),
         prompt("This session is being continued from a previous conversation.", isCompactSummary=True),
@@ -334,15 +334,15 @@ def test_a_compacted_history_goes_on_and_its_summary_is_no_turn(tmp_path):
 
 
 def test_a_message_of_the_agents_own_is_no_answer(tmp_path):
-    own = failed("No response requested.", isApiErrorMessage=False)
-    seen = shown(claude(prompt("/clear"), own, prompt("hi"), block(text("Hello."), stop="end_turn")), tmp_path)
+    own = failure("No response requested.", isApiErrorMessage=False)
+    seen = show(claude(prompt("/clear"), own, prompt("hi"), block(text("Hello."), stop="end_turn")), tmp_path)
     assert [skip.why for skip in seen.inputs[0].skipped] == ["a message of Claude Code's own, and no model's"]
     assert len(seen.responses) == 1
 
 
 def test_a_row_twice_counts_once(tmp_path):
     content = claude(prompt("hi"), block(text("Hello."), stop="end_turn"))
-    seen = shown(content + content.splitlines()[1] + "\n", tmp_path)
+    seen = show(content + content.splitlines()[1] + "\n", tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hello."]
     assert "rows that repeat a row before them (same uuid): 1" in notices(seen)
 
@@ -357,7 +357,7 @@ def inferred(rule: str) -> list[str]:
 def test_equal_inferences_are_one_value(tmp_path):
     calls = [(block(use(f"toolu_{number}", **WHOLE), f"msg_{number}"), result("ok", f"toolu_{number}"))
              for number in range(2)]
-    first, second = (facts.exchange.response for facts in shown(
+    first, second = (facts.exchange.response for facts in show(
         claude(prompt("write"), *calls[0], *calls[1], block(text("Done."), "msg_02", "end_turn")), tmp_path,
     ).responses[:2])
     assert first.stop_reason.evidence[1] is second.stop_reason.evidence[1]
@@ -365,7 +365,7 @@ def test_equal_inferences_are_one_value(tmp_path):
 
 
 def test_a_call_that_is_answered_asked_for_tools(tmp_path):
-    seen = shown(claude(prompt("write"), block(use(**WHOLE)), result("File created"),
+    seen = show(claude(prompt("write"), block(use(**WHOLE)), result("File created"),
                         block(text("Done."), "msg_02", "end_turn")), tmp_path)
     assert (stops(seen)[0], rules(seen)) == ("tool_call", inferred("calls_answered"))
     assert seen.responses[0].exchange.response.raw_stop_reason is None
@@ -375,7 +375,7 @@ def test_a_call_that_is_answered_asked_for_tools(tmp_path):
 
 
 def test_a_call_without_a_result_proves_nothing(tmp_path):
-    seen = shown(claude(prompt("write"), block(use("toolu_01A", **WHOLE)), block(use("toolu_01B", **WHOLE)),
+    seen = show(claude(prompt("write"), block(use("toolu_01A", **WHOLE)), block(use("toolu_01B", **WHOLE)),
                         result("File created", "toolu_01A")), tmp_path)
     assert (stops(seen), rules(seen)) == (["unknown"], ["transcript.absent"])
     assert {verdict.admission.value for verdict in seen.responses[0].verdicts} == {"held"}
@@ -392,13 +392,13 @@ def test_the_end_of_the_loop_is_the_end_of_the_answer(tmp_path):
                  {"type": "system", "content": "SubagentStop [x] completed successfully"},
                  {"type": "progress", "data": {"type": "hook_progress", "hookEvent": "Stop"}},
                  {"type": "attachment", "attachment": {"hookEvent": "SubagentStop"}}):
-        seen = shown(claude(prompt("hi"), block(text("Hello.")), mark), tmp_path)
+        seen = show(claude(prompt("hi"), block(text("Hello.")), mark), tmp_path)
         assert (stops(seen), rules(seen)) == (["end_turn"], inferred("turn_ended")), mark
         assert words(seen) == ["END INFERRED"]
 
 
 def test_a_new_message_after_a_text_infers_an_end_and_no_green_tick(tmp_path):
-    seen = shown(claude(prompt("hi"), block(text("Hello.")), prompt("and now the next thing"),
+    seen = show(claude(prompt("hi"), block(text("Hello.")), prompt("and now the next thing"),
                         block(text("Yes."), "msg_02", "end_turn")), tmp_path)
     assert (stops(seen)[0], rules(seen)) == ("end_turn", inferred("user_went_on"))
     assert words(seen) == ["END INFERRED", "COMPLETE"]
@@ -409,7 +409,7 @@ def test_a_new_message_after_a_text_infers_an_end_and_no_green_tick(tmp_path):
 
 @pytest.mark.parametrize("follows", [(), (prompt("continue"),), (prompt("Continue.", isMeta=True),)])
 def test_where_nothing_shows_the_end_it_stays_unknown(tmp_path, follows):
-    seen = shown(claude(prompt("hi"), block(text("Hello.")), *follows), tmp_path)
+    seen = show(claude(prompt("hi"), block(text("Hello.")), *follows), tmp_path)
     assert (stops(seen), rules(seen)) == (["unknown"], ["transcript.absent"])
     assert seen.responses[0].judgement.stop.detail == "not_recorded"
     assert words(seen) == ["END NOT RECORDED"]
@@ -418,24 +418,24 @@ def test_where_nothing_shows_the_end_it_stays_unknown(tmp_path, follows):
 
 def test_a_word_that_says_cut_is_not_taken_back_by_a_later_row(tmp_path):
     rows = (prompt("go"), block(text("I will."), stop="max_tokens"), block(use(**WHOLE), stop="tool_use"))
-    seen = shown(claude(*rows), tmp_path)
+    seen = show(claude(*rows), tmp_path)
     assert stops(seen) == ["max_tokens"]
     assert [verdict.admission for verdict in seen.responses[0].verdicts] == ["held"]
     filtered = (prompt("go"), block(text("I will."), stop="sensitive"), block(use(**WHOLE), stop="tool_use"))
-    assert stops(shown(claude(*filtered), tmp_path)) == ["safety_blocked"]
+    assert stops(show(claude(*filtered), tmp_path)) == ["safety_blocked"]
     paused = (prompt("go"), block(text("I will."), stop="pause_turn"), block(use(**WHOLE), stop="tool_use"))
-    assert stops(shown(claude(*paused), tmp_path)) == ["tool_call"]
+    assert stops(show(claude(*paused), tmp_path)) == ["tool_call"]
 
 
 def test_a_call_under_a_stop_sequence_is_held(tmp_path):
     """It arrives as a parsed object, in which nothing shows that a stop sequence ended it in the middle."""
-    seen = shown(claude(prompt("go"), block(use(**WHOLE), stop="stop_sequence")), tmp_path)
+    seen = show(claude(prompt("go"), block(use(**WHOLE), stop="stop_sequence")), tmp_path)
     assert [verdict.admission for verdict in seen.responses[0].verdicts] == ["held"]
-    assert stops(shown(claude(prompt("go"), block(text("Hi."), stop="stop_sequence")), tmp_path)) == ["end_turn"]
+    assert stops(show(claude(prompt("go"), block(text("Hi."), stop="stop_sequence")), tmp_path)) == ["end_turn"]
 
 
 def test_the_agents_own_row_tells_of_the_output_cap(tmp_path):
-    seen = shown(claude(prompt("write"), block(text("I will write it")), failed(), prompt(RESUME, isMeta=True),
+    seen = show(claude(prompt("write"), block(text("I will write it")), failure(), prompt(RESUME, isMeta=True),
                         block(text(" now."), "msg_02", "end_turn")), tmp_path)
     assert (stops(seen), rules(seen)) == (["max_tokens", "end_turn"], inferred("error_row"))
     facts = seen.responses[0]
@@ -451,7 +451,7 @@ def test_the_agents_own_row_tells_of_the_output_cap(tmp_path):
 
 def test_a_cap_row_of_which_nothing_is_left_is_an_answer_of_its_own(tmp_path):
     again = prompt(RESUME, isMeta=True)
-    seen = shown(claude(prompt("write"), failed(), again, failed(), again, failed()), tmp_path)
+    seen = show(claude(prompt("write"), failure(), again, failure(), again, failure()), tmp_path)
     assert stops(seen) == ["max_tokens"] * 3
     assert rules(seen) == ["transcript.recorder", "transcript.inferred.error_row"]
     assert places(seen) == [["request", "continuation", "continuation"]]
@@ -460,21 +460,21 @@ def test_a_cap_row_of_which_nothing_is_left_is_an_answer_of_its_own(tmp_path):
 
 
 def test_the_cap_row_outranks_a_word_that_says_finished(tmp_path):
-    seen = shown(claude(prompt("write"), block(text("I will"), stop="end_turn"), failed()), tmp_path)
+    seen = show(claude(prompt("write"), block(text("I will"), stop="end_turn"), failure()), tmp_path)
     assert stops(seen) == ["max_tokens"]
     assert seen.responses[0].exchange.response.raw_stop_reason == "end_turn"
     assert rules(seen)[-1] == "transcript.inferred.error_row"
 
 
 def test_a_full_context_is_told_by_the_agents_own_row(tmp_path):
-    full = failed("API Error: The model has reached its context window limit.")
-    seen = shown(claude(prompt("write"), block(text("I will")), full), tmp_path)
+    full = failure("API Error: The model has reached its context window limit.")
+    seen = show(claude(prompt("write"), block(text("I will")), full), tmp_path)
     assert stops(seen) == ["context_window_exceeded"]
     assert words(seen) == ["CONTEXT FULL"]
 
 
 def test_a_call_refused_for_a_missing_argument_is_a_bad_call_and_no_cut_one(tmp_path):
-    seen = shown(claude(prompt("write"), block(use(), tokens=58), result(MISSING, error=True),
+    seen = show(claude(prompt("write"), block(use(), tokens=58), result(MISSING, error=True),
                         block(use("toolu_01B", **WHOLE), "msg_02"), result("File created", "toolu_01B"),
                         block(text("Done."), "msg_03", "end_turn")), tmp_path)
     assert (stops(seen)[0], rules(seen)) == ("tool_call", inferred("calls_answered"))
@@ -487,7 +487,7 @@ def test_a_call_refused_for_a_missing_argument_is_a_bad_call_and_no_cut_one(tmp_
 
 def test_a_refused_call_with_the_tokens_of_a_cap_was_cut(tmp_path):
     """Two facts of the file, not one: the cap is in the count, and the call lacks an argument."""
-    seen = shown(claude(prompt("write"), block(use(), tokens=32_000), result(MISSING, error=True),
+    seen = show(claude(prompt("write"), block(use(), tokens=32_000), result(MISSING, error=True),
                         block(use("toolu_01B", **WHOLE), "msg_02"), result("File created", "toolu_01B"),
                         block(text("Done."), "msg_03", "end_turn")), tmp_path)
     assert (stops(seen)[0], rules(seen)) == ("max_tokens", inferred("tokens_at_cap"))
@@ -500,14 +500,14 @@ def test_a_refused_call_with_the_tokens_of_a_cap_was_cut(tmp_path):
 
 
 def test_a_refused_call_that_is_not_the_last_was_not_cut(tmp_path):
-    seen = shown(claude(prompt("write"), block(use("toolu_01A"), uuid="a"), block(use("toolu_01B", **WHOLE), uuid="b"),
+    seen = show(claude(prompt("write"), block(use("toolu_01A"), uuid="a"), block(use("toolu_01B", **WHOLE), uuid="b"),
                         result(MISSING, "toolu_01A", True, parentUuid="a"), result("ok", "toolu_01B", parentUuid="b")),
                  tmp_path)
     assert (stops(seen), rules(seen)) == (["tool_call"], inferred("calls_answered"))
 
 
 def test_a_cut_call_held_to_the_end_says_that_it_had_no_arguments(tmp_path):
-    seen = shown(claude(prompt("write"), block(use()), failed()), tmp_path)
+    seen = show(claude(prompt("write"), block(use()), failure()), tmp_path)
     (turn,) = seen.turns
     assert turn.verdict.word == "CALL HELD"
     assert turn.verdict.sentence == (
@@ -516,7 +516,7 @@ def test_a_cut_call_held_to_the_end_says_that_it_had_no_arguments(tmp_path):
 
 @pytest.mark.parametrize("cap", [4_096, 8_192, 16_384, 32_000, 32_768, 64_000, 65_536, 128_000])
 def test_tokens_at_a_default_cap_are_a_cut(tmp_path, cap):
-    seen = shown(claude(prompt("write"), block(use(**WHOLE), tokens=cap), result("File created")), tmp_path)
+    seen = show(claude(prompt("write"), block(use(**WHOLE), tokens=cap), result("File created")), tmp_path)
     assert (stops(seen), rules(seen)) == (["max_tokens"], inferred("tokens_at_cap"))
     (at,) = [each.at for each in seen.responses[0].evidence if each.rule.endswith("tokens_at_cap")]
     assert seen.responses[0].exchange.body[at.start : at.end] == str(cap).encode()
@@ -528,17 +528,17 @@ def test_tokens_at_a_default_cap_are_a_cut(tmp_path, cap):
 def test_an_end_that_a_row_of_the_agent_states_is_not_called_inferred(tmp_path):
     """The notice counts the answers whose end is inferred, and no others."""
     told = "answers have no stop reason, as Claude Code keeps none for them"
-    aborted = failed("API Error: Request was aborted.")
-    seen = shown(claude(prompt("hi"), aborted), tmp_path)
+    aborted = failure("API Error: Request was aborted.")
+    seen = show(claude(prompt("hi"), aborted), tmp_path)
     assert (stops(seen), rules(seen)) == (["cancelled"], ["transcript.recorder"])
     assert told not in "".join(seen.inputs[0].notices)
-    seen = shown(claude(prompt("hi"), aborted, prompt("again"), block(text("Well")), prompt("ok")), tmp_path)
+    seen = show(claude(prompt("hi"), aborted, prompt("again"), block(text("Well")), prompt("ok")), tmp_path)
     assert f"1 of 2 {told}" in seen.inputs[0].notices[0]
 
 
 def test_texts_that_stand_in_a_list_without_blocks_are_read(tmp_path):
     """Of a request and of a result alike."""
-    seen = shown(claude(prompt(["look", "here"]), block(use()), result(["one", text("two")]),
+    seen = show(claude(prompt(["look", "here"]), block(use()), result(["one", text("two")]),
                         block(text("Done."), "msg_02", "end_turn")), tmp_path)
     first, second = (each.exchange.request.messages for each in seen.responses)
     assert [message.text for message in first] == ["look\nhere"]
@@ -551,7 +551,7 @@ def test_texts_that_stand_in_a_list_without_blocks_are_read(tmp_path):
                                         "usage": {"output_tokens": 32_000}}}, "/event/usage/output_tokens"),
 ])
 def test_the_evidence_of_a_cap_is_the_count_and_no_other_number_of_that_name(tmp_path, row, pointer):
-    seen = shown(claude(prompt("write"), block(text("Well")), row), tmp_path)
+    seen = show(claude(prompt("write"), block(text("Well")), row), tmp_path)
     assert rules(seen) == inferred("tokens_at_cap")
     (at,) = [each.at for each in seen.responses[-1].evidence if each.rule.endswith("tokens_at_cap")]
     body = seen.responses[-1].exchange.body
@@ -561,15 +561,15 @@ def test_the_evidence_of_a_cap_is_the_count_and_no_other_number_of_that_name(tmp
 
 
 def test_tokens_at_a_cap_that_the_file_states_are_a_cut(tmp_path):
-    stated = failed(CAP.replace("32000", "5000"))
+    stated = failure(CAP.replace("32000", "5000"))
     rows = [prompt("write"), stated, prompt("again"), block(use(**WHOLE), tokens=5_000), result("File created")]
-    assert stops(shown(claude(*rows), tmp_path)) == ["max_tokens", "max_tokens"]
-    assert stops(shown(claude(*rows[2:]), tmp_path)) == ["tool_call"]
+    assert stops(show(claude(*rows), tmp_path)) == ["max_tokens", "max_tokens"]
+    assert stops(show(claude(*rows[2:]), tmp_path)) == ["tool_call"]
 
 
 def test_an_interrupted_answer_was_cancelled(tmp_path):
     stopped = prompt([text("[Request interrupted by user]")])
-    seen = shown(claude(prompt("hi"), block(text("Well")), stopped, prompt("never mind"),
+    seen = show(claude(prompt("hi"), block(text("Well")), stopped, prompt("never mind"),
                         block(text("Fine."), "msg_02", "end_turn")), tmp_path)
     assert (stops(seen)[0], rules(seen)) == ("cancelled", inferred("interrupted"))
     assert words(seen) == ["CANCELLED", "COMPLETE"]
@@ -578,14 +578,14 @@ def test_an_interrupted_answer_was_cancelled(tmp_path):
 
 def test_an_interruption_of_the_next_request_says_nothing_of_the_answer_before(tmp_path):
     stopped = prompt([text("[Request interrupted by user]")])
-    seen = shown(claude(prompt("hi"), block(text("Hello.")), prompt("next"), stopped), tmp_path)
+    seen = show(claude(prompt("hi"), block(text("Hello.")), prompt("next"), stopped), tmp_path)
     assert (stops(seen), rules(seen)) == (["end_turn"], inferred("user_went_on"))
 
 
 def test_a_tool_that_was_refused_by_the_user_does_not_cut_the_answer(tmp_path):
     refused = result("The user doesn't want to proceed with this tool use.", error=True)
     at_tool = prompt([text("[Request interrupted by user for tool use]")])
-    seen = shown(claude(prompt("hi"), block(use(**WHOLE)), refused, at_tool), tmp_path)
+    seen = show(claude(prompt("hi"), block(use(**WHOLE)), refused, at_tool), tmp_path)
     assert stops(seen) == ["tool_call"]
 
 
@@ -594,7 +594,7 @@ CUT_OFF = "Your response was cut off because it exceeded the output token limit.
 
 @pytest.mark.parametrize("said_", [RESUME, CUT_OFF])
 def test_what_the_agent_itself_tells_the_model_of_the_output_limit_shows_a_cut(tmp_path, said_):
-    seen = shown(claude(prompt("tell"), block(text("Once upon")), prompt(said_, isMeta=True),
+    seen = show(claude(prompt("tell"), block(text("Once upon")), prompt(said_, isMeta=True),
                         block(text(" a time."), "msg_02", "end_turn")), tmp_path)
     assert (stops(seen)[0], rules(seen)) == ("max_tokens", inferred("resumed"))
     assert places(seen) == [["request", "continuation"]]
@@ -606,7 +606,7 @@ def test_what_the_agent_itself_tells_the_model_of_the_output_limit_shows_a_cut(t
     "do not repeat what is already in the readme", "please issue a json report",
 ])
 def test_no_sentence_of_the_user_is_evidence_of_a_cut(tmp_path, said_):
-    seen = shown(claude(prompt("tell"), block(text("Once upon a time.")), prompt(said_),
+    seen = show(claude(prompt("tell"), block(text("Once upon a time.")), prompt(said_),
                         block(text("Yes."), "msg_02", "end_turn")), tmp_path)
     assert stops(seen)[0] in ("end_turn", "unknown")
     assert [turn.run.record.user_text for turn in seen.turns][-1] == said_
@@ -618,7 +618,7 @@ def test_no_sentence_of_the_user_is_evidence_of_a_cut(tmp_path, said_):
     "also send the flags and arguments", "the function looks incomplete",
 ])
 def test_an_ordinary_sentence_after_a_text_is_the_next_message(tmp_path, said_):
-    seen = shown(claude(prompt("tell"), block(text("Once upon a time.")), prompt(said_),
+    seen = show(claude(prompt("tell"), block(text("Once upon a time.")), prompt(said_),
                         block(text("Yes."), "msg_02", "end_turn")), tmp_path)
     assert (stops(seen), rules(seen)) == (["end_turn", "end_turn"], inferred("user_went_on"))
     assert words(seen) == ["END INFERRED", "COMPLETE"]
@@ -628,11 +628,11 @@ def test_an_ordinary_sentence_after_a_text_is_the_next_message(tmp_path, said_):
     block(text("The end."), tokens=32_000), block(text("The end,"), tokens=64_000), block(text("The end."), tokens=9),
 ])
 @pytest.mark.parametrize("follows", [
-    (), (prompt(RESUME, isMeta=True),), (prompt(CUT_OFF),), (failed(),),
+    (), (prompt(RESUME, isMeta=True),), (prompt(CUT_OFF),), (failure(),),
     (prompt([text("[Request interrupted by user]")]),),
 ])
 def test_a_recorded_end_of_the_turn_outranks_every_inference(tmp_path, row, follows):
-    seen = shown(claude(prompt("tell"), row, system("turn_duration"), *follows), tmp_path)
+    seen = show(claude(prompt("tell"), row, system("turn_duration"), *follows), tmp_path)
     assert (stops(seen)[0], rules(seen)) == ("end_turn", inferred("turn_ended"))
 
 
@@ -647,7 +647,7 @@ CUT_WORDS = st.sampled_from([
 def test_whatever_the_user_says_no_answer_before_it_was_cut(tmp_path, words_, ends):
     said_ = " ".join(words_)
     rows = [prompt("tell"), block(text("Once upon a time.")), *([system("turn_duration")] if ends else [])]
-    seen = shown(claude(*rows, prompt(said_), block(text("Yes."), "msg_02", "end_turn")), tmp_path)
+    seen = show(claude(*rows, prompt(said_), block(text("Yes."), "msg_02", "end_turn")), tmp_path)
     assert stops(seen)[0] in (("end_turn",) if ends else ("end_turn", "unknown"))
     assert words(seen)[0] in ("END INFERRED", "END NOT RECORDED")
 
@@ -655,13 +655,13 @@ def test_whatever_the_user_says_no_answer_before_it_was_cut(tmp_path, words_, en
 def test_a_call_that_ends_in_the_middle_of_its_json_was_cut(tmp_path):
     row = block(use(**WHOLE))
     row["message"]["content"][0]["input"] = '{"file_path": "/home/a.md", "content": "one tw'
-    seen = shown(claude(prompt("write"), row, result("File created")), tmp_path)
+    seen = show(claude(prompt("write"), row, result("File created")), tmp_path)
     assert (stops(seen), rules(seen)) == (["max_tokens"], inferred("call_cut"))
     assert words(seen) == ["CUT CALL RUN"]
 
 
 def test_an_unknown_word_of_the_provider_stays_unknown(tmp_path):
-    seen = shown(claude(prompt("hi"), block(text("Hello."), stop="dreamt")), tmp_path)
+    seen = show(claude(prompt("hi"), block(text("Hello."), stop="dreamt")), tmp_path)
     assert (stops(seen), rules(seen)) == (["unknown"], ["transcript.provider", "unknown_word"])
     assert words(seen) == ["UNKNOWN REASON"]
 
@@ -674,21 +674,21 @@ OVERLOADED = 'API Error: 529 {"type":"error","error":{"type":"overloaded_error",
 @pytest.mark.parametrize(
     ("row", "stop", "detail", "status"),
     [
-        (failed(OVERLOADED), "error", "retryable", 529),
-        (failed("API Error: Request timed out.", error="server_error"), "error", "retryable", None),
-        (failed("API Error (400 bad request)"), "error", "fatal", 400),
-        (failed("You've hit your session limit", error="rate_limit", apiErrorStatus=429), "error", "retryable", 429),
-        (failed("Prompt is too long"), "context_window_exceeded", "input", None),
-        (failed("API Error: Connection error.", isApiErrorMessage=None), "error", "retryable", None),
-        (failed("API Error: terminated"), "error", "retryable", None),
-        (failed("API Error: Overloaded", error="unknown"), "error", "retryable", None),
-        (failed("API Error: Internal server error", error="unknown"), "error", "retryable", None),
-        (failed("API Error: The server had an error while processing your request"), "error", "retryable", None),
-        (failed("API Error: no such server, and an error of its own", error="unknown"), "error", "fatal", None),
+        (failure(OVERLOADED), "error", "retryable", 529),
+        (failure("API Error: Request timed out.", error="server_error"), "error", "retryable", None),
+        (failure("API Error (400 bad request)"), "error", "fatal", 400),
+        (failure("You've hit your session limit", error="rate_limit", apiErrorStatus=429), "error", "retryable", 429),
+        (failure("Prompt is too long"), "context_window_exceeded", "input", None),
+        (failure("API Error: Connection error.", isApiErrorMessage=None), "error", "retryable", None),
+        (failure("API Error: terminated"), "error", "retryable", None),
+        (failure("API Error: Overloaded", error="unknown"), "error", "retryable", None),
+        (failure("API Error: Internal server error", error="unknown"), "error", "retryable", None),
+        (failure("API Error: The server had an error while processing your request"), "error", "retryable", None),
+        (failure("API Error: no such server, and an error of its own", error="unknown"), "error", "fatal", None),
     ],
 )
 def test_a_failure_is_an_answer_that_failed(tmp_path, row, stop, detail, status):
-    seen = shown(claude(prompt("hi"), row), tmp_path)
+    seen = show(claude(prompt("hi"), row), tmp_path)
     (facts,) = seen.responses
     assert (facts.judgement.stop.normalized, facts.judgement.stop.detail) == (stop, detail)
     assert facts.exchange.response.http_status == status
@@ -698,28 +698,28 @@ def test_a_failure_is_an_answer_that_failed(tmp_path, row, stop, detail, status)
 
 
 def test_a_request_that_failed_and_was_sent_again_is_a_retry(tmp_path):
-    seen = shown(claude(prompt("hi", uuid="p"), failed(OVERLOADED), block(text("Hello."), stop="end_turn")), tmp_path)
+    seen = show(claude(prompt("hi", uuid="p"), failure(OVERLOADED), block(text("Hello."), stop="end_turn")), tmp_path)
     assert places(seen) == [["request", "retry"]]
     assert words(seen) == ["RETRIED"]
 
 
 def test_a_cut_answer_that_was_asked_for_again_at_once_is_a_retry(tmp_path):
     # Claude Code raises its own cap once and sends the same request again.
-    seen = shown(claude(prompt("hi", uuid="p"), block(text("Hel"), stop="max_tokens"),
+    seen = show(claude(prompt("hi", uuid="p"), block(text("Hel"), stop="max_tokens"),
                         block(text("Hello."), "msg_02", "end_turn", parentUuid="p")), tmp_path)
     assert places(seen) == [["request", "retry"]]
     assert words(seen) == ["RETRIED"]
 
 
 def test_what_the_user_says_after_a_failure_is_a_turn_of_its_own(tmp_path):
-    seen = shown(claude(prompt("hi"), failed(OVERLOADED), prompt("continue"), block(text("Hello."), stop="end_turn")),
+    seen = show(claude(prompt("hi"), failure(OVERLOADED), prompt("continue"), block(text("Hello."), stop="end_turn")),
                  tmp_path)
     assert words(seen) == ["ERROR", "COMPLETE"]
 
 
 def test_retries_that_the_agent_counted_are_told(tmp_path):
     error = {"status": 529, "error": {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}}
-    seen = shown(claude(prompt("hi"), system("api_error", error=error, retryAttempt=2),
+    seen = show(claude(prompt("hi"), system("api_error", error=error, retryAttempt=2),
                         block(text("Hello."), stop="end_turn")), tmp_path)
     assert [skip.why for skip in seen.inputs[0].skipped] == [
         "a failed request that Claude Code sent again: 529 overloaded_error Overloaded (attempt 2)"]
@@ -731,13 +731,13 @@ def test_retries_that_the_agent_counted_are_told(tmp_path):
 def test_a_count_from_before_the_answer_was_whole_is_left_out(tmp_path):
     # 120 characters in 2 tokens cannot be; 16 can.
     for tokens, kept in ((2, None), (16, 16)):
-        seen = shown(claude(prompt("hi"), block(text("x" * 120), tokens=tokens), system("turn_duration")), tmp_path)
+        seen = show(claude(prompt("hi"), block(text("x" * 120), tokens=tokens), system("turn_duration")), tmp_path)
         assert seen.responses[0].exchange.response.usage.output_tokens == kept
         assert bool(said(seen, "transcript.early_usage")) == (kept is None)
 
 
 def test_a_count_beside_a_word_is_believed(tmp_path):
-    seen = shown(claude(prompt("hi"), block(text("x" * 120), stop="end_turn", tokens=2)), tmp_path)
+    seen = show(claude(prompt("hi"), block(text("x" * 120), stop="end_turn", tokens=2)), tmp_path)
     assert seen.responses[0].exchange.response.usage.output_tokens == 2
 
 
@@ -753,17 +753,17 @@ def cut_three_times() -> str:
 
 
 def test_without_a_cap_no_bound_on_tokens_follows_until_one_is_set(tmp_path):
-    seen = shown(cut_three_times(), tmp_path)
+    seen = show(cut_three_times(), tmp_path)
     assert seen.responses[0].exchange.request.max_tokens is None
     assert seen.turns[0].final_state.value == "Complete"
     # Reached after two answers of 32.
-    bounded = shown(cut_three_times(), tmp_path, Settings(Limits(continuation_max_total_completion_tokens=64)))
+    bounded = show(cut_three_times(), tmp_path, Settings(Limits(continuation_max_total_completion_tokens=64)))
     assert (bounded.turns[0].final_state.value, bounded.turns[0].terminal) == ("AbortPartial", "budget_exhausted")
     assert bounded.turns[0].joined_text.text == "part 0 part 1 "
 
 
 def test_fewer_attempts_end_earlier_over_the_recorded_text(tmp_path):
-    seen = shown(cut_three_times(), tmp_path, Settings(Limits(continuation_max_attempts=1)))
+    seen = show(cut_three_times(), tmp_path, Settings(Limits(continuation_max_attempts=1)))
     assert (seen.turns[0].terminal, seen.turns[0].joined_text.text) == ("retry_limit", "part 0 part 1 ")
     assert {step.fidelity.value for step in seen.steps} == {"RECORDED"}
 
@@ -775,7 +775,7 @@ def test_a_cut_last_line_is_told_and_the_rest_read(tmp_path):
     content = claude(prompt("hi"), block(text("Hello."), stop="end_turn"), prompt("more")).encode()
     cut = content[:-20]
     last = len(cut.rpartition(b"\n")[2])
-    seen = shown(cut, tmp_path)
+    seen = show(cut, tmp_path)
     assert len(seen.responses) == 1
     assert f"line 3, the last, is cut after {last:,} bytes; the part before it was read" in notices(seen)
 
@@ -783,7 +783,7 @@ def test_a_cut_last_line_is_told_and_the_rest_read(tmp_path):
 def test_broken_lines_are_told_and_the_rest_read(tmp_path):
     content = claude(prompt("hi"), block(text("Hello."), stop="end_turn"))
     lines = content.splitlines(keepends=True)
-    seen = shown(lines[0] + "{broken\n" * 7 + "[1]\n42\n" + lines[1], tmp_path)
+    seen = show(lines[0] + "{broken\n" * 7 + "[1]\n42\n" + lines[1], tmp_path)
     assert seen.responses[0].exchange.response.text == "Hello."
     assert "line 2 is not JSON" in notices(seen)
     assert "2 more damaged lines were passed over" in notices(seen)
@@ -792,13 +792,13 @@ def test_broken_lines_are_told_and_the_rest_read(tmp_path):
 
 def test_invalid_utf8_is_told_and_shown(tmp_path):
     content = claude(prompt("hi"), block(text("Hello."), stop="end_turn")).encode().replace(b"Hello.", b"Hel\xfflo.")
-    seen = shown(content, tmp_path)
+    seen = show(content, tmp_path)
     assert seen.responses[0].exchange.response.text == "Hel\ufffdlo."
     assert "line 2 holds invalid UTF-8" in notices(seen)
 
 
 def test_a_line_longer_than_what_is_sniffed_is_read(tmp_path):
-    seen = shown(claude(prompt("x" * 200_000), block(text("y" * 200_000), stop="end_turn")), tmp_path)
+    seen = show(claude(prompt("x" * 200_000), block(text("y" * 200_000), stop="end_turn")), tmp_path)
     assert len(seen.responses[0].exchange.response.text) == 200_000
 
 
@@ -806,9 +806,9 @@ def test_a_row_whose_parent_is_lost_follows_the_row_before(tmp_path):
     """A damaged line must not hide that the agent ran a cut call."""
     rows = claude(prompt("go"), block(use(**WHOLE), stop="max_tokens", tokens=64), {"type": "attachment"},
                   result("wrote it"), block(text("Done."), "msg_02", stop="end_turn")).splitlines(keepends=True)
-    assert words(shown("".join(rows), tmp_path)) == ["CUT CALL RUN"]
+    assert words(show("".join(rows), tmp_path)) == ["CUT CALL RUN"]
     rows[2] = rows[2][:40] + "\n"
-    seen = shown("".join(rows), tmp_path)
+    seen = show("".join(rows), tmp_path)
     assert (words(seen), places(seen)) == (["CUT CALL RUN"], [["request", "tool_result"]])
     assert "rows that name a parent that is not in the file before them, so their place is a guess: 1" \
         in notices(seen)
@@ -816,7 +816,7 @@ def test_a_row_whose_parent_is_lost_follows_the_row_before(tmp_path):
 
 def test_a_row_whose_parent_is_lost_follows_no_row_of_a_subagent(tmp_path):
     aside = {"isSidechain": True, "agentId": "a1"}
-    seen = shown(claude(prompt("go"), block(use(**WHOLE), stop="tool_use", uuid="call"),
+    seen = show(claude(prompt("go"), block(use(**WHOLE), stop="tool_use", uuid="call"),
                         prompt("count", parentUuid=None, **aside), block(text("Two."), "msg_09", "end_turn", **aside),
                         result("wrote it", parentUuid="lost"), block(text("Done."), "msg_02", "end_turn")), tmp_path)
     assert sorted(places(seen)) == [["request"], ["request", "tool_result"]]
@@ -826,13 +826,13 @@ def test_a_row_whose_parent_is_lost_follows_no_row_of_a_subagent(tmp_path):
     (use(**WHOLE), "tool_use", [["request", "tool_result"]]), (text("Done."), "end_turn", [["request"], ["request"]])])
 def test_an_answer_whose_parent_is_lost_follows_a_call_alone(tmp_path, content, stop, turns):
     """The row between two answers is the result of a call, or else a message of the user."""
-    seen = shown(claude(prompt("go"), block(content, stop=stop),
+    seen = show(claude(prompt("go"), block(content, stop=stop),
                         block(text("More."), "msg_02", stop="end_turn", parentUuid="lost")), tmp_path)
     assert places(seen) == turns
 
 
 def test_rows_that_name_themselves_or_each_other_end_nowhere(tmp_path):
-    seen = shown(claude(prompt("hi", uuid="a", parentUuid="b"), block(text("x"), uuid="b", parentUuid="a"),
+    seen = show(claude(prompt("hi", uuid="a", parentUuid="b"), block(text("x"), uuid="b", parentUuid="a"),
                         block(text("y"), "msg_02", uuid="c", parentUuid="c")), tmp_path)
     assert len(seen.responses) == 2
     assert "rows that name a parent that is not in the file before them, so their place is a guess: 2" \
@@ -843,14 +843,14 @@ def test_rows_of_another_shape_are_counted(tmp_path):
     odd = [prompt(None), {"type": "user", "message": "x"}, {"type": "assistant", "message": []},
            block(text("x"), stop="end_turn")]
     odd[3]["message"]["content"] = [text("x"), "odd"]
-    seen = shown(claude(*odd), tmp_path)
+    seen = show(claude(*odd), tmp_path)
     assert "rows that are of an unexpected shape: 3" in notices(seen)
     assert "rows that hold a block that is not an object: 1" in notices(seen)
 
 
 def test_keys_are_masked_in_texts_and_bytes(tmp_path):
     key = "sk-ant-" + "a1B2" * 10
-    seen = shown(claude(prompt(f"use {key}"), block(text(f"used {key}"), stop="end_turn")), tmp_path)
+    seen = show(claude(prompt(f"use {key}"), block(text(f"used {key}"), stop="end_turn")), tmp_path)
     exchange = seen.responses[0].exchange
     assert key not in exchange.response.text
     assert key.encode() not in exchange.body
@@ -870,7 +870,7 @@ def test_another_api_is_refused_and_its_own_accepted(tmp_path):
 
 def test_a_file_that_begins_with_records_of_another_kind_is_known(tmp_path):
     state = '{"type": "mode", "mode": "normal", "sessionId": "s-1"}\n' * 12
-    seen = shown(state + claude(prompt("hi"), block(text("Hello."), stop="end_turn")), tmp_path)
+    seen = show(state + claude(prompt("hi"), block(text("Hello."), stop="end_turn")), tmp_path)
     assert seen.inputs[0].format == "claude-code"
     assert len(seen.responses) == 1
 
@@ -889,20 +889,20 @@ def test_without_signatures_equal_ones_stay_equal(tmp_path):
 
 
 def test_the_id_of_a_result_is_the_text_that_its_call_has(tmp_path):
-    seen = shown(claude(prompt("write"), block(use(**WHOLE)), result("ok"), block(text("Done."), "msg_02")), tmp_path)
+    seen = show(claude(prompt("write"), block(use(**WHOLE)), result("ok"), block(text("Done."), "msg_02")), tmp_path)
     first, second = (facts.exchange for facts in seen.responses)
     assert second.request.messages[0].results[0].call_id is first.response.tool_calls[0].id
 
 
 @pytest.mark.parametrize(("row", "count"), [
-    (failed("API Error: Overloaded", requestId="req_msg_01", error="unknown"), 1),
-    (failed("API Error: Connection closed mid-response. The response above may be incomplete."), 1),
-    (failed("API Error: Overloaded", requestId="req_other", error="unknown"), 2),
-    (failed("API Error: Overloaded", error="unknown"), 2),
+    (failure("API Error: Overloaded", requestId="req_msg_01", error="unknown"), 1),
+    (failure("API Error: Connection closed mid-response. The response above may be incomplete."), 1),
+    (failure("API Error: Overloaded", requestId="req_other", error="unknown"), 2),
+    (failure("API Error: Overloaded", error="unknown"), 2),
 ])
 def test_a_failure_behind_the_beginning_of_its_answer_is_that_answer(tmp_path, row, count):
     # Claude Code 2.1.197 writes `end_turn` into such rows, which no provider sent
-    seen = shown(claude(prompt("go"), block(text("I will"), stop="end_turn"), row), tmp_path)
+    seen = show(claude(prompt("go"), block(text("I will"), stop="end_turn"), row), tmp_path)
     assert len(seen.responses) == count
     last = seen.responses[-1].exchange.response
     assert (last.stop_reason.normalized, last.raw_stop_reason, last.text) == (
@@ -911,7 +911,7 @@ def test_a_failure_behind_the_beginning_of_its_answer_is_that_answer(tmp_path, r
 
 
 def test_a_refused_answer_keeps_the_word_of_its_provider(tmp_path):
-    seen = shown(claude(prompt("go"), block(text("I will"), stop="refusal"), failed(FLAGGED, requestId="req_msg_01")),
+    seen = show(claude(prompt("go"), block(text("I will"), stop="refusal"), failure(FLAGGED, requestId="req_msg_01")),
                  tmp_path)
     (facts,) = seen.responses
     assert (facts.exchange.response.raw_stop_reason, stops(seen)) == ("refusal", ["safety_blocked"])
@@ -923,7 +923,7 @@ def test_a_stop_word_for_calls_without_a_call_is_a_malformed_call_that_is_asked_
     begun = (prompt("go"), block(text("I write."), stop="tool_use"))
     rows = (block(use(**WHOLE), "msg_02", stop="tool_use"), result("ok"),
             block(text("Done."), "msg_03", stop="end_turn"))
-    seen = shown(claude(*begun, prompt(retry, isMeta=True), *rows), tmp_path)
+    seen = show(claude(*begun, prompt(retry, isMeta=True), *rows), tmp_path)
     assert stops(seen) == ["malformed_tool_call", "tool_call", "end_turn"]
     assert seen.responses[0].exchange.response.raw_stop_reason == "tool_use"
     assert places(seen) == [["request", "repair", "tool_result"]]
@@ -932,9 +932,9 @@ def test_a_stop_word_for_calls_without_a_call_is_a_malformed_call_that_is_asked_
     at = seen.responses[0].judgement.stop.evidence[-1].at
     assert b"was malformed" in seen.responses[0].exchange.body[at.start : at.end]
     # what `claude -p` prints calls such a row by another name
-    printed = shown(claude(*begun, prompt(retry, isSynthetic=True), *rows), tmp_path)
+    printed = show(claude(*begun, prompt(retry, isSynthetic=True), *rows), tmp_path)
     assert (places(printed), words(printed)) == (places(seen), words(seen))
-    typed = shown(claude(*begun, prompt(retry), *rows), tmp_path)
+    typed = show(claude(*begun, prompt(retry), *rows), tmp_path)
     assert len(typed.turns) == 2, "what the user typed is no row of the agent"
 
 
@@ -942,23 +942,23 @@ def test_an_answer_without_a_text_is_asked_for_again_in_its_turn(tmp_path):
     again = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
     thought = block({"type": "thinking", "thinking": "Hm.", "signature": ""}, stop="end_turn")
     done = block(text("Done."), "msg_02", stop="end_turn")
-    seen = shown(claude(prompt("go"), thought, prompt(again, isMeta=True), done), tmp_path)
+    seen = show(claude(prompt("go"), thought, prompt(again, isMeta=True), done), tmp_path)
     assert (places(seen), words(seen)) == ([["request", "retry"]], ["RETRIED"])
-    typed = shown(claude(prompt("go"), thought, prompt(again), done), tmp_path)
+    typed = show(claude(prompt("go"), thought, prompt(again), done), tmp_path)
     assert len(typed.turns) == 2
 
 
 def test_a_failed_run_that_was_printed_tells_no_word_of_its_last_answer(tmp_path):
     error = "API Error: Overloaded"
-    begun, row = streamed([text("I will")]), failed(error, request_id="req_1")
+    begun, row = streamed([text("I will")]), failure(error, request_id="req_1")
     begun["request_id"] = "req_1"
     row.pop("requestId", None)
-    seen = shown(stream(begun, row, run_result(is_error=True, result=error, stop_reason="stop_sequence")), tmp_path)
+    seen = show(stream(begun, row, run_result(is_error=True, result=error, stop_reason="stop_sequence")), tmp_path)
     (facts,) = seen.responses
     assert (facts.exchange.response.raw_stop_reason, stops(seen), words(seen)) == (None, ["error"], ["ERROR"])
-    full = failed("API Error: The model has reached its context window limit.")
+    full = failure("API Error: The model has reached its context window limit.")
     ended = run_result(is_error=True, stop_reason="stop_sequence")
-    seen = shown(stream(streamed([text("I will")]), full, ended), tmp_path)
+    seen = show(stream(streamed([text("I will")]), full, ended), tmp_path)
     (facts,) = seen.responses
     assert (facts.exchange.response.raw_stop_reason, words(seen)) == (None, ["CONTEXT FULL"])
 
@@ -969,9 +969,9 @@ FLAGGED = "API Error: The model's safeguards flagged this message (https://www.a
 @pytest.mark.parametrize(("request_id", "shown_answers"), [("req_msg_01", ["safety_blocked"]),
                                                             ("req_other", ["unknown", "safety_blocked"])])
 def test_a_refusal_behind_the_beginning_of_its_answer_is_one_answer(tmp_path, request_id, shown_answers):
-    seen = shown(claude(
+    seen = show(claude(
         prompt("go"), block(text("I will")), system("model_refusal_no_fallback", requestId=request_id),
-        failed(FLAGGED, requestId=request_id, error="invalid_request")), tmp_path)
+        failure(FLAGGED, requestId=request_id, error="invalid_request")), tmp_path)
     assert stops(seen) == shown_answers
     last = seen.responses[-1].exchange.response
     assert (last.stop_reason.detail, rules(seen, len(shown_answers) - 1)[0]) == ("refusal", "transcript.recorder")
@@ -979,7 +979,7 @@ def test_a_refusal_behind_the_beginning_of_its_answer_is_one_answer(tmp_path, re
 
 @pytest.mark.parametrize("name", ["retractedMessageUuids", "retracted_message_uuids"])
 def test_rows_that_were_withdrawn_after_a_refusal_are_a_refused_answer(tmp_path, name):
-    seen = shown(claude(
+    seen = show(claude(
         prompt("go"), block(text("I will"), uuid="a1"),
         system("model_refusal_fallback", fallbackModel="m-2", **{name: ["a1", "lost", 7]}),
         block(text("Done."), "msg_02", stop="end_turn")), tmp_path)
@@ -992,8 +992,8 @@ def test_rows_that_were_withdrawn_after_a_refusal_are_a_refused_answer(tmp_path,
 
 def test_a_refused_answer_that_no_other_model_answered_blocks_the_turn(tmp_path):
     withdrawn = (block(text("I will"), uuid="a1"), system("model_refusal_fallback", retractedMessageUuids=["a1"]))
-    last = shown(claude(prompt("go"), *withdrawn), tmp_path)
-    followed = shown(claude(prompt("go"), *withdrawn, prompt("Then say why."), block(text("Ok."), "msg_02",
+    last = show(claude(prompt("go"), *withdrawn), tmp_path)
+    followed = show(claude(prompt("go"), *withdrawn, prompt("Then say why."), block(text("Ok."), "msg_02",
                                                                                      stop="end_turn")), tmp_path)
     assert [words(last), words(followed)] == [["BLOCKED"], ["BLOCKED", "COMPLETE"]]
 
@@ -1001,7 +1001,7 @@ def test_a_refused_answer_that_no_other_model_answered_blocks_the_turn(tmp_path)
 @pytest.mark.parametrize("more", [{}, {"retractedMessageUuids": "a1"}, {"retractedMessageUuids": ["u1"]}])
 def test_a_refusal_that_withdrew_no_answer_leaves_the_answer_as_it_is(tmp_path, more):
     # the provider itself asked another model: the rows of the request are that model's answer
-    seen = shown(claude(
+    seen = show(claude(
         prompt("go"), block({"type": "fallback", "from": {"model": "m-1"}, "to": {"model": "m-2"}}, uuid="a1"),
         block(text("Done."), stop="end_turn"), system("model_refusal_fallback", requestId="req_msg_01", **more)),
         tmp_path)
@@ -1031,7 +1031,7 @@ def calls_of(seen, number: int) -> list[tuple[str | None, str]]:
 
 
 def test_parallel_calls_that_iflow_repeats_row_by_row_are_one_answer(tmp_path):
-    seen = shown(iflow(
+    seen = show(iflow(
         prompt("go"), answer("1", text("Look."), FIRST), answer("2", FIRST, SECOND), answer("3", SECOND),
         result("a", "call_1"), result("b", "call_2"), answer("4", SECOND, text("Now."), use("call_3", "Read")),
         result("c", "call_3"), answer("5", text("Done."))), tmp_path)
@@ -1045,24 +1045,24 @@ def test_parallel_calls_that_iflow_repeats_row_by_row_are_one_answer(tmp_path):
 
 
 def test_a_row_of_iflow_that_only_repeats_an_answered_call_is_no_answer(tmp_path):
-    seen = shown(iflow(prompt("go"), answer("1", FIRST), result("a", "call_1"), answer("2", FIRST),
+    seen = show(iflow(prompt("go"), answer("1", FIRST), result("a", "call_1"), answer("2", FIRST),
                        answer("3", text("Done."))), tmp_path)
     assert [facts.exchange.lines for facts in seen.responses] == [(2,), (5,)]
 
 
 def test_a_call_that_iflow_repeats_with_other_arguments_is_held_in_both_rows(tmp_path):
     other = use("call_1", "Read", path="other.md")
-    seen = shown(iflow(prompt("go"), answer("1", FIRST), answer("2", other, SECOND), result("b", "call_2")), tmp_path)
+    seen = show(iflow(prompt("go"), answer("1", FIRST), answer("2", other, SECOND), result("b", "call_2")), tmp_path)
     assert calls_of(seen, 0) == [("call_1", "held")]
     assert calls_of(seen, 1)[0] == ("call_1", "held")
 
 
 def test_a_repeated_call_without_a_result_is_not_released(tmp_path):
-    seen = shown(iflow(prompt("go"), answer("1", FIRST), answer("2", FIRST, SECOND), result("a", "call_1")), tmp_path)
+    seen = show(iflow(prompt("go"), answer("1", FIRST), answer("2", FIRST, SECOND), result("a", "call_1")), tmp_path)
     assert calls_of(seen, 0)[1] == ("call_2", "held")
 
 
 def test_another_writer_may_use_the_id_of_a_call_again_after_its_result(tmp_path):
-    seen = shown(claude(prompt("go"), block(FIRST), result("a", "call_1"), block(FIRST, "msg_02"),
+    seen = show(claude(prompt("go"), block(FIRST), result("a", "call_1"), block(FIRST, "msg_02"),
                         result("a", "call_1")), tmp_path)
     assert [calls_of(seen, 0), calls_of(seen, 1)] == [[("call_1", "ready")], [("call_1", "ready")]]

@@ -52,9 +52,9 @@ def asked(seen: Any) -> list[str]:
 AT = "/request/body/messages/0"
 
 
-def test_what_was_put_aside_is_put_back(opened, tmp_path):
+def test_what_was_put_aside_is_put_back(load, tmp_path):
     held = record(AT, messages=[REFERENCE])
-    from_file = opened(bundle(held), "a.ctap.json")
+    from_file = load(bundle(held), "a.ctap.json")
     from_database = open_paths([database(tmp_path / "traces.sqlite3", held)])
     for seen in (from_file, from_database):
         assert (seen.inputs[0].format, seen.inputs[0].error) == ("claude-tap", None)
@@ -64,10 +64,10 @@ def test_what_was_put_aside_is_put_back(opened, tmp_path):
     assert sorted(each.name for each in tmp_path.iterdir() if "traces" in each.name) == ["traces.sqlite3"]
 
 
-def test_only_what_the_record_names_is_put_back(opened):
+def test_only_what_the_record_names_is_put_back(load):
     held = record("/request/body/tools", messages=[{"role": "user", "content": [{"type": "text", "text": "x"},
                                                                                REFERENCE]}])
-    assert MESSAGE["content"] not in str(asked(opened(bundle(held), "a.json")))
+    assert MESSAGE["content"] not in str(asked(load(bundle(held), "a.json")))
 
 
 @pytest.mark.parametrize(("side", "body"), [
@@ -84,17 +84,17 @@ def _values(value: Any) -> list[Any]:
                      for each in _values(held))] if isinstance(value, (dict, list)) else [value]
 
 
-def test_a_missing_value_costs_its_record_alone(opened):
+def test_a_missing_value_costs_its_record_alone(load):
     other = {"__claude_tap_blob_ref__": {"version": 1, "kind": "json", "hash": "gone"}}
-    seen = opened(bundle(record(AT, messages=[other]), record()), "a.json")
+    seen = load(bundle(record(AT, messages=[other]), record()), "a.json")
     assert len(seen.exchanges) == 1
     assert len(seen.inputs[0].skipped) == 1
 
 
-def test_an_answer_that_was_made_up_is_named(opened):
+def test_an_answer_that_was_made_up_is_named(load):
     fake = {**ANSWERS["anthropic_messages"], "id": "msg_claude_tap_capture"}
     lines = "".join(f"{json.dumps(each)}\n" for each in (record(body=fake), record()))
-    seen = opened(lines, "a.jsonl")
+    seen = load(lines, "a.jsonl")
     assert len(seen.exchanges) == 1
     assert (seen.exchanges[0].entry, seen.inputs[0].skipped[0].entry) == (1, 0)
     assert "made up" in seen.inputs[0].skipped[0].why
@@ -111,25 +111,25 @@ CONVERSE_MADE_UP = {
 
 
 @pytest.mark.parametrize("fake", [GEMINI_MADE_UP, CONVERSE_MADE_UP])
-def test_an_answer_that_was_made_up_in_a_format_without_ids_is_named(opened, fake):
-    seen = opened(f"{json.dumps(record(body=fake))}\n{json.dumps(record())}\n", "a.jsonl")
+def test_an_answer_that_was_made_up_in_a_format_without_ids_is_named(load, fake):
+    seen = load(f"{json.dumps(record(body=fake))}\n{json.dumps(record())}\n", "a.jsonl")
     assert len(seen.exchanges) == 1
     assert "made up" in seen.inputs[0].skipped[0].why
 
 
-def test_a_model_that_says_captured_and_counts_tokens_has_answered(opened):
+def test_a_model_that_says_captured_and_counts_tokens_has_answered(load):
     real = {**GEMINI_MADE_UP, "usageMetadata": {"promptTokenCount": 4, "candidatesTokenCount": 1, "totalTokenCount": 5}}
-    seen = opened(json.dumps(record(body=real)) + "\n", "a.jsonl")
+    seen = load(json.dumps(record(body=real)) + "\n", "a.jsonl")
     assert [each.response.text for each in seen.exchanges] == ["captured"]
 
 
-def test_a_step_of_a_cursor_transcript_is_no_answer_of_a_provider(opened):
-    seen = opened(json.dumps({**record(), "transport": "cursor-transcript"}) + "\n", "a.jsonl")
+def test_a_step_of_a_cursor_transcript_is_no_answer_of_a_provider(load):
+    seen = load(json.dumps({**record(), "transport": "cursor-transcript"}) + "\n", "a.jsonl")
     assert not seen.exchanges
     assert "Cursor transcript" in seen.inputs[0].skipped[0].why
 
 
-def test_a_stream_is_read_from_its_events(opened):
+def test_a_stream_is_read_from_its_events(load):
     events = [{"event": "message_start", "data": {"type": "message_start", "message": {
                   "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": {}}}},
               {"event": "content_block_start", "data": {"type": "content_block_start", "index": 0, "content_block": {
@@ -137,27 +137,27 @@ def test_a_stream_is_read_from_its_events(opened):
               {"event": "content_block_delta", "data": json.dumps({"type": "content_block_delta", "index": 0, "delta": {
                   "type": "input_json_delta", "partial_json": '{"a": '}})},
               {"event": "message_delta", "data": {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}}]
-    (one,) = opened(json.dumps(record(sse_events=events)) + "\n", "a.jsonl").exchanges
+    (one,) = load(json.dumps(record(sse_events=events)) + "\n", "a.jsonl").exchanges
     assert one.response.stop_reason.raw == "max_tokens"
     assert one.response.parts[0].arguments == '{"a": '
 
 
-def test_nothing_is_put_back_beyond_the_bound(opened):
+def test_nothing_is_put_back_beyond_the_bound(load):
     large = {"role": "user", "content": "x" * 100_000}
     text = bundle(*[record(AT, messages=[REFERENCE])] * 30)
     text = text.replace(json.dumps(MESSAGE), json.dumps(large))
     before = most()
     set_maximum(1 << 20)
     try:
-        seen = opened(text, "a.json")
+        seen = load(text, "a.json")
     finally:
         set_maximum(before)
     assert len(seen.exchanges) == 10
     assert len(seen.inputs[0].skipped) == 20
 
 
-def test_a_damaged_line_costs_itself(opened):
-    seen = opened(json.dumps(record()) + "\n" + json.dumps(record())[:-30], "a.jsonl")
+def test_a_damaged_line_costs_itself(load):
+    seen = load(json.dumps(record()) + "\n" + json.dumps(record())[:-30], "a.jsonl")
     assert len(seen.exchanges) == 1
 
 
@@ -192,9 +192,9 @@ def create(text: str, **more: Any) -> dict[str, Any]:
     return {"type": "response.create", "model": "gpt-5", "input": [{"role": "user", "content": text}], **more}
 
 
-def test_every_response_of_a_socket_is_one_with_what_was_sent_for_it(opened):
+def test_every_response_of_a_socket_is_one_with_what_was_sent_for_it(load):
     cut = socket_events("r3", "two", status="incomplete", incomplete_details={"reason": "max_output_tokens"})
-    seen = opened(over_socket(
+    seen = load(over_socket(
         [create("fill", generate=False), {"type": "ping"}, create("go"), create("on", max_output_tokens=2)],
         {"type": "codex.rate_limits"}, *socket_events("r1"), *socket_events("r2", "one"), *cut), "a.jsonl")
     assert (seen.inputs[0].format, seen.inputs[0].error) == ("claude-tap", None)
@@ -207,15 +207,15 @@ def test_every_response_of_a_socket_is_one_with_what_was_sent_for_it(opened):
 
 
 @pytest.mark.parametrize("key", ["request_id", "id"])
-def test_the_record_holds_what_was_sent_last_alone(opened, key):
-    seen = opened(over_socket(None, *socket_events("r1", "one"), *socket_events("r2", "two"), key=key), "a.jsonl")
+def test_the_record_holds_what_was_sent_last_alone(load, key):
+    seen = load(over_socket(None, *socket_events("r1", "one"), *socket_events("r2", "two"), key=key), "a.jsonl")
     assert seen.inputs[0].format == "claude-tap"
     assert [[message.text for message in each.request.messages] for each in seen.exchanges] == [[], ["last"]]
 
 
-def test_a_socket_that_was_recorded_late_or_ends_early_gives_what_came(opened):
+def test_a_socket_that_was_recorded_late_or_ends_early_gives_what_came(load):
     _, _, item, done = socket_events("r1", "one")
-    late = opened(over_socket([create("go")], item, done), "a.jsonl")
-    early = opened(over_socket([create("go")], *socket_events("r1", "one")[:3]), "a.jsonl")
+    late = load(over_socket([create("go")], item, done), "a.jsonl")
+    early = load(over_socket([create("go")], *socket_events("r1", "one")[:3]), "a.jsonl")
     assert [each.response.stop_reason.normalized.value for seen in (late, early) for each in seen.exchanges] == [
         "end_turn", "interrupted"]

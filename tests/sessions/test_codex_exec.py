@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inspector.sessions.importers.recognition import choose
-from tests.scenes.transcripts import shown, stops, words
+from tests.scenes.transcripts import show, stops, words
 
 START = ({"type": "thread.started", "thread_id": "t"}, {"type": "turn.started"})
 
@@ -25,7 +25,7 @@ def failed(message):
 
 
 def read(tmp_path, *rows):
-    return shown("".join(json.dumps(row) + "\n" for row in (*START, *rows)), tmp_path)
+    return show("".join(json.dumps(row) + "\n" for row in (*START, *rows)), tmp_path)
 
 
 def results(seen):

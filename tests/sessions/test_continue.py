@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inspector.sessions.importers.recognition import choose
-from tests.scenes.transcripts import places, shown, stops, words
+from tests.scenes.transcripts import places, show, stops, words
 
 
 def item(role, content="", **more):
@@ -29,7 +29,7 @@ def file(*items, **more):
 
 
 def read(tmp_path, *items, **more):
-    return shown(file(*items, **more), tmp_path, name="s.json")
+    return show(file(*items, **more), tmp_path, name="s.json")
 
 
 def test_messages_calls_and_results(tmp_path):
@@ -93,7 +93,7 @@ def test_members_of_other_types_are_named(tmp_path, odd):
 
 def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
     whole = file(item("user", "go"), item("assistant", "One."), item("assistant", "Two."))
-    seen = shown(whole[: whole.index("Two.")], tmp_path, name="s.json")
+    seen = show(whole[: whole.index("Two.")], tmp_path, name="s.json")
     assert [facts.exchange.response.text for facts in seen.responses] == ["One."]
 
 

@@ -22,7 +22,7 @@ from inspector.sessions import open_paths
 from inspector.sessions.following import FollowedSession
 from inspector.sessions.open import open_each
 from tests.scenes.app import assistant, body, entry, story, user
-from tests.scenes.transcripts import Row, block, claude, prompt, result, shown, text, use
+from tests.scenes.transcripts import Row, block, claude, prompt, result, show, text, use
 
 PLAN = (prompt("a plan"), block(text("First, look"), stop="max_tokens"),
         prompt("and the file"), block(use(path="a.md"), "msg_02", stop="tool_use"))
@@ -281,9 +281,9 @@ def test_a_call_whose_row_was_written_twice_ran_once(tmp_path: Path):
     asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
     done = ({"type": "function_call_output", "call_id": key, "output": "ok"} for key in ("c1", "c2"))
     for calls, ran in ((called(), called()), 1), ((called(), called("c2")), 2), ((called(), called(given="{}")), 2):
-        seen = shown(codex(asked, *calls, *done), tmp_path)
+        seen = show(codex(asked, *calls, *done), tmp_path)
         assert len(seen.responses[0].exchange.response.tool_calls) == ran
-    seen = shown(codex(asked, called(), called(), {"type": "function_call_output", "call_id": "c1", "output": "ok"}),
+    seen = show(codex(asked, called(), called(), {"type": "function_call_output", "call_id": "c1", "output": "ok"}),
                  tmp_path)
     assert count_runs(seen, seen.responses) == {CutRun.RAN: 1}
 
@@ -313,10 +313,10 @@ def langfuse(*observations: Row) -> Row:
      {"version": 3, "requests": [ASKED, {**ASKED, "requestId": "r2"}]}),
 ])
 def test_a_record_that_was_exported_twice_is_one_answer(tmp_path: Path, once: Row, twice: Row, other: Row):
-    seen = shown(json.dumps(twice), tmp_path)
-    assert len(seen.responses) == len(shown(json.dumps(once), tmp_path).responses) == 1
+    seen = show(json.dumps(twice), tmp_path)
+    assert len(seen.responses) == len(show(json.dumps(once), tmp_path).responses) == 1
     assert any("that repeat" in notice for notice in seen.inputs[0].notices)
-    assert len(shown(json.dumps(other), tmp_path).responses) == 2
+    assert len(show(json.dumps(other), tmp_path).responses) == 2
 
 
 def trajectory(path: Path, *answers: str, timed: bool = True) -> Path:

@@ -11,7 +11,7 @@ import pytest
 
 from inspector.sessions.importers.curl_trace import DOTS, sniff
 from loop_core.values import TransportEnd
-from tests.scenes.transcripts import shown
+from tests.scenes.transcripts import show
 
 KEY = "sk-proj-abcdefghijklmnopqrstuvwx123456"
 ASKED = '{"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Grüße"}]}'
@@ -75,7 +75,7 @@ CHUNKED = (HEAD[0], "content-type: text/event-stream\r\n", "Transfer-Encoding: c
 @pytest.mark.parametrize("form", FORMS)
 def test_a_whole_answer_and_its_request(tmp_path, form):
     text = trace(form, SAID)
-    seen = shown(text, tmp_path)
+    seen = show(text, tmp_path)
     (facts,) = seen.responses
     exchange = facts.exchange
     assert (sniff(text.encode(), ""), seen.inputs[0].format) == (100, "curl-trace")
@@ -90,7 +90,7 @@ def test_a_whole_answer_and_its_request(tmp_path, form):
 def test_a_stream_in_chunks_is_read_byte_for_byte(tmp_path, form):
     pieces = chunked(*STREAM)
     text = trace(form, pieces[0][:50], pieces[0][50:] + pieces[1], *pieces[2:], head=CHUNKED)
-    (facts,) = shown(text, tmp_path).responses
+    (facts,) = show(text, tmp_path).responses
     assert facts.exchange.body == "".join(STREAM).encode()
     assert (facts.exchange.response.text, facts.exchange.response.stop_reason.raw) == ("hi}.data: x", "length")
     assert [found.rule for found in facts.exchange.response.findings] == []
@@ -98,11 +98,11 @@ def test_a_stream_in_chunks_is_read_byte_for_byte(tmp_path, form):
 
 def test_a_trace_as_text_says_what_it_lost_and_one_in_hexadecimal_has_it(tmp_path):
     body = SAID.replace("a 0.5 a.m.", "Größe.")
-    seen = shown(trace(FORMS[1], body), tmp_path)
+    seen = show(trace(FORMS[1], body), tmp_path)
     assert seen.responses[0].exchange.response.text == "Gr....e."  # each of the two letters has two bytes
     (notice,) = seen.inputs[0].notices
     assert DOTS in notice
-    seen = shown(trace(FORMS[0], body), tmp_path)
+    seen = show(trace(FORMS[0], body), tmp_path)
     assert seen.responses[0].exchange.response.text == "Größe."
     assert not seen.inputs[0].notices
     (asked,) = [message.text for message in seen.responses[0].exchange.request.messages]
@@ -112,31 +112,31 @@ def test_a_trace_as_text_says_what_it_lost_and_one_in_hexadecimal_has_it(tmp_pat
 @pytest.mark.parametrize("form", FORMS)
 def test_line_ends_between_values_and_before_events(tmp_path, form):
     pretty = json.dumps({**json.loads(SAID), "x": [0.5, 1]}, indent=2) + "\n"
-    (facts,) = shown(trace(form, pretty), tmp_path).responses
+    (facts,) = show(trace(form, pretty), tmp_path).responses
     assert facts.exchange.body == pretty.encode()
     events = [{"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "model": "c",
                "content": [], "usage": {"input_tokens": 1, "output_tokens": 1}}}, {"type": "message_stop"}]
     stream = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events)
     dotted = "event: response.created\ndata: {}\n\n: note\n\n"
-    (facts,) = shown(trace(form, stream + dotted, head=CHUNKED[:2] + HEAD[2:]), tmp_path).responses
+    (facts,) = show(trace(form, stream + dotted, head=CHUNKED[:2] + HEAD[2:]), tmp_path).responses
     assert facts.exchange.body == (stream + dotted).encode()
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("before", ["14:07:33.123456 ", "[0-0] ", "14:07:33.123456 [0-0] "])
 def test_times_and_numbers_of_transfers_before_the_lines(tmp_path, form, before):
-    (facts,) = shown(trace(form, SAID, before=before), tmp_path).responses
+    (facts,) = show(trace(form, SAID, before=before), tmp_path).responses
     assert facts.exchange.body == SAID.encode()
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_transfers_of_one_file_are_told_apart_also_where_they_run_at_once(tmp_path, form):
     later = SAID.replace("a 0.5 a.m.", "two")
-    behind = shown(trace(form, SAID) + trace(form, later), tmp_path)
+    behind = show(trace(form, SAID) + trace(form, later), tmp_path)
     assert [facts.exchange.response.text for facts in behind.responses] == ["a 0.5 a.m.", "two"]
     first, second = (re.split(rf"(?=\[{key}-{key}\] )", trace(form, each, before=f"[{key}-{key}] "))
                      for key, each in enumerate((SAID, later)))
-    at_once = shown("".join(piece for pair in zip(first, second, strict=True) for piece in pair), tmp_path)
+    at_once = show("".join(piece for pair in zip(first, second, strict=True) for piece in pair), tmp_path)
     assert [facts.exchange.response.text for facts in at_once.responses] == ["a 0.5 a.m.", "two"]
 
 
@@ -146,7 +146,7 @@ def test_only_the_answer_counts_of_several_heads(tmp_path, form):
         "<= Recv header", "HTTP/1.1 200 Connection established\r\n", form) + block("<= Recv header", "\r\n", form)
     text = trace(form, SAID, head=("HTTP/1.1 100 Continue\r\n", "\r\n", *HEAD))
     trailer = block("<= Recv header", "x-late: 1\r\n", form)
-    (facts,) = shown(proxy + text + trailer, tmp_path).responses
+    (facts,) = show(proxy + text + trailer, tmp_path).responses
     assert facts.exchange.body == SAID.encode()
 
 
@@ -162,7 +162,7 @@ def test_only_the_answer_counts_of_several_heads(tmp_path, form):
 ])
 def test_a_note_of_curl_says_how_the_bytes_ended(tmp_path, form, note, end):
     text = trace(form, chunked(STREAM[0])[0], head=CHUNKED, notes=(note, "Closing connection 0"))
-    seen = shown(text, tmp_path)
+    seen = show(text, tmp_path)
     (facts,) = seen.responses
     assert (facts.exchange.response.transport_end, facts.exchange.response.text) == (end, "hi}.data: x")
     assert seen.turns[0].verdict.word == "INTERRUPTED"
@@ -170,9 +170,9 @@ def test_a_note_of_curl_says_how_the_bytes_ended(tmp_path, form, note, end):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_request_without_an_answer(tmp_path, form):
-    (facts,) = shown(trace(form, head=(), notes=("Empty reply from server",)), tmp_path).responses
+    (facts,) = show(trace(form, head=(), notes=("Empty reply from server",)), tmp_path).responses
     assert (facts.exchange.response.transport_end, facts.exchange.body) == (TransportEnd.RESET, b"")
-    seen = shown(trace(form, head=()), tmp_path)
+    seen = show(trace(form, head=()), tmp_path)
     assert "a trace of curl without an answer: expected a line such as" in str(seen.inputs[0].error)
 
 
@@ -180,7 +180,7 @@ def test_a_request_without_an_answer(tmp_path, form):
 def test_a_damaged_dump_is_read_up_to_the_damage(tmp_path, form):
     lines = trace(form, *chunked(*STREAM), head=CHUNKED).splitlines(keepends=True)
     at = next(number for number, line in enumerate(lines) if line.startswith("<= Recv data")) + 2
-    seen = shown("".join([*lines[:at], *lines[at + 1 :]]), tmp_path)
+    seen = show("".join([*lines[:at], *lines[at + 1 :]]), tmp_path)
     # the first row: 16 bytes, or the length of the first chunk without its CRLF
     expected = {"--trace": 0x10, "--trace-ascii": 2}[form]
     assert f"line {at + 1}: expected byte {expected:#x} of the " in seen.inputs[0].error
@@ -191,9 +191,9 @@ def test_a_damaged_dump_is_read_up_to_the_damage(tmp_path, form):
 
 def test_a_packed_body_is_unpacked_and_one_as_text_is_not_guessed(tmp_path):
     packed, head = gzip.compress(SAID.encode()), (HEAD[0], "content-encoding: gzip\r\n", *HEAD[1:])
-    (facts,) = shown(trace(FORMS[0], packed, head=head), tmp_path).responses
+    (facts,) = show(trace(FORMS[0], packed, head=head), tmp_path).responses
     assert facts.exchange.body == SAID.encode()
-    seen = shown(trace(FORMS[1], packed, head=head), tmp_path)
+    seen = show(trace(FORMS[1], packed, head=head), tmp_path)
     (facts,) = seen.responses
     assert facts.exchange.body == b""
     assert "packed, and printed as text" in repr(facts.exchange.response.stop_reason.evidence)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.scenes.transcripts import shown, stops
+from tests.scenes.transcripts import show, stops
 
 Row = dict[str, Any]
 
@@ -39,7 +39,7 @@ def ended(said: str = "ok", *, failed: bool = False, **more: Any) -> Row:
 
 
 def test_the_stream_of_cursor(tmp_path):
-    seen = shown(written(
+    seen = show(written(
         INIT, spoke("user", "go"), {"type": "thinking", "subtype": "delta", "text": "h"},
         {"type": "thinking", "subtype": "delta", "text": "m"}, {"type": "thinking", "subtype": "completed"},
         spoke("assistant", "I ", timestamp_ms=1), spoke("assistant", "look.", timestamp_ms=2),
@@ -61,7 +61,7 @@ def test_the_stream_of_cursor(tmp_path):
 
 
 def test_the_events_of_one_request_are_one_answer(tmp_path):
-    seen = shown(written(
+    seen = show(written(
         INIT, spoke("user", "go"), ran("started", "c1", model_call_id="m1"),
         ran("completed", "c1", {"success": {}}, model_call_id="m1"), ran("started", "c2", model_call_id="m1"),
         ran("completed", "c2", {"error": {"errorMessage": "no"}}, model_call_id="m1"),
@@ -72,7 +72,7 @@ def test_the_events_of_one_request_are_one_answer(tmp_path):
 
 def test_a_call_whose_start_is_missing_is_read_at_its_end(tmp_path):
     held = {"function": {"name": "lookup", "arguments": '{"q": 1}', "result": {"success": "yes"}}}
-    seen = shown(written(INIT, spoke("user", "go"), {"type": "tool_call", "subtype": "completed", "call_id": "c",
+    seen = show(written(INIT, spoke("user", "go"), {"type": "tool_call", "subtype": "completed", "call_id": "c",
                                                      "tool_call": held}), tmp_path)
     (facts,) = seen.responses
     assert [(call.name, call.arguments) for call in facts.exchange.response.tool_calls] == [("lookup", '{"q": 1}')]
@@ -84,7 +84,7 @@ def test_a_call_whose_start_is_missing_is_read_at_its_end(tmp_path):
     ([ran("started", "c1"), ran("completed", "c1", {"success": {}})], ["tool_call", "error"]),
 ])
 def test_a_run_of_cursor_that_failed(tmp_path, rows, found):
-    seen = shown(written(INIT, spoke("user", "go"), *rows, ended("it broke", failed=True)), tmp_path)
+    seen = show(written(INIT, spoke("user", "go"), *rows, ended("it broke", failed=True)), tmp_path)
     assert stops(seen) == found
     assert "it broke" in f"{seen.responses[-1].exchange.response.error} {seen.responses[-1].exchange.response.findings}"
 
@@ -92,9 +92,9 @@ def test_a_run_of_cursor_that_failed(tmp_path, rows, found):
 def test_the_counts_of_a_run_with_one_answer_of_cursor(tmp_path):
     used = {"inputTokens": 5, "outputTokens": 4, "cacheReadTokens": 2, "cacheWriteTokens": 1}
     one = [INIT, spoke("user", "go"), spoke("assistant", "Hi.")]
-    seen = shown(written(*one, ended(usage=used)), tmp_path)
+    seen = show(written(*one, ended(usage=used)), tmp_path)
     assert seen.responses[0].exchange.response.usage == (8, 4, None, 2, 1)
-    two = shown(written(*one, ran("started", "c1"), ran("completed", "c1", {"success": {}}), spoke("assistant", "x"),
+    two = show(written(*one, ran("started", "c1"), ran("completed", "c1", {"success": {}}), spoke("assistant", "x"),
                         ended(usage=used)), tmp_path)
     assert [facts.exchange.response.usage for facts in two.responses] == [None, None]
 
@@ -104,5 +104,5 @@ def test_the_counts_of_a_run_with_one_answer_of_cursor(tmp_path):
     ({"message": {"content": 5}}, "message.content is a number, and "),
 ])
 def test_a_member_of_an_odd_kind_is_told(odd: Row, told: str, tmp_path) -> None:
-    seen = shown(written(INIT, spoke("user", "go"), {**spoke("assistant", "x"), **odd}, ended()), tmp_path)
+    seen = show(written(INIT, spoke("user", "go"), {**spoke("assistant", "x"), **odd}, ended()), tmp_path)
     assert f"line 3: {told}" in notices(seen)

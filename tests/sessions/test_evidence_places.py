@@ -8,7 +8,7 @@ from typing import Any
 
 from inspector.report.facts import View
 from loop_core.wire.eventstream import encode_frame
-from tests.scenes.recordings import MESSAGES, asked, shown
+from tests.scenes.recordings import MESSAGES, pair_of, show
 
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {}}
 EVENTS: list[dict[str, Any]] = [
@@ -32,7 +32,7 @@ def bytes_of(seen: View, rule: str) -> bytes:
 
 def test_a_cut_call_is_proved_by_all_its_events() -> None:
     body = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in EVENTS)
-    seen = shown(asked([{"role": "user", "content": "x"}], body, url=MESSAGES))
+    seen = show(pair_of([{"role": "user", "content": "x"}], body, url=MESSAGES))
     assert bytes_of(seen, "judge.cut_arguments").decode().rstrip() == body[body.index("event: content_block_start"):
                                                                          body.index("event: message_delta")].rstrip()
 
@@ -49,5 +49,5 @@ def test_a_word_in_a_binary_frame_is_found_behind_any_length_and_checksum() -> N
     entry = {"request": {"method": "POST", "url": url, "headers": [], "postData": {"text": json.dumps(
         {"messages": [{"role": "user", "content": [{"text": "x"}]}]})}},
         "response": {"status": 200, "headers": [], "content": content}}
-    seen = shown(data=json.dumps({"log": {"version": "1.2", "creator": {"name": "t"}, "entries": [entry]}}).encode())
+    seen = show(data=json.dumps({"log": {"version": "1.2", "creator": {"name": "t"}, "entries": [entry]}}).encode())
     assert bytes_of(seen, "bedrock_converse.stop_reasons") == b'"end_turn"'

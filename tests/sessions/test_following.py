@@ -33,15 +33,15 @@ from inspector.sessions.importers.recognition import importer
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows
 from tests.scenes import transcripts as rows
-from tests.scenes.recordings import asked, assistant, call, chat, lines, result, user
+from tests.scenes.recordings import assistant, call, chat, lines, pair_of, result, user
 from tests.scenes.shapes import SHAPES
 from tests.sessions import test_opencode as opencode
 
 KEY = "sk-ant-" + "api03-" + "Zq8Wn4Lr7Tk2Vx5Ym9Pb3Hd6Js1Fg0Ca" * 3
 STOPPED = rows.prompt([rows.text("[Request interrupted by user]")])
 CLAUDE = (
-    rows.prompt("go on"), rows.prompt(f"the key is {KEY}"), STOPPED, rows.result("ok"), rows.failed(),
-    rows.failed("API Error: 529 overloaded"), rows.failed(rows.CAP.replace("32000", "7")),
+    rows.prompt("go on"), rows.prompt(f"the key is {KEY}"), STOPPED, rows.result("ok"), rows.failure(),
+    rows.failure("API Error: 529 overloaded"), rows.failure(rows.CAP.replace("32000", "7")),
     rows.block(rows.text("Well, that is half of an answer.")), rows.block(rows.text("Done."), stop="end_turn"),
     rows.block(rows.use(path="a"), tokens=7), rows.block(rows.use(path="b"), stop="tool_use"),
     {"type": "custom-title", "customTitle": "A title"}, {"type": "system", "subtype": "odd"}, {"type": "new"},
@@ -51,9 +51,9 @@ CLAUDE = (
     rows.block(rows.text("Found."), "side", "end_turn", isSidechain=True, agentId="a1"),
 )
 PI = (
-    rows.pi_user("go"), rows.pi_said(rows.text("half"), stop="length"), rows.pi_said(rows.text("all")),
-    rows.pi_said(rows.pi_call(path="a"), stop="toolUse"), rows.pi_result(), rows.entry("compaction", tokensBefore=9),
-    rows.entry("label", label="here"), rows.entry("session_info", name="A title"), rows.pi_said(api=None),
+    rows.pi_user("go"), rows.pi_reply(rows.text("half"), stop="length"), rows.pi_reply(rows.text("all")),
+    rows.pi_reply(rows.pi_call(path="a"), stop="toolUse"), rows.pi_result(), rows.entry("compaction", tokensBefore=9),
+    rows.entry("label", label="here"), rows.entry("session_info", name="A title"), rows.pi_reply(api=None),
 )
 
 
@@ -125,7 +125,7 @@ def check(data: bytes, cuts: Sequence[int], name: str = "s.jsonl") -> None:
         for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
             with path.open("ab") as file:
                 file.write(data[start:end])
-            assert document(followed.read()) == document(rows.viewed(path))
+            assert document(followed.read()) == document(rows.view_file(path))
 
 
 def numbered(chosen: Sequence[int], pool: Sequence[rows.Row], tree: str) -> list[rows.Row]:
@@ -294,13 +294,13 @@ def test_a_session_that_others_follow_in_its_file_is_read_on_too(tmp_path, monke
         seen = document(followed.read())
         if count in (62, 91):  # the first of such records takes a whole reading
             assert len(made) <= following.LAST + (30 + 1) * 6
-        assert seen == document(rows.viewed(path))
+        assert seen == document(rows.view_file(path))
     with closing(sqlite3.connect(path)) as base, base:
         base.execute("UPDATE part SET data = replace(data, '\"stop\"', '\"length\"') WHERE session_id = 's'")
     seen = followed.read()
     assert len(seen.turns) == 97
     assert seen.turns[0].verdict.word.startswith("TRUNCATED")
-    assert document(seen) == document(rows.viewed(path))
+    assert document(seen) == document(rows.view_file(path))
 
 
 @pytest.fixture
@@ -324,7 +324,7 @@ def test_an_answer_that_was_closed_and_gets_another_row_takes_a_whole_reading(tm
     followed.read()
     with path.open("a") as file:
         file.write(rows.claude(rows.block(rows.text("more of it"), "m2", uuid="late", parentUuid="a2")))
-    assert document(followed.read()) == document(rows.viewed(path))
+    assert document(followed.read()) == document(rows.view_file(path))
     assert len(whole) == 2
 
 
@@ -332,15 +332,15 @@ def test_a_later_request_that_fits_two_answers_is_said_of_both(tmp_path) -> None
     path = tmp_path / "s.jsonl"
     asks = [user("write it")]
     made = call(key="call_REDACTED_1")
-    both = lines(*[asked(asks, chat(None, "tool_calls", made))] * 2)
+    both = lines(*[pair_of(asks, chat(None, "tool_calls", made))] * 2)
     path.write_bytes(both)
     followed = FollowedView([str(path)], None, None, Settings())
     followed.read()
     after = [*asks, assistant(None, made), result(key="call_REDACTED_1")]
-    path.write_bytes(both + lines(asked(after, chat("Written."))))
+    path.write_bytes(both + lines(pair_of(after, chat("Written."))))
     now = followed.read()
     assert all("whether response 3 comes next is not known" in turn.verdict.sentence for turn in now.turns[:2])
-    assert document(now) == document(rows.viewed(path))
+    assert document(now) == document(rows.view_file(path))
 
 
 @pytest.mark.parametrize("change", ["shrunk", "replaced", "rewritten", "gone"])
@@ -361,7 +361,7 @@ def test_a_file_that_is_not_what_it_was_is_read_whole(tmp_path, whole, change) -
         path.unlink()
         assert "cannot be read" in followed.read().headline()
         path.write_text(turns(1, 2))
-    assert document(followed.read()) == document(rows.viewed(path))
+    assert document(followed.read()) == document(rows.view_file(path))
     assert len(whole) == 2
 
 
@@ -386,7 +386,7 @@ def test_a_change_far_from_the_ends_of_a_large_file_is_seen_after_some_looks(tmp
         with path.open("a") as file:
             file.write(turns(21 + number, 21 + number))
         followed.read()
-    assert document(followed.read()) == document(rows.viewed(path))
+    assert document(followed.read()) == document(rows.view_file(path))
     assert len(whole) == 2
 
 
@@ -400,7 +400,7 @@ def test_the_files_of_subagents_are_followed_with_their_session(tmp_path) -> Non
                          (rows.claude(rows.block(rows.text("Found."), "s1", uuid="u9", parentUuid="u1")), beside)):
         with where.open("a") as file:
             file.write(added)
-        assert document(followed.read()) == document(rows.viewed(path))
+        assert document(followed.read()) == document(rows.view_file(path))
 
 
 def test_each_look_at_a_packed_file_has_room_for_all_of_it(tmp_path, monkeypatch) -> None:
@@ -426,5 +426,5 @@ def test_of_a_file_of_pairs_only_what_is_new_is_decoded(tmp_path, monkeypatch) -
     followed = FollowedView([str(path)], None, None, Settings())
     followed.read()
     path.write_bytes(lines_of([first, second, second]))
-    assert document(followed.read()) == document(rows.viewed(path))
+    assert document(followed.read()) == document(rows.view_file(path))
     assert decoded == [0, 1, 1, 2]

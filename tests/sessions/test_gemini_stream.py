@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions.importers.recognition import choose
-from tests.scenes.transcripts import places, rules, shown, stops, words
+from tests.scenes.transcripts import places, rules, show, stops, words
 
 INIT = {"type": "init", "session_id": "s1", "model": "gemini-x"}
 ASKED = {"type": "message", "role": "user", "content": "go"}
@@ -31,7 +31,7 @@ def outcome(status: str = "success", **more: Any) -> dict[str, Any]:
 
 
 def read(tmp_path, *rows):
-    return shown("".join(json.dumps(row) + "\n" for row in rows), tmp_path)
+    return show("".join(json.dumps(row) + "\n" for row in rows), tmp_path)
 
 
 def test_pieces_and_calls_up_to_their_results_are_one_answer(tmp_path):

@@ -33,9 +33,9 @@ from tests.scenes.bodies import (
 HELLO = [user("hello")]
 
 
-def test_an_exchange_is_read_with_its_request_headers_and_times(opened):
+def test_an_exchange_is_read_with_its_request_headers_and_times(load):
     source = entry(HELLO, chat_body("hi"), started="2026-03-01T10:00:00Z", max_tokens=64)
-    loaded = opened(har(source), "one.har")
+    loaded = load(har(source), "one.har")
     (exchange,) = loaded.exchanges
     assert (exchange.api, exchange.entry, exchange.url) == ("openai_chat", 0, CHAT)
     assert exchange.response.text == "hi"
@@ -50,8 +50,8 @@ def test_an_exchange_is_read_with_its_request_headers_and_times(opened):
     assert (given.format, given.responses, given.error, given.skipped) == ("har", 1, None, ())
 
 
-def test_entries_count_over_all_of_the_file_and_each_skip_has_its_reason(opened):
-    loaded = opened(
+def test_entries_count_over_all_of_the_file_and_each_skip_has_its_reason(load):
+    loaded = load(
         har(
             entry(None, "<html></html>", url="https://example.com/", method="GET", mime="text/html"),
             entry(HELLO, chat_body("hi")),
@@ -93,8 +93,8 @@ def test_entries_count_over_all_of_the_file_and_each_skip_has_its_reason(opened)
         ("grpc://api.x.ai/xai_api.Chat/GetCompletion", "xAI gRPC"),
     ],
 )
-def test_llm_traffic_that_is_not_read_is_named(opened, url, name):
-    loaded = opened(har(entry(HELLO, chat_body("hi")), entry(None, '{"any": 1}', url=url)))
+def test_llm_traffic_that_is_not_read_is_named(load, url, name):
+    loaded = load(har(entry(HELLO, chat_body("hi")), entry(None, '{"any": 1}', url=url)))
     (skip,) = loaded.inputs[0].skipped
     assert skip.entry == 1
     assert name in skip.why
@@ -121,47 +121,47 @@ def test_llm_traffic_that_is_not_read_is_named(opened, url, name):
         ("https://api.mistral.ai/v1/fim/completions", "openai_completions"),
     ],
 )
-def test_the_api_is_found_from_the_path_before_any_content(opened, url, api):
+def test_the_api_is_found_from_the_path_before_any_content(load, url, api):
     error = '{"error": {"message": "no", "type": "invalid_request_error"}}'
-    loaded = opened(har(entry(HELLO, error, url=url, status=400)))
+    loaded = load(har(entry(HELLO, error, url=url, status=400)))
     assert [exchange.api for exchange in loaded.exchanges] == [api]
     assert loaded.exchanges[0].response.stop_reason.normalized is Stop.ERROR
 
 
-def test_the_api_is_found_from_the_content_where_the_path_says_nothing(opened):
-    loaded = opened(
+def test_the_api_is_found_from_the_content_where_the_path_says_nothing(load):
+    loaded = load(
         har(entry(HELLO, chat_stream("hello you"), url="https://gateway.example.com/llm", mime="text/event-stream"))
     )
     assert [(each.api, each.response.text) for each in loaded.exchanges] == [("openai_chat", "hello you")]
 
 
-def test_a_path_that_others_use_too_yields_to_the_content(opened):
+def test_a_path_that_others_use_too_yields_to_the_content(load):
     url, stream = "https://api.example.com/v1/chat", chat_stream("hello you")
-    loaded = opened(har(entry(HELLO, chat_body("hi"), url=url), entry(HELLO, stream, url=url, mime="text/event-stream"),
+    loaded = load(har(entry(HELLO, chat_body("hi"), url=url), entry(HELLO, stream, url=url, mime="text/event-stream"),
                         entry(HELLO, "{}", url=url)))
     assert [(each.api, each.response.text) for each in loaded.exchanges] == [
         ("openai_chat", "hi"), ("openai_chat", "hello you"), ("cohere_chat", None)]
 
 
-def test_a_chat_application_of_its_own_is_no_llm_traffic(opened):
+def test_a_chat_application_of_its_own_is_no_llm_traffic(load):
     own = entry(
         None,
         '{"items": [{"from": "bob"}]}',
         url="https://chat.example.com/v1/messages",
         request={"room": 5, "text": "hi"},
     )
-    loaded = opened(har(own, entry(HELLO, chat_body("hi"))))
+    loaded = load(har(own, entry(HELLO, chat_body("hi"))))
     assert [skip.entry for skip in loaded.inputs[0].skipped] == [0]
 
 
 @pytest.mark.parametrize("path", ["tracing/batches", "tracing/ephemeral/batches"])
-def test_traces_that_are_sent_in_batches_are_no_llm_traffic(opened, path):
-    loaded = opened(har(entry(HELLO, chat_body("hi")), entry(None, '{"any": 1}', url=f"https://app.example.com/{path}")))
+def test_traces_that_are_sent_in_batches_are_no_llm_traffic(load, path):
+    loaded = load(har(entry(HELLO, chat_body("hi")), entry(None, '{"any": 1}', url=f"https://app.example.com/{path}")))
     (skip,) = loaded.inputs[0].skipped
     assert skip.why == f"no LLM traffic: POST app.example.com/{path}"
 
 
-def test_base64_bodies_are_decoded(opened):
+def test_base64_bodies_are_decoded(load):
     body = chat_body("grün")
     held = {
         "size": 1,
@@ -169,14 +169,14 @@ def test_base64_bodies_are_decoded(opened):
         "encoding": "base64",
         "text": base64.b64encode(body.encode()).decode(),
     }
-    loaded = opened(har(entry(HELLO, None, content=held)))
+    loaded = load(har(entry(HELLO, None, content=held)))
     assert loaded.exchanges[0].response.text == "grün"
 
 
-def test_a_body_that_the_recorder_left_compressed_is_unpacked(opened):
+def test_a_body_that_the_recorder_left_compressed_is_unpacked(load):
     packed = base64.b64encode(gzip.compress(chat_body("packed").encode())).decode()
     held = {"size": 1, "mimeType": "application/json", "encoding": "base64", "text": packed}
-    loaded = opened(har(entry(HELLO, None, content=held, response_headers={"content-encoding": "gzip"})))
+    loaded = load(har(entry(HELLO, None, content=held, response_headers={"content-encoding": "gzip"})))
     assert loaded.exchanges[0].response.text == "packed"
 
 
@@ -184,10 +184,10 @@ def test_a_body_that_the_recorder_left_compressed_is_unpacked(opened):
     ("A", "", "its body is not valid base64"),
     (base64.b64encode(b"\x1f\x8b\x08\x00 no gzip").decode(), "gzip", "its body is compressed and damaged"),
 ])
-def test_an_answer_that_cannot_be_unpacked_is_a_turn_of_unknown_end(opened, text, coding, why):
+def test_an_answer_that_cannot_be_unpacked_is_a_turn_of_unknown_end(load, text, coding, why):
     """Else a lost answer would stand beside the others as an entry that no model was asked by."""
     held = {"size": 1, "mimeType": "application/json", "encoding": "base64", "text": text}
-    loaded = opened(har(entry(HELLO, None, content=held, response_headers={"content-encoding": coding}),
+    loaded = load(har(entry(HELLO, None, content=held, response_headers={"content-encoding": coding}),
                         entry(HELLO, chat_body("x"))))
     assert loaded.inputs[0].skipped == ()
     lost = loaded.exchanges[0]
@@ -201,8 +201,8 @@ def test_an_answer_that_cannot_be_unpacked_is_a_turn_of_unknown_end(opened, text
 PAGE = "<html><body>Sign in to go on</body></html>"
 
 
-def test_a_page_in_place_of_an_answer_is_a_failed_turn_with_its_bytes(opened):
-    loaded = opened(har(entry(HELLO, chat_body("x")), entry(HELLO, PAGE)))
+def test_a_page_in_place_of_an_answer_is_a_failed_turn_with_its_bytes(load):
+    loaded = load(har(entry(HELLO, chat_body("x")), entry(HELLO, PAGE)))
     exchange = loaded.exchanges[1]
     error = exchange.response.error
     assert (exchange.response.stop_reason.normalized, error.type) == (Stop.ERROR, "unreadable_body")
@@ -224,11 +224,11 @@ def test_a_page_in_place_of_an_answer_is_a_failed_turn_with_its_bytes(opened):
     ("http://localhost:11434/api/chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}]}),
     ("http://localhost:11434/api/generate", {"model": "m", "prompt": "hi"}),
 ])
-def test_a_page_from_the_address_of_a_known_server_is_a_failed_turn_in_any_format(opened, url, body):
+def test_a_page_from_the_address_of_a_known_server_is_a_failed_turn_in_any_format(load, url, body):
     request = {"method": "POST", "url": url, "headers": [],
                "postData": {"mimeType": "application/json", "text": json.dumps(body)}}
     page = {"status": 200, "headers": [], "content": {"mimeType": "text/html", "text": PAGE}}
-    [exchange] = opened(json.dumps({"log": {"entries": [{"request": request, "response": page}]}})).exchanges
+    [exchange] = load(json.dumps({"log": {"entries": [{"request": request, "response": page}]}})).exchanges
     assert (exchange.response.error.type, exchange.body) == ("unreadable_body", PAGE.encode())
 
 
@@ -236,8 +236,8 @@ def test_a_page_from_the_address_of_a_known_server_is_a_failed_turn_in_any_forma
     ("https://shop.example/api/chat", HELLO),  # many applications have that path, with answers of their own
     (CHAT, []),
 ])
-def test_a_page_that_no_model_was_asked_for_is_an_entry_that_is_not_read(opened, url, sent):
-    loaded = opened(har(entry(HELLO, chat_body("x")), entry(sent, PAGE, url=url)))
+def test_a_page_that_no_model_was_asked_for_is_an_entry_that_is_not_read(load, url, sent):
+    loaded = load(har(entry(HELLO, chat_body("x")), entry(sent, PAGE, url=url)))
     assert len(loaded.exchanges) == 1
     assert [skip.entry for skip in loaded.inputs[0].skipped] == [1]
 
@@ -252,8 +252,8 @@ def test_a_page_that_no_model_was_asked_for_is_an_entry_that_is_not_read(opened,
         {},
     ],
 )
-def test_a_body_that_was_not_recorded_is_said_to_be_so_and_never_truncated(opened, content):
-    loaded = opened(har(entry(HELLO, None, content=content, stream=True)))
+def test_a_body_that_was_not_recorded_is_said_to_be_so_and_never_truncated(load, content):
+    loaded = load(har(entry(HELLO, None, content=content, stream=True)))
     (exchange,) = loaded.exchanges
     assert not exchange.recorded
     stop = exchange.response.stop_reason
@@ -264,49 +264,49 @@ def test_a_body_that_was_not_recorded_is_said_to_be_so_and_never_truncated(opene
     assert exchange.request.messages
 
 
-def test_an_error_without_a_body_is_an_error_and_not_an_unrecorded_body(opened):
-    (exchange,) = opened(har(entry(HELLO, None, status=502))).exchanges
+def test_an_error_without_a_body_is_an_error_and_not_an_unrecorded_body(load):
+    (exchange,) = load(har(entry(HELLO, None, status=502))).exchanges
     assert exchange.recorded
     assert exchange.response.stop_reason.normalized is Stop.ERROR
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_an_error_that_names_its_address_and_no_unrecorded_body(opened, status):
+def test_a_redirect_is_an_error_that_names_its_address_and_no_unrecorded_body(load, status):
     moved = {"Location": "https://api.example.com/v2/chat/completions?api_key=secret123"}
     source = entry(HELLO, None, status=status, response_headers=moved)
-    (exchange,) = opened(har(source), "moved.har").exchanges
+    (exchange,) = load(har(source), "moved.har").exchanges
     assert exchange.recorded
     assert exchange.response.stop_reason.normalized is Stop.ERROR
     assert f"HTTP {status} redirects to https://api.example.com/v2/chat/completions" in exchange.response.error.message
     assert "secret123" not in exchange.response.error.message
 
 
-def test_a_browsers_own_field_names_the_address_where_no_header_does(opened):
+def test_a_browsers_own_field_names_the_address_where_no_header_does(load):
     source = entry(HELLO, None, status=308)
     source["response"]["redirectURL"] = "https://api.example.com/v2/chat/completions"
-    (exchange,) = opened(har(source), "moved.har").exchanges
+    (exchange,) = load(har(source), "moved.har").exchanges
     assert "to https://api.example.com/v2/chat/completions" in exchange.response.error.message
 
 
-def test_a_length_of_zero_is_an_empty_body_that_was_recorded(opened):
-    (exchange,) = opened(har(entry(HELLO, "", response_headers={"Content-Length": "0"}))).exchanges
+def test_a_length_of_zero_is_an_empty_body_that_was_recorded(load):
+    (exchange,) = load(har(entry(HELLO, "", response_headers={"Content-Length": "0"}))).exchanges
     assert exchange.recorded
     assert exchange.response.stop_reason.normalized is Stop.INTERRUPTED
 
 
-def test_a_connection_that_failed_in_the_browser_is_interrupted(opened):
+def test_a_connection_that_failed_in_the_browser_is_interrupted(load):
     failed = entry(HELLO, None, status=0)
     failed["response"]["_error"] = "net::ERR_CONNECTION_RESET"
-    (exchange,) = opened(har(failed)).exchanges
+    (exchange,) = load(har(failed)).exchanges
     assert exchange.recorded
     assert exchange.response.stop_reason.normalized is Stop.INTERRUPTED
     assert exchange.response.transport_end is TransportEnd.ABORTED
 
 
-def test_odd_entries_are_skipped_and_the_rest_is_read(opened):
+def test_odd_entries_are_skipped_and_the_rest_is_read(load):
     document = json.loads(har(entry(HELLO, chat_body("a"))))
     document["log"]["entries"][:0] = [None, 5, {}, {"request": {"url": 7}, "response": {}}]
-    loaded = opened(json.dumps(document))
+    loaded = load(json.dumps(document))
     assert [exchange.entry for exchange in loaded.exchanges] == [4]
     assert [skip.entry for skip in loaded.inputs[0].skipped] == [0, 1, 2, 3]
 
@@ -314,10 +314,10 @@ def test_odd_entries_are_skipped_and_the_rest_is_read(opened):
 # -- damaged files ----------------------------------------------------------------------------------------------------
 
 
-def test_a_har_that_is_cut_gives_its_complete_entries_and_the_place_of_the_cut(opened):
+def test_a_har_that_is_cut_gives_its_complete_entries_and_the_place_of_the_cut(load):
     whole = har(*(entry(HELLO, chat_body(f"answer {number}")) for number in range(5)))
     third = whole.index("answer 3")
-    loaded = opened(whole[:third], "cut.har")
+    loaded = load(whole[:third], "cut.har")
     *complete, begun = loaded.exchanges
     assert [exchange.response.text for exchange in complete] == ["answer 0", "answer 1", "answer 2"]
     assert begun.request.messages[0].text == "hello"
@@ -332,11 +332,11 @@ def test_a_har_that_is_cut_gives_its_complete_entries_and_the_place_of_the_cut(o
 
 
 @pytest.mark.parametrize("make", [chat_body, chat_stream])
-def test_a_har_cut_at_every_byte_never_raises_and_blames_no_server_for_its_cut(opened, make):
+def test_a_har_cut_at_every_byte_never_raises_and_blames_no_server_for_its_cut(load, make):
     whole = har(entry(HELLO, make("größe")), entry(HELLO, make("zwei"))).encode()
     cuts = 0
     for end in range(0, len(whole), 7):
-        loaded = opened(whole[:end], "cut.har")
+        loaded = load(whole[:end], "cut.har")
         assert loaded.inputs[0].error
         for position, exchange in enumerate(loaded.exchanges):
             stop = exchange.response.stop_reason
@@ -351,18 +351,18 @@ def test_a_har_cut_at_every_byte_never_raises_and_blames_no_server_for_its_cut(o
     assert cuts > 4
 
 
-def test_a_number_that_is_cut_is_no_number(opened):
+def test_a_number_that_is_cut_is_no_number(load):
     whole = har(entry(HELLO, chat_body("one"), status=500))
-    (exchange,) = opened(whole[: whole.index('"status": 500') + len('"status": 50')], "cut.har").exchanges
+    (exchange,) = load(whole[: whole.index('"status": 500') + len('"status": 50')], "cut.har").exchanges
     assert exchange.response.http_status is None
 
 
-def test_a_har_that_is_cut_between_its_entries_says_so_of_the_last(opened):
+def test_a_har_that_is_cut_between_its_entries_says_so_of_the_last(load):
     whole = har(entry(HELLO, chat_body("one")), entry(HELLO, chat_body("two")))
     second = whole.index('{"time"', whole.index("one"))
-    (exchange,) = opened(whole[:second], "cut.har").exchanges
+    (exchange,) = load(whole[:second], "cut.har").exchanges
     assert exchange.cut_after
-    assert not any(each.cut_after for each in opened(whole, "whole.har").exchanges)
+    assert not any(each.cut_after for each in load(whole, "whole.har").exchanges)
 
 
 @pytest.mark.parametrize(("content", "body_size", "length", "cut"), [
@@ -373,53 +373,53 @@ def test_a_har_that_is_cut_between_its_entries_says_so_of_the_last(opened):
     ({}, -1, "5000", False),  # fewer came than were announced: the server's doing
     ({"comment": "from cache"}, -1, None, False),
 ])
-def test_a_body_that_the_recorder_did_not_keep_whole_is_no_cut_of_the_server(opened, content, body_size, length, cut):
+def test_a_body_that_the_recorder_did_not_keep_whole_is_no_cut_of_the_server(load, content, body_size, length, cut):
     body = chat_stream("hello world")
     body = body[: body.index("\n\n") + 30]
     headers = {} if length is None else {"Content-Length": length}
     source = entry(HELLO, body, content={"size": len(body), **content, "text": body}, response_headers=headers)
     source["response"]["bodySize"] = body_size
-    (exchange,) = opened(har(source)).exchanges
+    (exchange,) = load(har(source)).exchanges
     assert exchange.response.stop_reason.normalized is (Stop.UNKNOWN if cut else Stop.INTERRUPTED)
     assert exchange.response.text == "hello"
 
 
-def test_a_connection_that_failed_is_so_whatever_was_kept(opened):
+def test_a_connection_that_failed_is_so_whatever_was_kept(load):
     body = chat_stream("hello world")
     body = body[: body.index("\n\n") + 30]
     source = entry(HELLO, body, content={"size": 9000, "text": body})
     source["response"]["_error"] = "net::ERR_CONNECTION_RESET"
-    (exchange,) = opened(har(source)).exchanges
+    (exchange,) = load(har(source)).exchanges
     assert exchange.response.stop_reason.normalized is Stop.INTERRUPTED
 
 
-def test_invalid_utf8_in_a_har_is_reported_with_its_byte_and_the_entries_are_read(opened):
+def test_invalid_utf8_in_a_har_is_reported_with_its_byte_and_the_entries_are_read(load):
     whole = har(entry(HELLO, chat_body("abcdef"))).encode()
     at = whole.index(b"abcdef") + 2
-    loaded = opened(whole[:at] + b"\xff" + whole[at + 1 :], "bad.har")
+    loaded = load(whole[:at] + b"\xff" + whole[at + 1 :], "bad.har")
     assert f"invalid UTF-8 at byte {at}" in loaded.inputs[0].error
     assert [exchange.response.text for exchange in loaded.exchanges] == ["ab\ufffddef"]
 
 
-def test_a_lone_surrogate_is_valid_json_and_is_read(opened):
-    loaded = opened(har(entry(HELLO, chat_body("x"))).replace("hello", "\\ud83d"), "surrogate.har")
+def test_a_lone_surrogate_is_valid_json_and_is_read(load):
+    loaded = load(har(entry(HELLO, chat_body("x"))).replace("hello", "\\ud83d"), "surrogate.har")
     assert loaded.inputs[0].error is None
     assert len(loaded.exchanges) == 1
 
 
-def test_a_byte_order_mark_and_odd_headers_do_no_harm(opened):
+def test_a_byte_order_mark_and_odd_headers_do_no_harm(load):
     odd = entry(HELLO, chat_body("x"))
     odd["request"]["headers"] += [{"name": "a", "value": None}, {"name": "b"}, 7]
-    (exchange,) = opened("\ufeff" + har(odd), "bom.har").exchanges
+    (exchange,) = load("\ufeff" + har(odd), "bom.har").exchanges
     assert ("a", "None") in exchange.request_headers
 
 
-def test_a_har_without_entries_is_one_clear_line(opened):
-    assert "/log/entries" in opened('{"log": {"version": "1.2"}}', "no.har").inputs[0].error
+def test_a_har_without_entries_is_one_clear_line(load):
+    assert "/log/entries" in load('{"log": {"version": "1.2"}}', "no.har").inputs[0].error
 
 
-def test_a_har_without_any_llm_traffic_is_read_and_says_so(opened):
-    (given,) = opened(har(entry(None, "{}", url="https://example.com/api")), "other.har").inputs
+def test_a_har_without_any_llm_traffic_is_read_and_says_so(load):
+    (given,) = load(har(entry(None, "{}", url="https://example.com/api")), "other.har").inputs
     assert given.error is None
     assert "no exchange of an API that is read among its 1 HAR entry (number 1: " in given.notices[0]
 
@@ -427,12 +427,12 @@ def test_a_har_without_any_llm_traffic_is_read_and_says_so(opened):
 # -- a given API ------------------------------------------------------------------------------------------------------
 
 
-def test_a_wrong_api_is_one_clear_line_that_names_the_right_one(opened):
-    (given,) = opened(har(entry(HELLO, chat_body("x"))), "x.har", api="anthropic_messages").inputs
+def test_a_wrong_api_is_one_clear_line_that_names_the_right_one(load):
+    (given,) = load(har(entry(HELLO, chat_body("x"))), "x.har", api="anthropic_messages").inputs
     assert "HAR entry 1 is openai_chat, not anthropic_messages: expected `--api openai_chat`" in given.error
 
 
-def test_a_given_api_reads_its_own_entries_and_skips_the_others(opened):
+def test_a_given_api_reads_its_own_entries_and_skips_the_others(load):
     said = json.dumps(
         {
             "id": "m",
@@ -444,7 +444,7 @@ def test_a_given_api_reads_its_own_entries_and_skips_the_others(opened):
             "usage": {"input_tokens": 1, "output_tokens": 1},
         }
     )
-    loaded = opened(
+    loaded = load(
         har(entry(HELLO, chat_body("x")), entry(HELLO, said, url=MESSAGES)), "x.har", api="anthropic_messages"
     )
     assert [exchange.entry for exchange in loaded.exchanges] == [1]
@@ -460,19 +460,19 @@ def test_an_unknown_api_is_the_callers_error(tmp_path):
 
 
 @pytest.mark.parametrize("odd", [10**400, -1, True, "12", None, 1e999])
-def test_a_time_that_is_no_time_is_none(opened, odd):
+def test_a_time_that_is_no_time_is_none(load, odd):
     source = {**entry(HELLO, chat_body("hi")), "time": odd}
-    (exchange,) = opened(har(source), "odd.har").exchanges
+    (exchange,) = load(har(source), "odd.har").exchanges
     assert exchange.duration_ms is None
 
 
-def test_arguments_with_half_a_character_are_read_and_held(opened):
+def test_arguments_with_half_a_character_are_read_and_held(load):
     """A lone surrogate is no text to the fast parser; JavaScript writes one when it cuts a string."""
     calls = [{"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"q": "\ud83d"}'}}]
     body = chat_body(None, "tool_calls", *calls)
     history = [*HELLO, {"role": "assistant", "content": None, "tool_calls": calls},
                {"role": "tool", "tool_call_id": "call_1", "content": "seen"}]
-    loaded = opened(har(entry(HELLO, body), entry(history, chat_body("done"))), "half.har")
+    loaded = load(har(entry(HELLO, body), entry(history, chat_body("done"))), "half.har")
     assert [len(turn.links) for turn in loaded.turns] == [2]
 
 
@@ -502,9 +502,9 @@ def test_the_whole_entries_of_a_beginning_are_a_har(tmp_path, indent):
     assert open_beginning(str(path), 10) is None, "the entries have not begun"
 
 
-def test_exchanges_share_the_headers_and_the_profile_that_are_alike(opened):
+def test_exchanges_share_the_headers_and_the_profile_that_are_alike(load):
     entries = (entry([user(word)], chat_body(word), model="gpt-4o") for word in ("one", "two"))
-    first, second = opened(har(*entries)).exchanges
+    first, second = load(har(*entries)).exchanges
     assert first.profile.context_size == 128_000, "not the row of the table: that of the model"
     assert first.profile is second.profile
     assert first.headers == second.headers != ()

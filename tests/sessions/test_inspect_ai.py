@@ -13,7 +13,7 @@ import zstandard
 from inspector.sessions.importers import records
 from inspector.sessions.intake import most, set_maximum
 from tests.scenes.shapes import INSPECT
-from tests.scenes.transcripts import shown, words
+from tests.scenes.transcripts import show, words
 
 RUN = {"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t", "model": "openai/m"}}
 
@@ -53,20 +53,20 @@ def stops(seen: Any) -> list[tuple[str | None, str]]:
     ("stop", "end_turn"), ("max_tokens", "max_tokens"), ("model_length", "context_window_exceeded"),
     ("tool_calls", "tool_call"), ("content_filter", "safety_blocked"), ("unknown", "unknown"),
 ])
-def test_inspects_own_words_are_the_recorders(opened, word, meant):
-    seen = opened(log(model(word)), "a.json")
+def test_inspects_own_words_are_the_recorders(load, word, meant):
+    seen = load(log(model(word)), "a.json")
     assert (seen.inputs[0].format, stops(seen)) == ("inspect", [(None, meant)])
     assert seen.exchanges[0].response.stop_reason.evidence[0].rule == "transcript.recorder"
     assert "Inspect's own word" in "".join(seen.inputs[0].notices)
 
 
-def test_what_an_event_of_a_model_says_beside_its_output(opened):
-    (exchange,) = opened(log(model()), "a.json").exchanges
+def test_what_an_event_of_a_model_says_beside_its_output(load):
+    (exchange,) = load(log(model()), "a.json").exchanges
     assert (exchange.started, exchange.model) == ("2025-01-01T00:00:00Z", "m")
     event = model("stop")
     del event["output"]["model"]
-    assert opened(log(event), "a.json").exchanges[0].model == "openai/m"
-    assert stops(opened(log(model("stop", pending=True)), "a.json")) != stops(opened(log(model("stop")), "a.json"))
+    assert load(log(event), "a.json").exchanges[0].model == "openai/m"
+    assert stops(load(log(model("stop", pending=True)), "a.json")) != stops(load(log(model("stop")), "a.json"))
 
 
 @pytest.mark.parametrize(("response", "word", "meant"), [
@@ -80,16 +80,16 @@ def test_what_an_event_of_a_model_says_beside_its_output(opened):
      "incomplete:max_output_tokens", "max_tokens"),
     ({"object": "response", "status": "completed"}, "completed", "tool_call"),
 ])
-def test_what_the_provider_returned_has_its_own_word(opened, response, word, meant):
+def test_what_the_provider_returned_has_its_own_word(load, response, word, meant):
     asked = {"id": "c", "function": "ls", "arguments": {"a": 1}}
-    seen = opened(log(model("stop", "hi", asked, call=call(response))), "a.json")
+    seen = load(log(model("stop", "hi", asked, call=call(response))), "a.json")
     assert stops(seen) == [(word, meant)]
     assert seen.exchanges[0].response.stop_reason.evidence[0].rule == "transcript.provider"
 
 
-def test_counts_the_cap_and_calls_are_read(opened):
+def test_counts_the_cap_and_calls_are_read(load):
     asked = {"id": "c", "function": "ls", "arguments": {"a": 1}, "parse_error": "Error parsing arguments"}
-    (one,) = opened(log(model("tool_calls", "hi", asked)), "a.json").exchanges
+    (one,) = load(log(model("tool_calls", "hi", asked)), "a.json").exchanges
     usage = one.response.usage
     assert (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens, usage.cached_tokens) == (5, 7, 2, 1)
     assert one.request.max_tokens == 7
@@ -98,16 +98,16 @@ def test_counts_the_cap_and_calls_are_read(opened):
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
-def test_the_request_may_state_the_cap(opened, name):
+def test_the_request_may_state_the_cap(load, name):
     event = model(config={}, call={"request": {name: 11}})
-    assert opened(log(event), "a.json").exchanges[0].request.max_tokens == 11
+    assert load(log(event), "a.json").exchanges[0].request.max_tokens == 11
 
 
-def test_results_come_once_and_what_repeats_is_no_new_message(opened):
+def test_results_come_once_and_what_repeats_is_no_new_message(load):
     asked = {"id": "c", "function": "ls", "arguments": {}}
     ask = {"role": "user", "content": "go"}
     tool = {"role": "tool", "tool_call_id": "c", "function": "ls", "content": "a.py"}
-    seen = opened(log(
+    seen = load(log(
         model("tool_calls", "", asked), {"event": "tool", "id": "c", "function": "ls", "result": "a.py"},
         model("stop", "done", input=[ask, {"role": "assistant", "content": ""}, tool]),
     ), "a.json")
@@ -117,68 +117,68 @@ def test_results_come_once_and_what_repeats_is_no_new_message(opened):
     assert len(seen.conversations[0].turns) == 1
 
 
-def test_a_call_that_was_not_approved_did_not_run(opened):
+def test_a_call_that_was_not_approved_did_not_run(load):
     asked = {"id": "c", "function": "rm", "arguments": {}}
     done = {"event": "tool", "id": "c", "function": "rm", "error": {"type": "approval", "message": "rejected"}}
-    (one,) = opened(log(model("tool_calls", "", asked), done), "a.json").exchanges
+    (one,) = load(log(model("tool_calls", "", asked), done), "a.json").exchanges
     assert "did not run" in one.refusals["c"]
 
 
-def test_texts_that_were_put_aside_are_put_back(opened):
+def test_texts_that_were_put_aside_are_put_back(load):
     event = model("stop", "attachment://ab", input=[], input_refs=[[1, 2]])
     pool = {"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "attachment://cd"}]}
-    seen = opened(log(event, attachments={"ab": "the answer", "cd": "the question"}, events_data=pool), "a.json")
+    seen = load(log(event, attachments={"ab": "the answer", "cd": "the question"}, events_data=pool), "a.json")
     assert seen.exchanges[0].response.text == "the answer"
     assert seen.exchanges[0].request.messages[0].text == "the question"
 
 
-def test_a_sample_without_events_has_its_messages_and_one_word(opened):
+def test_a_sample_without_events_has_its_messages_and_one_word(load):
     messages = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "one"},
                 {"role": "user", "content": "on"}, {"role": "assistant", "content": "two"}]
-    seen = opened(log(messages=messages, output={"model": "m", "choices": [{"stop_reason": "max_tokens"}]}), "a.json")
+    seen = load(log(messages=messages, output={"model": "m", "choices": [{"stop_reason": "max_tokens"}]}), "a.json")
     assert stops(seen) == [(None, "end_turn"), (None, "max_tokens")]
 
 
-def test_a_failed_call_and_a_failed_sample_say_so(opened):
-    seen = opened(log(model(error="Error code: 529 - overloaded"), error={"message": "it broke"}), "a.json")
+def test_a_failed_call_and_a_failed_sample_say_so(load):
+    seen = load(log(model(error="Error code: 529 - overloaded"), error={"message": "it broke"}), "a.json")
     assert seen.exchanges[0].response.error is not None
     assert stops(seen)[0][1] == "error"
-    stopped = opened(log(model("tool_calls", "x", {"id": "c", "function": "f", "arguments": {}}),
+    stopped = load(log(model("tool_calls", "x", {"id": "c", "function": "f", "arguments": {}}),
                          limit={"type": "token", "limit": 5}), "b.json")
     assert any("hit its limit of token" in found.message
                for found in stopped.exchanges[0].response.findings)
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_an_archive_has_a_session_for_each_sample(opened, method):
-    seen = opened(archive("header.json", "samples/1_epoch_1.json", "samples/2_epoch_1.json", method=method), "a.eval")
+def test_an_archive_has_a_session_for_each_sample(load, method):
+    seen = load(archive("header.json", "samples/1_epoch_1.json", "samples/2_epoch_1.json", method=method), "a.eval")
     assert stops(seen) == [(None, "max_tokens")] * 2
     assert len(seen.conversations) == 2
     assert "evaluation t of openai/m: success, its outcome and not a stop reason" in "".join(seen.inputs[0].notices[:2])
 
 
-def test_a_run_that_did_not_end_has_its_journal_alone(opened):
-    seen = opened(archive("samples/1_epoch_1.json"), "a.eval")
+def test_a_run_that_did_not_end_has_its_journal_alone(load):
+    seen = load(archive("samples/1_epoch_1.json"), "a.eval")
     assert stops(seen) == [(None, "max_tokens")]
     assert "no header.json" in "".join(seen.inputs[0].notices)
 
 
-def test_an_archive_without_its_directory_is_read_by_its_headers(opened):
+def test_an_archive_without_its_directory_is_read_by_its_headers(load):
     whole = archive("samples/1_epoch_1.json", "samples/2_epoch_1.json")
-    seen = opened(whole[: whole.index(b"PK\x01\x02")], "a.eval")
+    seen = load(whole[: whole.index(b"PK\x01\x02")], "a.eval")
     assert len(seen.exchanges) == 2
-    cut = opened(whole[: whole.index(b"PK\x01\x02") - 30], "b.eval")
+    cut = load(whole[: whole.index(b"PK\x01\x02") - 30], "b.eval")
     assert len(cut.exchanges) == 1
 
 
-def test_members_packed_with_zstd_are_read(opened):
+def test_members_packed_with_zstd_are_read(load):
     whole = archive("samples/1_epoch_1.json", method=zipfile.ZIP_STORED)
     sample = next(each for each in records.zip_members(whole) if each.name.startswith("samples/"))
     body = zstandard.ZstdCompressor().compress(records.zip_content(whole, sample, _room()))
     name = sample.name.encode()
     head = (b"PK\x03\x04" + (20).to_bytes(2, "little") + b"\0\0" + (93).to_bytes(2, "little") + b"\0" * 8
             + len(body).to_bytes(4, "little") + b"\0" * 4 + len(name).to_bytes(2, "little") + b"\0\0")
-    assert stops(opened(head + name + body, "a.eval")) == [(None, "max_tokens")]
+    assert stops(load(head + name + body, "a.eval")) == [(None, "max_tokens")]
 
 
 def _room() -> Any:
@@ -187,12 +187,12 @@ def _room() -> Any:
     return Room()
 
 
-def test_no_member_is_unpacked_beyond_the_bound(opened):
+def test_no_member_is_unpacked_beyond_the_bound(load):
     data = archive("header.json", "samples/1_epoch_1.json", "samples/2_epoch_1.json", store={"x": "y" * 3_000_000})
     before = most()
     set_maximum(1 << 20)
     try:
-        seen = opened(data, "a.eval")
+        seen = load(data, "a.eval")
     finally:
         set_maximum(before)
     assert seen.exchanges == ()
@@ -201,31 +201,31 @@ def test_no_member_is_unpacked_beyond_the_bound(opened):
 
 @pytest.mark.parametrize("content", [json.dumps(RUN), json.dumps({**RUN, "samples": []}), archive("header.json")],
                          ids=["no list", "an empty list", "an archive"])  # an archive holds the time when it was made
-def test_a_log_without_samples_says_what_it_is(opened, content):
-    (given,) = opened(content, "a.eval").inputs
+def test_a_log_without_samples_says_what_it_is(load, content):
+    (given,) = load(content, "a.eval").inputs
     assert (given.format, given.error, given.responses) == ("inspect", None, 0)
     assert "evaluation t of openai/m" in "".join(given.notices)
     assert "the log holds no sample" in "".join(given.notices)
 
 
-def test_a_cut_log_keeps_whole_samples(opened):
+def test_a_cut_log_keeps_whole_samples(load):
     two = json.dumps({**RUN, "samples": [{"id": n, "epoch": 1, "events": [model()]} for n in (1, 2)]})
-    seen = opened(two[:-40], "a.json")
+    seen = load(two[:-40], "a.json")
     assert len(seen.exchanges) == 1
     assert "cut" in seen.inputs[0].skipped[0].why
 
 
 @pytest.mark.parametrize(("member", "value"), [("output", []), ("config", 5)])
-def test_a_member_of_another_type_is_told(opened, member, value):
-    assert f"{member} is" in "".join(opened(log(model(**{member: value})), "a.json").inputs[0].notices)
+def test_a_member_of_another_type_is_told(load, member, value):
+    assert f"{member} is" in "".join(load(log(model(**{member: value})), "a.json").inputs[0].notices)
 
 
-def test_the_shape_is_read(opened):
-    assert len(opened(json.dumps(INSPECT), "a.json").exchanges) == 1
+def test_the_shape_is_read(load):
+    assert len(load(json.dumps(INSPECT), "a.json").exchanges) == 1
 
 
-def test_events_without_an_answer_are_counted_by_their_names(opened):
-    seen = opened(log({"event": "state"}, model("stop"), {"event": "state"}, {"event": "thought"}), "a.json")
+def test_events_without_an_answer_are_counted_by_their_names(load):
+    seen = load(log({"event": "state"}, model("stop"), {"event": "state"}, {"event": "thought"}), "a.json")
     notices = "\n".join(seen.inputs[0].notices)
     assert "records that hold no exchange: state (2)" in notices
     assert "records of unknown type were passed over: thought (1)" in notices
@@ -234,10 +234,10 @@ def test_events_without_an_answer_are_counted_by_their_names(opened):
         "score_edit", "error", "logger", "info", "span_begin", "span_end", "step", "subtask", "anchor", "branch",
         "checkpoint",
     ]
-    whole = opened(log(model("stop"), *({"event": name} for name in known)), "b.json")
+    whole = load(log(model("stop"), *({"event": name} for name in known)), "b.json")
     assert "unknown type" not in "".join(whole.inputs[0].notices)
     messages = [{"role": role, "content": "hi"} for role in ("system", "user", "assistant")]
-    old = opened(log(messages=messages), "c.json")
+    old = load(log(messages=messages), "c.json")
     assert "records that hold no exchange: system (1)" in "".join(old.inputs[0].notices)
 
 
@@ -251,16 +251,16 @@ CUT = {"id": "c", "function": "ls", "arguments": {}, "parse_error": "Error parsi
     {"object": "response", "status": "completed", "output": [
         {"type": "message"}, {"type": "function_call", "call_id": "c", "name": "ls", "arguments": '{"path": "a'}]},
 ])
-def test_arguments_that_inspect_could_not_parse_are_those_of_the_provider(opened, response):
-    (one,) = opened(log(model("tool_calls", "", CUT, call=call(response))), "a.json").exchanges
+def test_arguments_that_inspect_could_not_parse_are_those_of_the_provider(load, response):
+    (one,) = load(log(model("tool_calls", "", CUT, call=call(response))), "a.json").exchanges
     (asked,) = one.response.tool_calls
     assert (asked.arguments, asked.form.value) == ('{"path": "a', "string")
     assert asked.at.pointer.startswith("/call/response/")
 
 
 @pytest.mark.parametrize("response", [{}, {"choices": [{"message": {"tool_calls": [3, {"id": "b"}]}}]}, {"output": 3}])
-def test_a_call_that_inspect_could_not_parse_is_not_whole(opened, response):
-    (one,) = opened(log(model("tool_calls", "", CUT, call=call(response))), "a.json").exchanges
+def test_a_call_that_inspect_could_not_parse_is_not_whole(load, response):
+    (one,) = load(log(model("tool_calls", "", CUT, call=call(response))), "a.json").exchanges
     assert [asked.closed for asked in one.response.tool_calls] == [False]
 
 
@@ -268,31 +268,31 @@ def test_a_call_that_inspect_could_not_parse_is_not_whole(opened, response):
     ("Cancelled by operator", "cancelled"), ("Cancelled by limit", "interrupted"),
     ("Cancelled by system", "interrupted"), ("Cancelled by nobody", "error"),
 ])
-def test_a_call_of_the_model_that_was_stopped_did_not_fail(opened, error, meant):
-    assert stops(opened(log(model("stop", "ha", error=error)), "a.json")) == [(None, meant)]
+def test_a_call_of_the_model_that_was_stopped_did_not_fail(load, error, meant):
+    assert stops(load(log(model("stop", "ha", error=error)), "a.json")) == [(None, meant)]
 
 
 @pytest.mark.parametrize(("source", "told"), [("user_cancel", "the user interrupted the turn"),
                                               ("limit", "the turn was interrupted (limit)"),
                                               (None, "the turn was interrupted (no source)")])
-def test_an_interrupt_ends_the_turn(opened, source, told):
-    seen = opened(log(model("tool_calls", "", {"id": "c", "function": "ls", "arguments": {}}),
+def test_an_interrupt_ends_the_turn(load, source, told):
+    seen = load(log(model("tool_calls", "", {"id": "c", "function": "ls", "arguments": {}}),
                       {"event": "interrupt", "source": source}), "a.json")
     assert any(told in found.message for found in seen.exchanges[0].response.findings)
 
 
-def test_redacted_reasoning_shows_its_summary(opened):
+def test_redacted_reasoning_shows_its_summary(load):
     said = [{"type": "reasoning", "reasoning": "Zm9v", "redacted": True, "summary": "short"},
             {"type": "reasoning", "reasoning": "long"}, {"type": "text", "text": "hi"}]
-    (one,) = opened(log(model("stop", said)), "a.json").exchanges
+    (one,) = load(log(model("stop", said)), "a.json").exchanges
     assert (one.response.reasoning_content, one.response.text) == ("shortlong", "hi")
 
 
 @pytest.mark.parametrize(("total", "given"), [(15, 8), (12, 5), (None, 5)])
-def test_newer_releases_count_cached_tokens_beside_the_input(opened, total, given):
+def test_newer_releases_count_cached_tokens_beside_the_input(load, total, given):
     event = model("stop")
     event["output"]["usage"] |= {"input_tokens_cache_read": 1, "input_tokens_cache_write": 2, "total_tokens": total}
-    (one,) = opened(log(event), "a.json").exchanges
+    (one,) = load(log(event), "a.json").exchanges
     assert one.response.usage == (given, 7, 2, 1, 2)
 
 
@@ -309,7 +309,7 @@ def test_a_call_whose_id_an_earlier_one_has_gets_its_own_result(tmp_path, by_eve
     told = [{"role": "tool", "tool_call_id": "write", "function": "write", "content": text} for text in ("one", "two")]
     events = [used("tool_calls", "a"), ran("one"), used("max_tokens", "b", told[0]), ran("two"),
               {**model("stop"), "input": [{"role": "user", "content": "go"}, *told]}]
-    seen = shown(log(*(each for each in events if by_event or each["event"] == "model")), tmp_path, name="a.json")
+    seen = show(log(*(each for each in events if by_event or each["event"] == "model")), tmp_path, name="a.json")
     assert words(seen) == ["CUT CALL RUN"]
     assert [[part.text for message in facts.exchange.request.messages for part in message.results]
             for facts in seen.responses] == [[], ["one"], ["two"]]

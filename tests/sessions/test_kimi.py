@@ -10,7 +10,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ReasoningPart
-from tests.scenes.transcripts import places, rules, shown, stops, words
+from tests.scenes.transcripts import places, rules, show, stops, words
 
 HEAD = {"type": "metadata", "protocol_version": "1.4", "created_at": 1}
 
@@ -55,7 +55,7 @@ def session(*rows, head=HEAD):
 
 
 def one(tmp_path, **words_):
-    seen = shown(session(prompt("go"), request(), begin(), text("Half of"), end(**words_)), tmp_path)
+    seen = show(session(prompt("go"), request(), begin(), text("Half of"), end(**words_)), tmp_path)
     return seen, seen.responses[0]
 
 
@@ -86,7 +86,7 @@ ENGINE = (
 
 
 def test_the_engines_journal_is_read_where_there_are_no_events_of_the_loop(tmp_path):
-    seen = shown(session(*ENGINE), tmp_path)
+    seen = show(session(*ENGINE), tmp_path)
     first, last = (view.exchange for view in seen.responses)
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
     assert stops(seen) == ["max_tokens", "max_tokens"]  # the call was cut, whatever the provider said
@@ -102,13 +102,13 @@ def test_the_engines_journal_is_read_where_there_are_no_events_of_the_loop(tmp_p
 def test_the_engines_journal_repeats_the_events_of_the_loop(tmp_path):
     rows = (ENGINE[0], prompt("go"), request(), begin(), text("All"), end(rawFinishReason="stop"), *ENGINE[1:],
             {"type": "agent.turn.ended", "outcome": "done", "turnId": 0})
-    seen = shown(session(*rows), tmp_path)
+    seen = show(session(*rows), tmp_path)
     assert [view.exchange.response.text for view in seen.responses] == ["All"]
     assert words(seen) == ["COMPLETE"]
 
 
 def test_a_message_of_the_user_stands_once(tmp_path):
-    seen = shown(session(ENGINE[0], prompt("go"), entry("user", part("go")), entry("user", part("and more")),
+    seen = show(session(ENGINE[0], prompt("go"), entry("user", part("go")), entry("user", part("and more")),
                          entry("assistant", part("ok"), meta=finish("completed", "stop"))), tmp_path)
     assert [message.text for message in seen.responses[0].exchange.request.messages] == ["go", "and more"]
 
@@ -120,7 +120,7 @@ def test_a_message_of_the_user_stands_once(tmp_path):
     "tower_mode.exit", "cron.add", "cron.delete", "cron.cursor", "staleGuard.recorded", "staleGuard.cleared",
 ])
 def test_newer_records_are_known(tmp_path, kind):
-    seen = shown(session({"type": kind}, prompt("go"), request(), begin(), text("All"), end()), tmp_path)
+    seen = show(session({"type": kind}, prompt("go"), request(), begin(), text("All"), end()), tmp_path)
     assert "unknown type" not in "\n".join(seen.inputs[0].notices)
 
 
@@ -139,7 +139,7 @@ def test_the_providers_own_word_comes_first(tmp_path):
 def test_a_message_of_the_user_is_no_end_of_a_step_that_has_none(tmp_path):
     step = (prompt("go"), request(), begin(), text("Half of"))
     for ends, stop in ((), "unknown"), ((end(),), "end_turn"):
-        seen = shown(session(*step, *ends, prompt("and the tests?")), tmp_path)
+        seen = show(session(*step, *ends, prompt("and the tests?")), tmp_path)
         assert stops(seen) == [stop]
     assert rules(seen)[-1] == "transcript.inferred.user_went_on"  # it ended, without a word
 
@@ -165,12 +165,12 @@ def test_its_own_words_are_the_recorders(tmp_path, word, stop):
     ("somebody", "openai_chat"),
 ])
 def test_the_wire_format_is_that_of_the_provider(tmp_path, provider, api):
-    seen = shown(session(prompt("go"), request(provider=provider), begin(), text("Hi"), end()), tmp_path)
+    seen = show(session(prompt("go"), request(provider=provider), begin(), text("Hi"), end()), tmp_path)
     assert seen.responses[0].exchange.api == api
 
 
 def test_calls_and_results(tmp_path):
-    seen = shown(session(prompt("go"), request(), begin(), call(path="a.md"), result(),
+    seen = show(session(prompt("go"), request(), begin(), call(path="a.md"), result(),
                          end(rawFinishReason="tool_calls"), request("0.2"), begin("s2"), text("Done.", "s2"),
                          end("s2", rawFinishReason="stop"), {"type": "turn.ended", "reason": "completed"}), tmp_path)
     assert places(seen) == [["request", "tool_result"]]
@@ -181,20 +181,20 @@ def test_calls_and_results(tmp_path):
 
 
 def test_a_cut_call_that_was_run_is_told(tmp_path):
-    seen = shown(session(prompt("go"), request(), begin(), call(path="a.md"), result(), end(rawFinishReason="length"),
+    seen = show(session(prompt("go"), request(), begin(), call(path="a.md"), result(), end(rawFinishReason="length"),
                          begin("s2"), text("Done.", "s2"), end("s2", rawFinishReason="stop")), tmp_path)
     assert words(seen) == ["CUT CALL RUN"]
 
 
 def test_a_step_of_which_nothing_came_is_an_answer_of_its_own(tmp_path):
-    seen = shown(session(prompt("go"), begin(), request(), request(), {"type": "turn.cancel"}, prompt("again"),
+    seen = show(session(prompt("go"), begin(), request(), request(), {"type": "turn.cancel"}, prompt("again"),
                          begin("s2"), request("1.1")), tmp_path)
     assert words(seen) == ["CANCELLED", "END NOT RECORDED"]
     assert any("ask for a step once more" in notice for notice in seen.inputs[0].notices)
 
 
 def test_what_kimi_says_itself_and_compactions(tmp_path):
-    seen = shown(session({"type": "turn.prompt", "input": []}, prompt("note", "skill"), prompt("go"),
+    seen = show(session({"type": "turn.prompt", "input": []}, prompt("note", "skill"), prompt("go"),
                          {"type": "context.apply_compaction", "summary": "s"}, request(), begin(), text("Hi"), end(),
                          {"type": "turn.ended", "reason": "budget"}, {"type": "brand.new"}), tmp_path)
     assert seen.turns[0].run.record.user_text == "go"
@@ -204,7 +204,7 @@ def test_what_kimi_says_itself_and_compactions(tmp_path):
 
 def test_the_state_of_a_session_says_where_its_answers_are(tmp_path):
     state = json.dumps({"createdAt": "t", "title": "Tides", "agents": {"main": {}}, "workDir": "/w"}, indent=1)
-    seen = shown(state, tmp_path, name="state.json")
+    seen = show(state, tmp_path, name="state.json")
     assert seen.inputs[0].error is None
     assert "agents/<agent>/wire.jsonl" in seen.inputs[0].notices[0]
     assert seen.inputs[0].about.title == "Tides"
@@ -215,7 +215,7 @@ def test_the_python_client(tmp_path):
         return {"timestamp": 1.5, "message": {"type": kind, "payload": payload}}
 
     cut = '{"path": "a.md", "content": "one tw'
-    seen = shown(session(
+    seen = show(session(
         row("TurnBegin", user_input="go"), row("StepBegin", n=1), row("ContentPart", type="think", think="hm"),
         row("ContentPart", type="text", text="Writing."),
         row("ToolCall", id="c1", function={"name": "Write", "arguments": cut}),
@@ -251,7 +251,7 @@ BROKEN = "the step failed; Kimi CLI does not record why"
     ((RETRY, wired("StepBegin", n=2)), None, BROKEN),
 ])
 def test_a_step_of_the_python_client_that_failed_is_an_answer_with_an_error(tmp_path, rows, said, told):
-    seen = shown(session(
+    seen = show(session(
         wired("TurnBegin", user_input="go"), wired("StepBegin", n=1), *rows, wired("StepInterrupted"),
         wired("TurnBegin", user_input="more"), wired("StepBegin", n=1), wired("ContentPart", type="text", text="Done."),
         wired("TurnEnd"), head=HEAD), tmp_path)
@@ -262,7 +262,7 @@ def test_a_step_of_the_python_client_that_failed_is_an_answer_with_an_error(tmp_
 
 
 def test_a_step_of_the_python_client_that_failed_after_its_answer_leaves_that_as_it_is(tmp_path):
-    seen = shown(session(
+    seen = show(session(
         wired("TurnBegin", user_input="go"), wired("StepBegin", n=1), wired("ContentPart", type="text", text="I "),
         wired("ToolCall", id="c1", function={"name": "Write", "arguments": "{}"}),
         wired("StatusUpdate", token_usage={"output": 4}),
@@ -288,13 +288,13 @@ WHOLE = wired("StatusUpdate", token_usage={"output": 4}, message_id="m1")
     "HookTriggered", "HookResolved", "HookRequest", "MCPLoadingBegin", "MCPLoadingEnd", "Notification", "PlanDisplay",
     "QuestionRequest", "ToolCallRequest"])
 def test_newer_events_of_the_python_client_are_known(tmp_path, kind):
-    seen = shown(session(wired("TurnBegin", user_input="go"), *step(wired(kind), piece("Hi."))), tmp_path)
+    seen = show(session(wired("TurnBegin", user_input="go"), *step(wired(kind), piece("Hi."))), tmp_path)
     assert f"{kind} (1)" in "\n".join(seen.inputs[0].notices)
     assert "unknown type" not in "\n".join(seen.inputs[0].notices)
 
 
 def test_what_a_command_of_the_python_client_prints_is_no_answer(tmp_path):
-    seen = shown(session(
+    seen = show(session(
         wired("TurnBegin", user_input="/yolo"), piece("You only live once!"), wired("TurnEnd"),
         wired("TurnBegin", user_input="go"), *step(piece("Hal")),
         wired("TurnBegin", user_input="/compact"), piece("The context has been compacted."), wired("TurnEnd"),
@@ -305,7 +305,7 @@ def test_what_a_command_of_the_python_client_prints_is_no_answer(tmp_path):
 
 
 def test_the_end_of_a_turn_is_no_end_of_an_answer_that_was_not_whole(tmp_path):
-    seen = shown(session(
+    seen = show(session(
         wired("TurnBegin", user_input="go"), *step(piece("All."), WHOLE), wired("TurnEnd"),
         wired("TurnBegin", user_input="more"), *step(piece("Hal")), wired("TurnEnd"),
         wired("TurnBegin", user_input="again"), *step(piece("Hal")),
@@ -318,7 +318,7 @@ def test_the_end_of_a_turn_is_no_end_of_an_answer_that_was_not_whole(tmp_path):
 def test_an_attempt_that_failed_within_its_answer_is_an_answer_of_its_own(tmp_path):
     cut = wired("ToolCall", id="c1", function={"name": "Write", "arguments": '{"path": "a'})
     whole = wired("ToolCall", id="c2", function={"name": "Write", "arguments": '{"path": "a.md"}'})
-    seen = shown(session(
+    seen = show(session(
         wired("TurnBegin", user_input="go"),
         *step(piece("Wri"), cut, wired("StepRetry", n=1, error_type="APIConnectionError"), piece("Writing."), whole,
               WHOLE, wired("ToolResult", tool_call_id="c2", return_value={"output": "ok"})),
@@ -336,7 +336,7 @@ def test_an_attempt_that_failed_within_its_answer_is_an_answer_of_its_own(tmp_pa
 ])
 def test_a_call_that_was_still_arriving_was_not_cut_by_the_cap(tmp_path, rest, stop):
     call = wired("ToolCall", id="c1", function={"name": "Write", "arguments": '{"path": "a'})
-    seen = shown(session(wired("TurnBegin", user_input="go"), *step(call), *rest), tmp_path)
+    seen = show(session(wired("TurnBegin", user_input="go"), *step(call), *rest), tmp_path)
     assert seen.responses[0].exchange.response.stop_reason.normalized.value == stop
     assert seen.responses[0].verdicts[0].admission.value == "held"
 
@@ -348,7 +348,7 @@ def test_a_side_question_is_a_session_of_its_own(tmp_path):
             wired("ContentPart", type="text", text="lo"),
             wired("BtwEnd", id="q1", response="A file."), wired("BtwEnd", id="q2", error="Error code: 529"),
             wired("TurnEnd")]
-    seen = shown("".join(f"{json.dumps(row)}\n" for row in rows), tmp_path)
+    seen = show("".join(f"{json.dumps(row)}\n" for row in rows), tmp_path)
     answers = [facts.exchange for facts in seen.responses]
     assert [each.response.text for each in answers] == ["Hello", "A file.", None]
     assert [each.request.messages[0].text for each in answers] == ["go", "What is it?", "And that?"]
@@ -370,7 +370,7 @@ NEW = {"parent_tool_call_id": "call_a1b2c3d4", "agent_id": "a12345678", "subagen
     (NEW, "explore (12345678)"), ({**NEW, "agent_id": None}, "explore (a1b2c3d4)"),
     ({"task_tool_call_id": "call_a1b2c3d4"}, "subagent (a1b2c3d4)")])
 def test_a_subagent_of_the_python_client_is_a_session_of_its_own_below_that_of_its_file(tmp_path, names, called):
-    seen = shown(session(
+    seen = show(session(
         wired("TurnBegin", user_input="go"), wired("StepBegin", n=1), wired("ContentPart", type="text", text="I "),
         CALL, wired("CompactionBegin"),
         sub("TurnBegin", names, user_input="look"), sub("StepBegin", names, n=1),
@@ -394,13 +394,13 @@ def test_a_subagent_with_a_file_of_its_own_is_shown_there_alone(tmp_path):
     (folder / "wire.jsonl").touch()
     rows = session(wired("TurnBegin", user_input="go"), CALL, sub("TurnBegin", NEW, user_input="look"),
                    sub("ContentPart", NEW, type="text", text="Seen."))
-    assert [facts.exchange.session for facts in shown(rows, tmp_path, name="wire.jsonl").responses] == [
+    assert [facts.exchange.session for facts in show(rows, tmp_path, name="wire.jsonl").responses] == [
         "", "› explore (12345678)"], "its own file holds nothing"
     own = session(wired("TurnBegin", user_input="look"), wired("ContentPart", type="text", text="Seen."))
     (folder / "meta.json").write_text(json.dumps({"description": "Look around"}))
-    child = shown(own, folder, name="wire.jsonl")
+    child = show(own, folder, name="wire.jsonl")
     assert child.inputs[0].about[:1] + child.inputs[0].about[-2:] == ("Look around", str(folder), str(tmp_path))
-    seen = shown(rows, tmp_path, name="wire.jsonl")
+    seen = show(rows, tmp_path, name="wire.jsonl")
     assert [facts.exchange.session for facts in seen.responses] == [""]
     assert "events of subagents, which the files in subagents/ show: 2" in "\n".join(seen.inputs[0].notices)
     assert seen.inputs[0].about[-2:] == (str(tmp_path), "")
@@ -411,7 +411,7 @@ def test_the_name_of_a_subagent_leads_out_of_no_folder(tmp_path, agent):
     for place in (tmp_path / "wire.jsonl", tmp_path / "subagents" / "wire.jsonl", tmp_path / "a" / "wire.jsonl"):
         place.parent.mkdir(exist_ok=True)
         place.write_text("x")
-    seen = shown(session(wired("TurnBegin", user_input="go"), sub("ContentPart", {"agent_id": agent}, text="Seen.")),
+    seen = show(session(wired("TurnBegin", user_input="go"), sub("ContentPart", {"agent_id": agent}, text="Seen.")),
                  tmp_path, name="main.jsonl")
     assert [facts.exchange.response.text for facts in seen.responses] == ["Seen."]
 
@@ -422,7 +422,7 @@ def test_a_subagent_without_a_description_is_called_by_its_first_message(tmp_pat
     folder.mkdir(parents=True)
     if meta is not None:
         (folder / "meta.json").write_text(meta)
-    child = shown(session(wired("TurnBegin", user_input="look"), wired("ContentPart", text="Seen.")), folder,
+    child = show(session(wired("TurnBegin", user_input="look"), wired("ContentPart", text="Seen.")), folder,
                   name="wire.jsonl")
     assert (child.inputs[0].about.title, child.inputs[0].about.parent) == ("", str(tmp_path))
 
@@ -430,7 +430,7 @@ def test_a_subagent_without_a_description_is_called_by_its_first_message(tmp_pat
 def test_a_subagent_that_a_subagent_began_and_events_of_nobody(tmp_path):
     inner = {"type": "SubagentEvent", "payload": {"agent_id": "b2", "event": {
         "type": "ContentPart", "payload": {"type": "text", "text": "Deep."}}}}
-    seen = shown(session(
+    seen = show(session(
         wired("TurnBegin", user_input="go"), wired("SubagentEvent", agent_id="a1", event=inner),
         wired("SubagentEvent", agent_id="a1", event="lost"), wired("SubagentEvent", event=inner["payload"]["event"]),
         wired("ContentPart", type="text", text="Done.")), tmp_path)
@@ -441,14 +441,14 @@ def test_a_subagent_that_a_subagent_began_and_events_of_nobody(tmp_path):
 
 def test_the_state_of_version_2(tmp_path):
     state = json.dumps({"id": "s", "version": 2, "cwd": "/w", "title": "Tides", "lastPrompt": "hi"})
-    seen = shown(state, tmp_path, name="state.json")
+    seen = show(state, tmp_path, name="state.json")
     assert (seen.inputs[0].error, seen.inputs[0].about.title) == (None, "Tides")
 
 
 def test_a_prompt_without_a_message_is_what_the_user_said(tmp_path):
     asked = {"type": "turn.prompt", "input": [{"type": "text", "text": "go"}]}
-    alone = shown(session(asked, begin(), text("Fine."), end(rawFinishReason="stop")), tmp_path)
-    both = shown(session(asked, prompt("go"), begin(), text("Fine."), end(rawFinishReason="stop")), tmp_path)
+    alone = show(session(asked, begin(), text("Fine."), end(rawFinishReason="stop")), tmp_path)
+    both = show(session(asked, prompt("go"), begin(), text("Fine."), end(rawFinishReason="stop")), tmp_path)
     for seen in (alone, both):
         assert [message.text for message in seen.responses[0].exchange.request.messages] == ["go"]
 
@@ -458,7 +458,7 @@ def test_events_of_the_python_client_as_they_came(tmp_path):
         return {"jsonrpc": "2.0", "method": "event", "params": {"type": kind, "payload": payload}}
 
     usage = {"input_other": 5, "output": 9, "input_cache_read": 1}
-    seen = shown("".join(json.dumps(each) + "\n" for each in (
+    seen = show("".join(json.dumps(each) + "\n" for each in (
         row("TurnBegin", user_input=[{"type": "text", "text": "go"}]), row("StepBegin", n=1),
         row("StatusUpdate", token_usage=usage, message_id="m1"), row("ContentPart", type="text", text="Read"),
         row("ContentPart", type="text", text="ing."),
@@ -485,7 +485,7 @@ def test_a_session_has_the_title_of_its_state(tmp_path, agent, title):
     (tmp_path / "state.json").write_text(json.dumps({"title": "Tides", "agents": {}}))
     folder = tmp_path / "agents" / agent
     folder.mkdir(parents=True)
-    seen = shown(session(prompt("go"), begin(), text("Done."), end()), folder, name="wire.jsonl")
+    seen = show(session(prompt("go"), begin(), text("Done."), end()), folder, name="wire.jsonl")
     assert seen.inputs[0].about.title == title
 
 
@@ -494,7 +494,7 @@ def test_a_state_without_a_title_leaves_the_name_of_the_file(tmp_path, state):
     (tmp_path / "state.json").write_text(state)
     folder = tmp_path / "agents" / "main"
     folder.mkdir(parents=True)
-    seen = shown(session(prompt("go"), begin(), text("Done."), end()), folder, name="wire.jsonl")
+    seen = show(session(prompt("go"), begin(), text("Done."), end()), folder, name="wire.jsonl")
     assert seen.inputs[0].about.title == ""
 
 
@@ -513,7 +513,7 @@ def block(said):
 
 
 def test_the_history_of_the_python_client(tmp_path):
-    seen = shown(history(
+    seen = show(history(
         {"role": "user", "content": "go"}, {"role": "_usage", "token_count": 4504},
         spoke({"type": "think", "think": "hm", "encrypted": "x"}, block("I look."), t0='{"path": "a"}'),
         {"role": "_usage", "token_count": 4711},
@@ -531,14 +531,14 @@ def test_the_history_of_the_python_client(tmp_path):
 
 
 def test_thinking_in_a_history_counts_though_its_text_is_hidden(tmp_path):
-    (facts,) = shown(history({"role": "user", "content": "go"}, {"role": "_usage", "token_count": 4504},
+    (facts,) = show(history({"role": "user", "content": "go"}, {"role": "_usage", "token_count": 4504},
                              spoke({"type": "think", "think": "", "encrypted": "x"})), tmp_path).responses
     assert facts.exchange.response.parts == (ReasoningPart("", "x"),)
 
 
 def test_a_cut_call_in_a_history_did_not_run(tmp_path):
     refused = {"role": "tool", "content": [block("<system>ERROR: invalid arguments</system>")], "tool_call_id": "t0"}
-    seen = shown(history({"role": "user", "content": "go"}, spoke(t0='{"path": "a'), refused), tmp_path)
+    seen = show(history({"role": "user", "content": "go"}, spoke(t0='{"path": "a'), refused), tmp_path)
     assert (stops(seen), words(seen)) == (["max_tokens"], ["CALL HELD"])
     assert seen.responses[0].exchange.response.tool_calls[0].arguments == '{"path": "a'
 
@@ -555,7 +555,7 @@ def test_a_history_is_known_by_its_marks(mark):
     ("thanks", "end_turn"),
 ])
 def test_what_the_client_puts_into_the_history_is_not_the_users(tmp_path, text, stop):
-    seen = shown(history({"role": "user", "content": "go"}, spoke(block("Done.")), {"role": "user", "content": text}),
+    seen = show(history({"role": "user", "content": "go"}, spoke(block("Done.")), {"role": "user", "content": text}),
                  tmp_path)
     assert stops(seen) == [stop]
 
@@ -569,7 +569,7 @@ def test_what_the_client_puts_into_the_history_is_not_the_users(tmp_path, text, 
     ({"type": "turn.ended", "reason": "failed", "error": {"code": "provider.auth"}}, None, "fatal"),
 ])
 def test_the_row_after_a_failed_step_has_its_error(tmp_path, row, told, detail):
-    seen = shown(session(prompt("go"), request(), begin(), end(finishReason="error"), row), tmp_path)
+    seen = show(session(prompt("go"), request(), begin(), end(finishReason="error"), row), tmp_path)
     first = seen.responses[0].exchange.response
     assert (first.error and first.error.message, first.stop_reason.normalized, first.stop_reason.detail) == (
         told, "error", detail)
@@ -578,7 +578,7 @@ def test_the_row_after_a_failed_step_has_its_error(tmp_path, row, told, detail):
 
 def test_the_error_of_a_turn_is_not_that_of_a_step_that_ended_well(tmp_path):
     failed = {"type": "turn.ended", "reason": "failed", "error": {"code": "hook", "message": "a hook failed"}}
-    seen = shown(session(prompt("go"), request(), begin(), text("Hi"), end(finishReason="end_turn"), failed), tmp_path)
+    seen = show(session(prompt("go"), request(), begin(), text("Hi"), end(finishReason="end_turn"), failed), tmp_path)
     assert (stops(seen), seen.responses[0].exchange.response.error) == (["end_turn"], None)
 
 
@@ -593,7 +593,7 @@ def follows(seen, at):
 
 @pytest.mark.parametrize(("count", "before"), [(1, "s1"), (2, None), (3, "s2"), (0, "s2"), (None, "s2")])
 def test_turns_that_the_user_took_back_are_a_branch(tmp_path, count, before):
-    seen = shown(session(*turn("s1", "one", "A"), *turn("s2", "two", "B"), {"type": "context.undo", "count": count},
+    seen = show(session(*turn("s1", "one", "A"), *turn("s2", "two", "B"), {"type": "context.undo", "count": count},
                          *turn("s3", "three", "C")), tmp_path)
     assert (len(seen.turns), follows(seen, 2)) == (3, before and f"chatcmpl-{before}")
     assert "records that take back messages of the user: 1" in "\n".join(seen.inputs[0].notices)
@@ -602,14 +602,14 @@ def test_turns_that_the_user_took_back_are_a_branch(tmp_path, count, before):
 def test_a_steered_message_is_no_turn_that_can_be_taken_back(tmp_path):
     steer = prompt("faster")
     steer["message"]["origin"]["inTurn"] = True
-    seen = shown(session(prompt("one"), begin(), text("A"), end(finishReason="tool_use"), steer,
+    seen = show(session(prompt("one"), begin(), text("A"), end(finishReason="tool_use"), steer,
                          begin("s2"), text("B", "s2"), end("s2", finishReason="end_turn"),
                          {"type": "context.undo", "count": 1}, *turn("s3", "three", "C")), tmp_path)
     assert follows(seen, 2) is None
 
 
 def test_a_cleared_context_begins_a_conversation(tmp_path):
-    seen = shown(session(*turn("s1", "one", "A"), {"type": "context.clear"}, *turn("s2", "two", "B"),
+    seen = show(session(*turn("s1", "one", "A"), {"type": "context.clear"}, *turn("s2", "two", "B"),
                          {"type": "context.undo", "count": 2}), tmp_path)
     assert len({each.conversation for each in seen.turns}) == 2
 
@@ -618,7 +618,7 @@ def test_a_cleared_context_begins_a_conversation(tmp_path):
 def test_a_skill_that_the_user_called_by_its_name_is_a_message_of_the_user(tmp_path, trigger, before):
     called = prompt("use the skill", "skill_activation")
     called["message"]["origin"]["trigger"] = trigger
-    seen = shown(session(*turn("s1", "one", "A"), called, begin("s2"), text("B", "s2"),
+    seen = show(session(*turn("s1", "one", "A"), called, begin("s2"), text("B", "s2"),
                          end("s2", finishReason="end_turn"), {"type": "context.undo", "count": 1},
                          *turn("s3", "three", "C")), tmp_path)
     assert follows(seen, 2) == (before and f"chatcmpl-{before}")
@@ -626,13 +626,13 @@ def test_a_skill_that_the_user_called_by_its_name_is_a_message_of_the_user(tmp_p
 
 @pytest.mark.parametrize("end", [(), ({"type": "turn.cancel"},)])
 def test_a_request_after_a_step_without_output_repeats_no_message(tmp_path, end):
-    seen = shown(session(prompt("first"), begin(), *end, *turn("s2", "second", "Done.")), tmp_path)
+    seen = show(session(prompt("first"), begin(), *end, *turn("s2", "second", "Done.")), tmp_path)
     assert [[message.text for message in facts.exchange.request.messages] for facts in seen.responses] == [
         ["first"], ["second"]]
 
 
 def test_a_step_that_begins_again_leaves_the_turns_as_they_are(tmp_path):
-    seen = shown(session(prompt("first"), begin(), call(), end(finishReason="tool_use"), result(), begin("s2"),
+    seen = show(session(prompt("first"), begin(), call(), end(finishReason="tool_use"), result(), begin("s2"),
                          *turn("s2", "", "One.")[1:], *turn("s3", "second", "Two.")), tmp_path)
     assert places(seen) == [["request", "tool_result"], ["request"]]
 

@@ -12,7 +12,7 @@ import pytest
 from inspector.sessions.importers.msgpack import Extension, unpacked
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import Usage
-from tests.scenes.transcripts import shown, stops, viewed, words
+from tests.scenes.transcripts import show, stops, view_file, words
 
 TABLES = """CREATE TABLE checkpoints (thread_id TEXT, checkpoint_ns TEXT, checkpoint_id TEXT, parent_checkpoint_id TEXT,
   type TEXT, checkpoint BLOB, metadata BLOB);
@@ -70,7 +70,7 @@ def base(tmp_path, *rows, tables=TABLES):
 
 
 def read(tmp_path, *messages):
-    return viewed(base(tmp_path, ("t1", "", "1", "msgpack", checkpoint(*messages))))
+    return view_file(base(tmp_path, ("t1", "", "1", "msgpack", checkpoint(*messages))))
 
 
 def response(seen, index=0):
@@ -149,7 +149,7 @@ def test_messages_that_hold_no_part_of_an_exchange_are_counted(tmp_path, kind):
 
 def test_the_last_checkpoint_of_each_thread_is_read_and_graphs_within_are_apart(tmp_path):
     first, last = checkpoint(GO), checkpoint(GO, ai("hi", finish_reason="stop"))
-    seen = viewed(base(tmp_path, ("t1", "", "1-a", "msgpack", first), ("t2", "", "1-b", "msgpack", last),
+    seen = view_file(base(tmp_path, ("t1", "", "1-a", "msgpack", first), ("t2", "", "1-b", "msgpack", last),
                        ("t1", "", "2-a", "msgpack", last), ("t1", "sub:1", "2-b", "msgpack", last)))
     assert [each.exchange.session for each in seen.responses] == ["t2", "t1", "t1 sub:1"]
 
@@ -157,7 +157,7 @@ def test_the_last_checkpoint_of_each_thread_is_read_and_graphs_within_are_apart(
 def test_a_member_of_a_message_names_no_other_thread(tmp_path):
     rows = [(name, "", f"1-{name}", "msgpack", checkpoint(GO, Made({**ai("hi"), "thread": "a"})))
             for name in "ab"]
-    assert {each.session for each in viewed(base(tmp_path, *rows)).replay.case.recording.exchanges} == {"a", "b"}
+    assert {each.session for each in view_file(base(tmp_path, *rows)).replay.case.recording.exchanges} == {"a", "b"}
 
 
 def test_checkpoints_that_cannot_be_read_hide_nothing_else(tmp_path):
@@ -168,7 +168,7 @@ def test_checkpoints_that_cannot_be_read_hide_nothing_else(tmp_path):
         chain = b"\xc9" + struct.pack(">I", len(chain)) + b"\x05" + chain
     for _ in range(60):
         nested = b"\x93\x01\x02\xc9" + struct.pack(">I", len(nested)) + b"\x05" + nested
-    seen = viewed(base(tmp_path, ("a", "", "1", "json", "{}"), ("b", "", "1", "msgpack", good[:40]),
+    seen = view_file(base(tmp_path, ("a", "", "1", "json", "{}"), ("b", "", "1", "msgpack", good[:40]),
                        ("c", "", "1", "msgpack", deep), ("d", "", "1", "msgpack", nested),
                        ("f", "", "1", "msgpack", packed({"channel_values": 1})), ("g", "", "1", "msgpack", chain),
                        ("e", "", "1", "msgpack", good)))
@@ -182,7 +182,7 @@ def test_a_snapshot_of_a_channel_that_stores_its_changes_is_read(tmp_path):
     value = packed([GO, ai("hi", finish_reason="stop")])
     snapshot = b"\xc9" + struct.pack(">I", len(value)) + b"\x07" + value
     held = b"\x82" + packed("v") + packed(4) + packed("channel_values") + b"\x81" + packed("messages") + snapshot
-    seen = viewed(base(tmp_path, ("t1", "", "1", "msgpack", held)))
+    seen = view_file(base(tmp_path, ("t1", "", "1", "msgpack", held)))
     assert (words(seen), response(seen).text) == (["COMPLETE"], "hi")
 
 
@@ -191,7 +191,7 @@ def test_a_checkpoint_that_holds_only_changes_of_the_messages_is_told(tmp_path):
     held = packed({"v": 4, "channel_values": {"other": 1}, "channel_versions": {"messages": "3", "other": "2"}})
     nothing = packed({"v": 4, "channel_values": {"other": 1}, "channel_versions": {"other": "2"}})
     good = checkpoint(GO, ai("hi", finish_reason="stop"))
-    seen = viewed(base(tmp_path, ("a", "", "1", "msgpack", held), ("b", "", "1", "msgpack", good),
+    seen = view_file(base(tmp_path, ("a", "", "1", "msgpack", held), ("b", "", "1", "msgpack", good),
                        ("c", "", "1", "msgpack", nothing)))
     assert words(seen) == ["COMPLETE"]
     assert ("last checkpoints of a thread that hold no messages beside their version, as a channel that stores "
@@ -203,13 +203,14 @@ def test_values_of_other_extensions_hide_no_message(tmp_path, other):
     good = checkpoint(GO, ai("hi", finish_reason="stop"))
     mark = packed("other") + packed(Made({"a": 1}))
     assert mark in good
-    seen = viewed(base(tmp_path, ("t", "", "1", "msgpack", good.replace(mark, packed("other") + other))))
+    seen = view_file(base(tmp_path, ("t", "", "1", "msgpack", good.replace(mark, packed("other") + other))))
     assert (words(seen), notices(seen)) == (["COMPLETE"], "")
 
 
 def test_a_key_in_a_message_is_masked(tmp_path):
     key = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"
-    seen = viewed(base(tmp_path, (key, "", "1", "msgpack", checkpoint(GO, ai(f"it is {key}", finish_reason="stop")))))
+    seen = view_file(base(tmp_path, (key, "", "1", "msgpack",
+                                     checkpoint(GO, ai(f"it is {key}", finish_reason="stop")))))
     assert key not in str(seen.inputs) + str(response(seen)) + seen.responses[0].exchange.session
 
 
@@ -267,7 +268,7 @@ FORMS = [(dumped, "kwargs"), (as_dict, "data")]
     ("stop", "COMPLETE"), ("length", "TRUNCATED"), ("content_filter", "BLOCKED")])
 def test_a_list_of_messages_has_the_providers_words(tmp_path, write, member, word, verdict):
     messages = [GO, ai("", calls=[CALL], finish_reason="tool_calls"), RAN, ai("done", finish_reason=word)]
-    seen = shown(json.dumps(list(map(write, messages))), tmp_path, name="history.json")
+    seen = show(json.dumps(list(map(write, messages))), tmp_path, name="history.json")
     assert (words(seen), len(seen.responses)) == ([verdict], 2)
     found = seen.responses[1].exchange.response
     assert (found.api, found.stop_reason.raw, found.usage) == ("openai_chat", word, Usage(3, 5))
@@ -278,7 +279,7 @@ def test_a_list_of_messages_has_the_providers_words(tmp_path, write, member, wor
 def test_a_call_that_langchain_could_not_parse_is_held_in_a_list_too(tmp_path, write, member):
     cut = {"name": "write_file", "args": '{"path": "a.md", "content": "# Rep', "id": "c1", "type": "invalid_tool_call"}
     answer = Made({**ai("", finish_reason="length"), "invalid_tool_calls": [cut]})
-    seen = shown(json.dumps([write(GO), write(answer)]), tmp_path, name="history.json")
+    seen = show(json.dumps([write(GO), write(answer)]), tmp_path, name="history.json")
     assert words(seen) == ["CALL HELD"]
     assert seen.responses[0].exchange.response.tool_calls[0].arguments == cut["args"]
 
@@ -300,4 +301,4 @@ def test_another_list_is_none_of_langchain(other):
 
 def test_a_list_that_is_cut_gives_what_can_be_read(tmp_path):
     whole = json.dumps([as_dict(GO), as_dict(ai("hi", finish_reason="stop")), as_dict(GO), as_dict(ai("never"))])
-    assert words(shown(whole[:-40], tmp_path, name="history.json"))[0] == "COMPLETE"
+    assert words(show(whole[:-40], tmp_path, name="history.json"))[0] == "COMPLETE"

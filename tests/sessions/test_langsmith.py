@@ -13,7 +13,7 @@ from inspector.sessions.reasons import named_api
 from inspector.sessions.recording import Options
 from loop_core.values import ReasoningPart
 from tests.scenes.costs import IN_PROPORTION, growth
-from tests.scenes.transcripts import rules, shown, text, words
+from tests.scenes.transcripts import rules, show, text, words
 
 Row = dict[str, Any]
 CALL = {"name": "look", "args": {"path": "a"}, "id": "c1", "type": "tool_call"}
@@ -61,7 +61,7 @@ def text_of(runs: Any) -> str:
     ("cohere", {"finish_reason": "MAX_TOKENS"}, "max_tokens", "MAX_TOKENS", "cohere_chat"),
 ])
 def test_the_word_is_the_providers(provider, metadata, stop, word, api, tmp_path):
-    seen = shown(text_of([run(1, [GO], answer("The half", metadata), provider)]), tmp_path)
+    seen = show(text_of([run(1, [GO], answer("The half", metadata), provider)]), tmp_path)
     (facts,) = seen.responses
     reason = facts.judgement.stop
     assert (reason.normalized, reason.raw, named_api(facts.exchange)) == (stop, word, api)
@@ -74,7 +74,7 @@ def test_the_word_is_the_providers(provider, metadata, stop, word, api, tmp_path
     ("google_genai", "gemini_generate"), ("amazon_bedrock", "bedrock_converse"), ("ollama", "ollama_chat"),
     ("bedrock_converse", "bedrock_converse"), ("cohere", "cohere_chat")])
 def test_a_request_that_failed_is_one_of_its_provider(provider, api, tmp_path):
-    (facts,) = shown(text_of([run(1, [GO], None, provider, error="TimeoutError()")]), tmp_path).responses
+    (facts,) = show(text_of([run(1, [GO], None, provider, error="TimeoutError()")]), tmp_path).responses
     assert named_api(facts.exchange) == api
 
 
@@ -86,7 +86,7 @@ def test_older_kinds_of_messages_are_read(said, given, tmp_path):
     last = [built("human", "A summary."), built(said, "I look.", tool_calls=[CALL]),
             built(given, "ok", tool_call_id="c1", name="look")]
     runs = [run(1, [GO], first), other, run(3, last, answer("Done.", {"finish_reason": "stop"}))]
-    seen = shown(text_of(runs), tmp_path)
+    seen = show(text_of(runs), tmp_path)
     assert [[*turn.responses] for turn in seen.turns] in ([[0, 2], [1]], [[1], [0, 2]])
     request = seen.responses[2].exchange.request
     assert [part.text for message in request.messages for part in message.parts] == ["ok"]
@@ -95,13 +95,13 @@ def test_older_kinds_of_messages_are_read(said, given, tmp_path):
 @pytest.mark.parametrize(("word", "stop", "rule"), [
     ("length", "max_tokens", "langsmith.finish_reasons"), ("stopstop", "unknown", "unknown_word")])
 def test_a_word_of_a_provider_that_is_not_known_is_the_recorders(word, stop, rule, tmp_path):
-    seen = shown(text_of([run(1, [GO], answer("The half", {"finish_reason": word}), "my_own")]), tmp_path)
+    seen = show(text_of([run(1, [GO], answer("The half", {"finish_reason": word}), "my_own")]), tmp_path)
     assert (seen.responses[0].judgement.stop.normalized, rules(seen)[:2]) == (stop, ["transcript.recorder", rule])
 
 
 def test_the_word_beside_the_message_counts_where_the_message_has_none(tmp_path):
     generation = {"text": "The half", "generation_info": {"finish_reason": "length"}}
-    seen = shown(text_of([run(1, [GO], {"generations": [[generation]]})]), tmp_path)
+    seen = show(text_of([run(1, [GO], {"generations": [[generation]]})]), tmp_path)
     (facts,) = seen.responses
     assert (words(seen), facts.exchange.response.text) == (["TRUNCATED"], "The half")
     assert facts.judgement.stop.evidence[0].at.pointer == "/outputs/generations/0/0/generation_info/finish_reason"
@@ -111,7 +111,7 @@ def test_the_word_beside_the_message_counts_where_the_message_has_none(tmp_path)
 def test_a_call_that_langchain_could_not_parse_is_held(word, tmp_path):
     """Also where the server says that it is complete."""
     made = answer("I write.", {"finish_reason": word}, invalid_tool_calls=[CUT])
-    seen = shown(text_of([run(1, [GO], made)]), tmp_path)
+    seen = show(text_of([run(1, [GO], made)]), tmp_path)
     assert words(seen) == ["CALL HELD"]
     (call,) = seen.responses[0].exchange.response.tool_calls
     assert (call.id, call.name, call.arguments) == ("c2", "write", CUT["args"])
@@ -124,7 +124,7 @@ def test_a_cut_call_of_anthropic_that_ran_is_reported(tmp_path):
     done = built("tool", "none there", tool_call_id="c1", name="look", status="success")
     runs = [run(1, [GO], first, "anthropic"),
             run(2, [GO, first, done], answer("Done.", {"stop_reason": "end_turn"}), "anthropic")]
-    seen = shown(text_of(runs), tmp_path)
+    seen = show(text_of(runs), tmp_path)
     assert words(seen) == ["CUT CALL RUN"]
     assert [call.arguments for call in seen.responses[0].exchange.response.tool_calls] == ['{"path": "a"}']
 
@@ -138,7 +138,7 @@ def test_a_cut_call_that_langgraph_refused_did_not_run(said, tmp_path):
     refused = built("tool", said, tool_call_id="c1", name="look", status="error")
     runs = [run(1, [GO], first, "anthropic"),
             run(2, [GO, first, refused], answer("Done.", {"stop_reason": "end_turn"}), "anthropic")]
-    assert words(shown(text_of(runs), tmp_path)) == ["CALL HELD"]
+    assert words(show(text_of(runs), tmp_path)) == ["CALL HELD"]
 
 
 TOOL = {"id": "x", "run_type": "tool", "trace_id": "t", "name": "look", "inputs": {"path": "a"}, "error": None}
@@ -153,7 +153,7 @@ TOOL = {"id": "x", "run_type": "tool", "trace_id": "t", "name": "look", "inputs"
 ])
 def test_the_run_of_a_tool_is_the_result_of_its_call(tool, said, failed, tmp_path):
     """The last answer of a trace: no request repeats its results."""
-    seen = shown(text_of([run(1, [GO], answer("", {"finish_reason": "tool_calls"}, CALL)), {**TOOL, **tool}]), tmp_path)
+    seen = show(text_of([run(1, [GO], answer("", {"finish_reason": "tool_calls"}, CALL)), {**TOOL, **tool}]), tmp_path)
     (found,) = seen.inputs[0].answers
     assert (found.result.text, found.result.is_error) == (said, failed)
 
@@ -164,7 +164,7 @@ def test_messages_in_every_form_are_one_turn(form, tmp_path):
     history = [built("system", "Be brief.", form), built("human", "go", form),
                built("ai", "I look.", form, tool_calls=[CALL]), built("tool", "ok", form, tool_call_id="c1")]
     second = run(2, history, answer("Done.", {"finish_reason": "stop"}))
-    seen = shown(text_of([run(1, history[:2], first), second]), tmp_path)
+    seen = show(text_of([run(1, history[:2], first), second]), tmp_path)
     assert words(seen) == ["COMPLETE"]
     request = seen.responses[1].exchange.request
     assert [part.text for message in request.messages for part in message.parts] == ["ok"]
@@ -184,7 +184,7 @@ def test_messages_in_every_form_are_one_turn(form, tmp_path):
 def test_the_dump_of_a_provider_is_read_as_it_is(outputs, stop, said, tmp_path):
     usage = {"usage_metadata": {"input_tokens": 2, "output_tokens": 14, "input_token_details": {"cache_read": 1},
                                 "output_token_details": {"reasoning": 3}}}
-    seen = shown(text_of([run(1, [GO], {**outputs, **usage})]), tmp_path)
+    seen = show(text_of([run(1, [GO], {**outputs, **usage})]), tmp_path)
     (facts,) = seen.responses
     assert (facts.judgement.stop.normalized, facts.exchange.response.text or "") == (stop, said)
     assert facts.exchange.response.usage[:4] == (2, 14, 3, 1)
@@ -193,7 +193,7 @@ def test_the_dump_of_a_provider_is_read_as_it_is(outputs, stop, said, tmp_path):
 def test_an_error_has_the_status_that_langchain_kept_and_no_traceback(tmp_path):
     error = "RateLimitError('Error code: 429')Traceback (most recent call last):\n\n\n  File \"a.py\", line 1"
     failed = answer("", {"status_code": 429})
-    seen = shown(text_of([run(1, [GO], failed, error=error), run(2, [GO], None, error="ValueError()")]), tmp_path)
+    seen = show(text_of([run(1, [GO], failed, error=error), run(2, [GO], None, error="ValueError()")]), tmp_path)
     assert [facts.exchange.response.http_status for facts in seen.responses] == [429, None]
     assert "Traceback" not in str([facts.exchange.response.error for facts in seen.responses])
     assert seen.responses[0].exchange.response.error.retryable is True
@@ -201,7 +201,7 @@ def test_an_error_has_the_status_that_langchain_kept_and_no_traceback(tmp_path):
 
 def test_an_error_beside_a_stop_word_is_a_finding(tmp_path):
     done = answer("Done.", {"finish_reason": "stop"})
-    seen = shown(text_of([run(1, [GO], done, error="ValueError('boom')Traceback (most recent call last):")]), tmp_path)
+    seen = show(text_of([run(1, [GO], done, error="ValueError('boom')Traceback (most recent call last):")]), tmp_path)
     [found] = [each.finding for each in seen.findings if each.finding.rule == "transcript.error_level"]
     assert found.message == "the run is marked as an error: ValueError('boom')"
     assert words(seen) == ["COMPLETE"]
@@ -221,7 +221,7 @@ def test_the_cost_of_runs_of_tools_that_belong_to_no_call_is_in_proportion(tmp_p
 def test_the_answer_of_a_wrapper_within_an_answer_is_the_same(tmp_path):
     outer = run(1, [GO], answer("Done.", {"finish_reason": "stop"}))
     inner = run(2, [GO], {"choices": [{"finish_reason": "stop", "message": {"content": "Done."}}]}, parent_run_id="r1")
-    seen = shown(text_of([outer, inner]), tmp_path)
+    seen = show(text_of([outer, inner]), tmp_path)
     assert len(seen.responses) == 1
     assert "are left out" in str(seen.inputs[0].notices)
 
@@ -233,9 +233,9 @@ def test_traces_of_one_thread_are_one_conversation(tmp_path):
     more = [GO, built("ai", "One."), built("human", "more")]
     for key in ("thread_id", "session_id", "conversation_id"):
         runs = [of_thread(1, [GO], "One.", **{key: "h"}), of_thread(2, more, "Two.", **{key: "h"})]
-        seen = shown(text_of(runs), tmp_path)
+        seen = show(text_of(runs), tmp_path)
         assert len({turn.conversation for turn in seen.turns}) == 1
-    seen = shown(text_of([of_thread(1, [GO], "One."), of_thread(2, more, "Two.")]), tmp_path)
+    seen = show(text_of([of_thread(1, [GO], "One."), of_thread(2, more, "Two.")]), tmp_path)
     assert len({turn.conversation for turn in seen.turns}) == 2
 
 
@@ -249,14 +249,14 @@ CHAIN = {"id": "z", "run_type": "chain", "inputs": {}, "trace_id": "t", "start_t
     json.dumps({**CHAIN, "child_runs": [{**CHAIN, "id": "y", "child_runs": RUNS}]}),
 ], ids=["list", "page", "lines", "tree"])
 def test_the_runs_of_every_kind_of_file_are_read_in_their_order(content, tmp_path):
-    seen = shown(content, tmp_path)
+    seen = show(content, tmp_path)
     assert seen.inputs[0].format == "langsmith"
     assert [facts.exchange.response.text for facts in seen.responses] == ["One.", "Two."]
 
 
 def test_reasoning_and_prompts_that_are_texts(tmp_path):
     made = run(1, [], answer([{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Yes."}], {}))
-    seen = shown(text_of([{**made, "inputs": {"prompts": ["go on"]}}]), tmp_path)
+    seen = show(text_of([{**made, "inputs": {"prompts": ["go on"]}}]), tmp_path)
     (facts,) = seen.responses
     assert facts.exchange.response.parts[0] == ReasoningPart("Hm.")
     assert [part.text for message in facts.exchange.request.messages for part in message.parts] == ["go on"]
@@ -264,7 +264,7 @@ def test_reasoning_and_prompts_that_are_texts(tmp_path):
 
 def test_a_member_of_another_type_is_reported(tmp_path):
     runs = [run(1, [GO], answer("One.", STOPPED)), {**run(2, [GO], None), "outputs": ["x"]}]
-    seen = shown(text_of(runs), tmp_path)
+    seen = show(text_of(runs), tmp_path)
     assert any("run 2: outputs is a list, and an object was expected; it was passed over" in str(each)
                for each in seen.inputs[0].notices)
 
@@ -278,7 +278,7 @@ def test_the_two_parts_of_a_run_in_batches_are_joined(tmp_path):
     begun = {name: member for name, member in whole.items() if name != "outputs"}
     later = {"id": "r1", "trace_id": "t", "outputs": whole["outputs"], "error": None, "inputs": None}
     for content in (batch([begun], [later]), batch([begun], []) + "\n" + batch([], [later])):
-        seen = shown(content, tmp_path, name="runs.json")
+        seen = show(content, tmp_path, name="runs.json")
         (facts,) = seen.responses
         assert (facts.exchange.response.text, words(seen)) == ("Half a", ["TRUNCATED"])
         assert facts.exchange.started == "2026-01-01T00:00:01.000+00:00"
@@ -291,25 +291,25 @@ def test_a_part_without_an_id_has_its_name_in_its_order(tmp_path):
                      for number, said in ((1, "One."), (2, "Two.")))
     later = [{"dotted_order": each["dotted_order"], "outputs": each["outputs"]} for each in (second, first)]
     begun = [{**each, "outputs": None} for each in (first, second)]
-    seen = shown(batch(begun, later), tmp_path, name="runs.json")
+    seen = show(batch(begun, later), tmp_path, name="runs.json")
     assert [facts.exchange.response.text for facts in seen.responses] == ["One.", "Two."]
 
 
 def test_a_run_of_which_only_the_beginning_was_sent_has_no_end(tmp_path):
-    seen = shown(batch([{**run(1, [GO], None), "outputs": None}], []), tmp_path, name="runs.json")
+    seen = show(batch([{**run(1, [GO], None), "outputs": None}], []), tmp_path, name="runs.json")
     assert words(seen) == ["END NOT RECORDED"]
 
 
 def test_runs_whose_times_are_numbers_are_in_the_order_of_their_start(tmp_path):
     later, first = (run(number, [GO], answer(said, {"finish_reason": "stop"}), trace_id=f"t{number}",
                         start_time=1767225600000 + number) for number, said in ((2, "Two."), (1, "One.")))
-    seen = shown(text_of([later, first]), tmp_path, name="runs.json")
+    seen = show(text_of([later, first]), tmp_path, name="runs.json")
     assert [facts.exchange.response.text for facts in seen.responses] == ["One.", "Two."]
 
 
 def test_a_batch_that_is_cut_is_reported(tmp_path):
     whole = batch([run(1, [GO], answer("One.", {"finish_reason": "stop"}))], [])
-    seen = shown(f"{whole}\n{whole[:-20]}", tmp_path, name="runs.json")
+    seen = show(f"{whole}\n{whole[:-20]}", tmp_path, name="runs.json")
     assert [facts.exchange.response.text for facts in seen.responses] == ["One."]
     assert any("is cut" in str(each) for each in seen.inputs[0].notices)
 
@@ -317,7 +317,7 @@ def test_a_batch_that_is_cut_is_reported(tmp_path):
 def test_a_stream_whose_last_choice_stands_in_place_of_its_word(tmp_path):
     last = {"index": 0, "delta": {}, "finish_reason": "length"}
     outputs = {"choices": [{"index": 0, "finish_reason": last, "message": {"role": "assistant", "content": "Half a"}}]}
-    seen = shown(text_of([run(1, [GO], outputs)]), tmp_path, name="runs.json")
+    seen = show(text_of([run(1, [GO], outputs)]), tmp_path, name="runs.json")
     stop = seen.responses[0].exchange.response.stop_reason
     assert (stop.normalized, stop.raw, stop.evidence[-1].at.pointer) == (
         "max_tokens", "length", "/outputs/choices/0/finish_reason/finish_reason")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.scenes.transcripts import places, shown, words
+from tests.scenes.transcripts import places, show, words
 
 ASK = {"role": "user", "content": "go"}
 CALL = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": '{"a": '}}
@@ -31,8 +31,8 @@ def stops(seen: Any) -> list[tuple[str | None, str]]:
 @pytest.mark.parametrize("text", [
     json.dumps(payload()), json.dumps(payload(), indent=1), json.dumps([payload()]), json.dumps(payload()) + "\n",
 ])
-def test_a_payload_is_an_answer(opened, text):
-    seen = opened(text, "a.json")
+def test_a_payload_is_an_answer(load, text):
+    seen = load(text, "a.json")
     assert (seen.inputs[0].format, stops(seen)) == ("litellm", [("length", "max_tokens")])
     one = seen.exchanges[0]
     assert (one.request.max_tokens, one.response.usage) == (9, (30, 9, None, 20, 4))
@@ -43,26 +43,26 @@ def test_a_payload_is_an_answer(opened, text):
     ({"prompt_cache_hit_tokens": 20}, (30, 9, None, 20, None)),  # DeepSeek
     ({"completion_tokens_details": {"reasoning_tokens": 5}, "total_tokens": 44}, (30, 14, 5, None, None)),  # xAI
 ])
-def test_counts_are_read_as_those_of_a_recorded_body(opened, counts, read):
+def test_counts_are_read_as_those_of_a_recorded_body(load, counts, read):
     given = payload()
     given["response"]["usage"] = {"prompt_tokens": 30, "completion_tokens": 9, **counts}
-    assert opened(json.dumps(given), "a.json").exchanges[0].response.usage == read
+    assert load(json.dumps(given), "a.json").exchanges[0].response.usage == read
 
 
-def test_an_answer_that_is_json_is_its_text(opened):
+def test_an_answer_that_is_json_is_its_text(load):
     given = payload("stop")
     given["response"]["choices"][0]["message"]["content"] = '{"city": "Rome"}'
-    assert opened(json.dumps(given), "a.json").exchanges[0].response.text == '{"city": "Rome"}'
+    assert load(json.dumps(given), "a.json").exchanges[0].response.text == '{"city": "Rome"}'
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
-def test_the_parameters_state_the_cap(opened, name):
-    seen = opened(json.dumps(payload(model_parameters={name: 7})), "a.json")
+def test_the_parameters_state_the_cap(load, name):
+    seen = load(json.dumps(payload(model_parameters={name: 7})), "a.json")
     assert seen.exchanges[0].request.max_tokens == 7
 
 
-def test_a_word_that_was_mapped_is_litellms(opened):
-    seen = opened(json.dumps(payload(model="claude-x", custom_llm_provider="anthropic")), "a.json")
+def test_a_word_that_was_mapped_is_litellms(load):
+    seen = load(json.dumps(payload(model="claude-x", custom_llm_provider="anthropic")), "a.json")
     assert stops(seen) == [(None, "max_tokens")]
     assert seen.exchanges[0].response.stop_reason.evidence[0].rule == "transcript.recorder"
 
@@ -71,10 +71,10 @@ def test_a_word_that_was_mapped_is_litellms(opened):
     ("network_error", "error"), ("MALFORMED_FUNCTION_CALL", "malformed_tool_call"), ("max_tokens", "max_tokens"),
     ("end_turn", "end_turn"), ("brand_new", "unknown"),
 ])
-def test_the_providers_own_word_beside_litellms(opened, native, stop):
+def test_the_providers_own_word_beside_litellms(load, native, stop):
     given = payload("stop")
     given["response"]["choices"][0]["provider_specific_fields"] = {"native_finish_reason": native}
-    seen = opened(json.dumps(given), "a.json")
+    seen = load(json.dumps(given), "a.json")
     assert stops(seen) == [(native, stop)]
     first = seen.exchanges[0].response.stop_reason.evidence[0]
     assert (first.rule, first.at.pointer) == (
@@ -82,36 +82,36 @@ def test_the_providers_own_word_beside_litellms(opened, native, stop):
 
 
 @pytest.mark.parametrize("fields", [None, {}, {"native_finish_reason": ""}, {"native_finish_reason": 3}, "x"])
-def test_no_word_beside_litellms(opened, fields):
+def test_no_word_beside_litellms(load, fields):
     given = payload("length")
     given["response"]["choices"][0]["provider_specific_fields"] = fields
-    assert stops(opened(json.dumps(given), "a.json")) == [("length", "max_tokens")]
+    assert stops(load(json.dumps(given), "a.json")) == [("length", "max_tokens")]
 
 
-def test_a_later_call_of_a_trace_adds_its_results(opened):
+def test_a_later_call_of_a_trace_adds_its_results(load):
     said = {"role": "assistant", "content": "hi", "tool_calls": [CALL]}
     later = payload("stop", said, {"role": "tool", "tool_call_id": "c", "content": "a.py"})
     text = "".join(f"{json.dumps(each)}\n" for each in (payload("tool_calls"), later))
-    seen = opened(text, "a.jsonl")
+    seen = load(text, "a.jsonl")
     assert stops(seen) == [("tool_calls", "tool_call"), (None, "end_turn")]  # it also writes "stop" where none came
     assert [part.text for each in seen.exchanges[1].request.messages for part in each.results] == ["a.py"]
     assert seen.exchanges[0].response.parts[1].arguments == '{"a": '
 
 
-def test_a_failure_is_an_error(opened):
-    seen = opened(json.dumps(payload(status="failure", response=None, error_str="RateLimitError: 429")), "a.json")
+def test_a_failure_is_an_error(load):
+    seen = load(json.dumps(payload(status="failure", response=None, error_str="RateLimitError: 429")), "a.json")
     assert stops(seen)[0][1] == "error"
 
 
-def test_a_cut_line_costs_itself(opened):
-    seen = opened(json.dumps(payload()) + "\n" + json.dumps(payload())[:-50], "a.jsonl")
+def test_a_cut_line_costs_itself(load):
+    seen = load(json.dumps(payload()) + "\n" + json.dumps(payload())[:-50], "a.jsonl")
     assert len(seen.exchanges) == 1
     assert "cut" in "".join(seen.inputs[0].notices)
 
 
 @pytest.mark.parametrize(("member", "value"), [("response", []), ("model_parameters", 5)])
-def test_a_member_of_another_type_is_told(opened, member, value):
-    assert f"{member} is" in "".join(opened(json.dumps(payload(**{member: value})), "a.json").inputs[0].notices)
+def test_a_member_of_another_type_is_told(load, member, value):
+    assert f"{member} is" in "".join(load(json.dumps(payload(**{member: value})), "a.json").inputs[0].notices)
 
 
 def spent(**more: Any) -> dict[str, Any]:
@@ -120,16 +120,16 @@ def spent(**more: Any) -> dict[str, Any]:
             "completion_tokens": 20, "messages": "{}", "response": "{}", "proxy_server_request": "{}", **more}
 
 
-def test_a_row_of_spend_without_contents_has_its_counts_and_no_end(opened):
-    seen = opened(json.dumps(spent()), "a.json")
+def test_a_row_of_spend_without_contents_has_its_counts_and_no_end(load):
+    seen = load(json.dumps(spent()), "a.json")
     assert (seen.inputs[0].format, stops(seen)) == ("litellm", [(None, "unknown")])
     assert seen.exchanges[0].response.stop_reason.detail == "not_recorded"
     assert seen.exchanges[0].response.usage.output_tokens == 20
 
 
-def test_a_row_of_spend_may_hold_its_contents_as_text(opened):
+def test_a_row_of_spend_may_hold_its_contents_as_text(load):
     held = payload()
-    seen = opened(json.dumps(spent(**{name: json.dumps(given) for name, given in (
+    seen = load(json.dumps(spent(**{name: json.dumps(given) for name, given in (
         ("messages", held["messages"]), ("response", held["response"]), ("proxy_server_request", {"max_tokens": 9}),
     )})), "a.json")
     assert stops(seen) == [("length", "max_tokens")]
@@ -138,49 +138,49 @@ def test_a_row_of_spend_may_hold_its_contents_as_text(opened):
 
 
 @pytest.mark.parametrize("gone", ["request_id", "spend", "call_type"])
-def test_a_row_of_spend_is_known_by_all_of_its_names(opened, gone):
+def test_a_row_of_spend_is_known_by_all_of_its_names(load, gone):
     held = {name: given for name, given in spent().items() if name != gone}
-    assert opened(json.dumps(held), "a.json").inputs[0].format != "litellm"
+    assert load(json.dumps(held), "a.json").inputs[0].format != "litellm"
 
 
 @pytest.mark.parametrize(("code", "status", "retryable"), [
     ("429", 429, True), ("400", 400, False), ("", None, False), ("None", None, False), ("7", None, False),
     (429, 429, True), pytest.param("4" * 5_000, None, False, id="endless"), ("302", None, False),
 ])
-def test_a_failure_has_the_status_of_its_error(opened, code, status, retryable):
+def test_a_failure_has_the_status_of_its_error(load, code, status, retryable):
     failed = payload(status="failure", response={}, error_str="it is broken", error_information={"error_code": code})
-    response = opened(json.dumps(failed), "a.json").exchanges[0].response
+    response = load(json.dumps(failed), "a.json").exchanges[0].response
     assert (response.http_status, response.error.retryable) == (status, retryable)
 
 
-def test_a_time_beyond_all_numbers_is_no_time(opened):
+def test_a_time_beyond_all_numbers_is_no_time(load):
     text = json.dumps(payload(startTime=10**400)) + "\n" + json.dumps(payload(startTime=10**400)) + "\n"
-    assert len(opened(text, "a.jsonl").exchanges) == 1, "of one answer, with no time that tells them apart"
+    assert len(load(text, "a.jsonl").exchanges) == 1, "of one answer, with no time that tells them apart"
 
 
 @pytest.mark.parametrize(("kind", "answers"), [
     ("acompletion", 1), ("pass_through_endpoint", 1), ("", 1), ("anthropic_messages", 1), ("agenerate_content", 1),
     ("aembedding", 0), ("arerank", 0), ("amoderation", 0), ("atranscription", 0), ("alist_batches", 0),
 ])
-def test_calls_in_which_no_model_answers_are_counted(opened, kind, answers):
-    seen = opened(json.dumps(payload(call_type=kind)), "a.json")
+def test_calls_in_which_no_model_answers_are_counted(load, kind, answers):
+    seen = load(json.dumps(payload(call_type=kind)), "a.json")
     assert len(seen.exchanges) == answers
     assert ("records that hold no exchange: " + kind in "".join(seen.inputs[0].notices)) == (not answers)
 
 
-def test_a_text_completion_has_its_text(opened):
+def test_a_text_completion_has_its_text(load):
     given = {"object": "text_completion", "choices": [{"index": 0, "text": "hi", "finish_reason": "stop"}]}
-    seen = opened(json.dumps(payload(call_type="atext_completion", response=given)), "a.json")
+    seen = load(json.dumps(payload(call_type="atext_completion", response=given)), "a.json")
     assert (seen.exchanges[0].response.text, stops(seen)) == ("hi", [(None, "end_turn")])
 
 
-def test_an_answer_of_the_responses_api_is_the_providers(opened):
+def test_an_answer_of_the_responses_api_is_the_providers(load):
     given = {"id": "resp_1", "object": "response", "status": "incomplete", "model": "m",
              "incomplete_details": {"reason": "max_output_tokens"}, "output": [
                  {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]},
                  {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": '{"a": '}],
              "usage": {"prompt_tokens": 36, "completion_tokens": 87}}
-    seen = opened(json.dumps(payload(call_type="aresponses", response=given)), "a.json")
+    seen = load(json.dumps(payload(call_type="aresponses", response=given)), "a.json")
     (one,) = seen.exchanges
     assert (one.api, one.response.text, one.response.usage.output_tokens) == ("openai_responses", "hi", 87)
     assert one.model == "m"
@@ -189,10 +189,10 @@ def test_an_answer_of_the_responses_api_is_the_providers(opened):
 
 
 @pytest.mark.parametrize("as_text", [True, False])
-def test_a_row_of_spend_has_its_error_among_its_metadata(opened, as_text):
+def test_a_row_of_spend_has_its_error_among_its_metadata(load, as_text):
     metadata = {"error_information": {"error_code": "429", "error_message": "too many requests"}, "status": "failure"}
     row = spent(call_type="", status="failure", metadata=json.dumps(metadata) if as_text else metadata)
-    response = opened(json.dumps(row), "a.json").exchanges[0].response
+    response = load(json.dumps(row), "a.json").exchanges[0].response
     assert (response.http_status, response.error.message) == (429, "too many requests")
 
 
@@ -215,8 +215,8 @@ FAILED = {"status": "failure", "error_str": "RateLimitError: slow down", "respon
     (payload(startTime=1700000000.5009), spend()), (payload(), spend(startTime="2023-11-14 22:13:20.500+00:00")),
     (payload(), spend(startTime=None)), (spend(), spend(), payload()),
 ])
-def test_an_exchange_that_is_logged_twice_is_one(opened, given):
-    seen = opened(lines(*given), "a.jsonl")
+def test_an_exchange_that_is_logged_twice_is_one(load, given):
+    seen = load(lines(*given), "a.jsonl")
     assert stops(seen) == [("length", "max_tokens")]
     assert seen.exchanges[0].response.text == "hi"
     assert seen.exchanges[0].request.messages[0].text == "go"
@@ -234,29 +234,29 @@ def test_an_exchange_that_is_logged_twice_is_one(opened, given):
     (payload(**FAILED, startTime=None), payload(**FAILED, startTime=None)),
     (payload(id=""), payload(id="")),
 ])
-def test_exchanges_that_only_look_alike_are_two(opened, given):
-    assert len(opened(lines(*given), "a.jsonl").exchanges) == 2
+def test_exchanges_that_only_look_alike_are_two(load, given):
+    assert len(load(lines(*given), "a.jsonl").exchanges) == 2
 
 
-def test_a_failure_that_two_callbacks_log_is_one(opened):
-    seen = opened(lines(payload(**FAILED), payload(**FAILED), payload()), "a.jsonl")
+def test_a_failure_that_two_callbacks_log_is_one(load):
+    seen = load(lines(payload(**FAILED), payload(**FAILED), payload()), "a.jsonl")
     assert [stop for _, stop in stops(seen)] == ["error", "max_tokens"]
 
 
-def test_the_messages_of_a_repeated_payload_are_no_part_of_the_call_after_it(opened):
+def test_the_messages_of_a_repeated_payload_are_no_part_of_the_call_after_it(load):
     said = {"role": "assistant", "content": "hi", "tool_calls": [CALL]}
     later = payload("stop", said, {"role": "tool", "tool_call_id": "c", "content": "a.py"}, id="y")
-    seen = opened(lines(payload("tool_calls"), payload("tool_calls"), later), "a.jsonl")
+    seen = load(lines(payload("tool_calls"), payload("tool_calls"), later), "a.jsonl")
     assert [part.text for each in seen.exchanges[1].request.messages for part in each.results] == ["a.py"]
 
 
 MARK = "... (litellm_truncated skipped 4000 chars) ..."
 
 
-def test_a_text_of_which_only_parts_are_stored_is_reported(opened):
+def test_a_text_of_which_only_parts_are_stored_is_reported(load):
     given = payload("stop")
     given["response"]["choices"][0]["message"]["content"] = f"It begins {MARK} and ends."
-    answer = opened(json.dumps(given), "a.json").exchanges[0].response
+    answer = load(json.dumps(given), "a.json").exchanges[0].response
     assert answer.stop_reason.normalized.value == "end_turn"
     assert "transcript.shortened" in [each.rule for each in answer.findings]
 
@@ -268,7 +268,7 @@ def test_a_call_of_which_only_parts_are_stored_is_not_ready(tmp_path, arguments)
     given = payload("tool_calls")
     given["response"]["choices"][0]["message"]["tool_calls"] = [
         {"id": "c", "type": "function", "function": {"name": "write", "arguments": arguments}}]
-    seen = shown(json.dumps(given), tmp_path)
+    seen = show(json.dumps(given), tmp_path)
     facts = seen.responses[0]
     assert [each.admission.value for each in facts.verdicts] == ["held"]
     assert facts.exchange.response.stop_reason.normalized.value == "unknown"
@@ -283,8 +283,8 @@ def test_a_call_of_which_only_parts_are_stored_is_not_ready(tmp_path, arguments)
      ("MAX_TOKENS", "max_tokens")),
     ({"candidates": []}, None, (None, "unknown")),
 ])
-def test_an_answer_may_be_the_object_of_anthropic_or_google(opened, response, text, stop):
-    seen = opened(json.dumps(payload(call_type="anthropic_messages", response=response)), "a.json")
+def test_an_answer_may_be_the_object_of_anthropic_or_google(load, response, text, stop):
+    seen = load(json.dumps(payload(call_type="anthropic_messages", response=response)), "a.json")
     assert (stops(seen), seen.exchanges[0].response.text) == ([stop], text)
 
 
@@ -307,7 +307,7 @@ def test_a_payload_follows_the_one_whose_messages_its_own_repeat(tmp_path, role)
             one["response"]["choices"][0]["message"] = {"role": "assistant", **said}
             made.append(one)
     made.sort(key=lambda one: one["startTime"])
-    seen = shown("".join(json.dumps(one) + "\n" for one in made), tmp_path)
+    seen = show("".join(json.dumps(one) + "\n" for one in made), tmp_path)
     assert words(seen) == ["CUT, COMPLETED"] * 2
     assert places(seen) == [["request", "tool_result", "continuation"]] * 2
     assert "calls that have no result" not in "".join(seen.inputs[0].notices)
@@ -321,7 +321,7 @@ def test_a_request_that_is_sent_again_follows_its_first_attempt_among_several_ag
     for at, one in enumerate(made):
         one["response"]["id"] = f"r{at}"
         one["response"]["choices"][0]["message"]["content"] = f"half {at}"
-    seen = shown("".join(json.dumps(one) + "\n" for one in made), tmp_path)
+    seen = show("".join(json.dumps(one) + "\n" for one in made), tmp_path)
     first, other, again = (next(turn for turn in seen.turns if at in turn.responses) for at in range(3))
     assert first.conversation == again.conversation != other.conversation
 
@@ -330,4 +330,4 @@ def test_the_same_request_under_the_same_cap_is_no_retry_of_a_cut_answer(tmp_pat
     """A test harness asks the same several times. The cut of one was hidden behind the next as RETRIED."""
     made = [payload(word, id=f"p{at}", trace_id=f"t{at}", startTime=1700000000.0 + at)
             for at, word in enumerate(("length", "stop"))]
-    assert words(shown("".join(json.dumps(one) + "\n" for one in made), tmp_path)) == ["TRUNCATED", "MAYBE CUT"]
+    assert words(show("".join(json.dumps(one) + "\n" for one in made), tmp_path)) == ["TRUNCATED", "MAYBE CUT"]

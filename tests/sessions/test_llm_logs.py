@@ -17,7 +17,7 @@ from inspector.sessions.reasons import named_api
 from loop_core.values import ReasoningPart
 from tests import fuzz
 from tests.scenes.shapes import EVERY, GONE
-from tests.scenes.transcripts import rules, text, viewed, words
+from tests.scenes.transcripts import rules, text, view_file, words
 
 Row = dict[str, Any]
 OLDER = """
@@ -95,7 +95,7 @@ WITH_A_CALL = {
 
 @pytest.mark.parametrize("rows", WITH_A_CALL.values(), ids=WITH_A_CALL)
 def test_a_call_its_failed_result_and_the_answer_are_one_turn(rows, tmp_path):
-    seen = viewed(database(tmp_path, *rows, ("conversations", {"id": "c1", "name": "The title"}),
+    seen = view_file(database(tmp_path, *rows, ("conversations", {"id": "c1", "name": "The title"}),
                            ("threads", {"id": "c1", "name": "The title"})))
     assert (words(seen), stops(seen)) == (["COMPLETE"], [("tool_call", "tool_calls"), ("end_turn", "stop")])
     first, second = (each.exchange for each in seen.responses)
@@ -124,7 +124,7 @@ def test_the_word_is_the_providers(raw, stop, word, api, table, tmp_path):
     rows = [older("r1", "go", "The half", raw)] if table == "older" else [
         *message("u1", None, "user", text("go")), *message("a1", "u1", "assistant", text("The half")),
         newer("r1", "u1", "a1", raw)]
-    seen = viewed(database(tmp_path, *rows))
+    seen = view_file(database(tmp_path, *rows))
     (facts,) = seen.responses
     assert (stops(seen), named_api(facts.exchange)) == ([(stop, word)], api)
     assert rules(seen)[0] == ("transcript.provider" if word else "transcript.absent")
@@ -133,7 +133,7 @@ def test_the_word_is_the_providers(raw, stop, word, api, table, tmp_path):
 def test_the_cap_and_the_models_own_name_and_its_reasoning(tmp_path):
     raw = {"type": "message", "stop_reason": "max_tokens"}
     more = {"options_json": {"max_tokens": 30}, "resolved_model": "m-2", "input_tokens": 4, "output_tokens": 30}
-    seen = viewed(database(tmp_path, older("r1", "go", "The half", raw, reasoning="Hm.", **more)))
+    seen = view_file(database(tmp_path, older("r1", "go", "The half", raw, reasoning="Hm.", **more)))
     (facts,) = seen.responses
     response = facts.exchange.response
     assert (words(seen), facts.exchange.request.max_tokens) == (["TRUNCATED"], 30)
@@ -142,7 +142,7 @@ def test_the_cap_and_the_models_own_name_and_its_reasoning(tmp_path):
 
 def test_an_answer_that_both_tables_have_is_one(tmp_path):
     """A release between the two wrote both; the same conversation goes on in the later table alone."""
-    seen = viewed(database(
+    seen = view_file(database(
         tmp_path, older("r0", "before", "Zero.", streamed("stop")), older("r1", "go", "One.", streamed("stop")),
         *message("u0", None, "user", text("before")), *message("a0", "u0", "assistant", text("Zero.")),
         *message("u1", "a0", "user", text("go")), *message("a1", "u1", "assistant", text("One.")),
@@ -161,7 +161,7 @@ def test_threads_that_share_messages_are_conversations_of_their_own(tmp_path):
     last = [each for name in "xyz" for each in (
         *message(f"u{name}", "a1", "user", text(f"and {name}")),
         *message(f"a{name}", f"u{name}", "assistant", text(f"It is {name}.")))]
-    seen = viewed(database(
+    seen = view_file(database(
         tmp_path, *shared, *last, newer("r1", "u1", "a1", streamed("stop"), "x"),
         newer("r2", "u1", "a1", streamed("stop"), "y"), newer("r3", "ux", "ax", streamed("stop"), "x"),
         newer("r4", "uy", "ay", streamed("stop"), "y"), newer("r5", "uz", "az", streamed("stop"), "z")))
@@ -174,13 +174,13 @@ def test_threads_that_share_messages_are_conversations_of_their_own(tmp_path):
 
 def test_an_empty_answer_has_no_message_of_its_own(tmp_path):
     asked = message("u1", None, "user", text("go"))
-    seen = viewed(database(tmp_path, *asked, newer("r1", "u1", "u1", streamed("stop"))))
+    seen = view_file(database(tmp_path, *asked, newer("r1", "u1", "u1", streamed("stop"))))
     assert (words(seen), stops(seen)) == (["EMPTY ANSWER"], [("end_turn", "stop")])
 
 
 def test_a_prompt_with_fragments_is_shown_without_them_and_other_parts_are_counted(tmp_path):
     prompt = {"type": "text", "payload": {"text_ref": [{"fragment": 1}, {"literal": "what is it?"}]}}
-    seen = viewed(database(tmp_path, *message("u1", None, "user", prompt), *message(
+    seen = view_file(database(tmp_path, *message("u1", None, "user", prompt), *message(
         "a1", "u1", "assistant", {"type": "reasoning", "text": "Hm."}, text("A novel."), {"type": "attachment"}),
         newer("r1", "u1", "a1", streamed("stop"))))
     (facts,) = seen.responses
@@ -190,7 +190,8 @@ def test_a_prompt_with_fragments_is_shown_without_them_and_other_parts_are_count
 
 
 def test_messages_in_a_ring_end(tmp_path):
-    seen = viewed(database(tmp_path, *message("u1", "u2", "user", text("go")), *message("u2", "u1", "user", text("on")),
+    seen = view_file(database(tmp_path, *message("u1", "u2", "user", text("go")),
+                              *message("u2", "u1", "user", text("on")),
                            *message("a1", "u1", "assistant", text("Yes.")), newer("r1", "u1", "a1", streamed("stop")),
                            newer("r2", "gone", "a1", streamed("stop"))))
     assert [facts.exchange.response.text for facts in seen.responses] == ["Yes.", "Yes."]
@@ -200,7 +201,7 @@ def test_a_response_whose_id_is_no_text_is_read(tmp_path):
     """The first releases counted their answers."""
     tables = OLDER.replace("responses (id TEXT", "responses (id INTEGER")
     table, row = older("1", "go", "One.", streamed("stop"))
-    seen = viewed(database(tmp_path, (table, {**row, "id": 1}), tables=tables))
+    seen = view_file(database(tmp_path, (table, {**row, "id": 1}), tables=tables))
     assert [(facts.exchange.response.text, words(seen)) for facts in seen.responses] == [("One.", ["COMPLETE"])]
 
 

@@ -115,11 +115,11 @@ def test_every_record_is_there_as_soon_as_it_was_appended(tmp_path):
     writer.close()
 
 
-def test_a_file_cut_at_any_byte_keeps_every_record_before_the_cut(opened):
+def test_a_file_cut_at_any_byte_keeps_every_record_before_the_cut(load):
     whole = lines(HEADER, *exchange("r1", "one"), *exchange("r2", "two")).encode()
     ends = [match.end() for match in re.finditer(b"\n", whole)]
     for cut in range(ends[0], len(whole), 5):
-        loaded = opened(whole[:cut])
+        loaded = load(whole[:cut])
         (given,) = loaded.inputs
         assert given.error is None
         complete = sum(1 for end in ends if end <= cut)
@@ -158,9 +158,9 @@ def test_the_writer_survives_being_killed(tmp_path):
     assert [json.loads(line).get("type") for line in path.read_text().splitlines()] == [None, "request", "bytes"]
 
 
-def test_a_response_without_its_end_was_cut_by_the_recording_and_so_was_one_without_bytes(opened):
+def test_a_response_without_its_end_was_cut_by_the_recording_and_so_was_one_without_bytes(load):
     records = [*exchange("r1", "one")[:-1], request("r2", "two")]
-    loaded = opened(lines(HEADER, *records))
+    loaded = load(lines(HEADER, *records))
     first, second = loaded.exchanges
     assert first.response.transport_end is TransportEnd.CUT
     assert first.response.stop_reason.normalized is Stop.END_TURN  # its word had come
@@ -170,7 +170,7 @@ def test_a_response_without_its_end_was_cut_by_the_recording_and_so_was_one_with
         Stop.UNKNOWN, "recording_cut")
 
 
-def test_an_answer_that_a_killed_recorder_left_off_is_not_the_servers_cut(opened):
+def test_an_answer_that_a_killed_recorder_left_off_is_not_the_servers_cut(load):
     """At every byte: what came keeps its text, and its end is unknown, never interrupted."""
     body = chat_stream("one two three four")
     pieces = [body[at : at + 50] for at in range(0, len(body), 50)]
@@ -178,7 +178,7 @@ def test_an_answer_that_a_killed_recorder_left_off_is_not_the_servers_cut(opened
     begun = [request(), {"type": "response", "request": "r1", "status": 200}]
     whole = lines(HEADER, *begun, *sent).encode()
     for cut in range(len(lines(HEADER, *begun)), len(whole), 23):
-        (read,) = opened(whole[:cut]).exchanges
+        (read,) = load(whole[:cut]).exchanges
         stop = read.response.stop_reason
         assert stop.normalized is not Stop.INTERRUPTED
         if stop.normalized is Stop.UNKNOWN:
@@ -189,35 +189,35 @@ def test_an_answer_that_a_killed_recorder_left_off_is_not_the_servers_cut(opened
             assert stop.raw == "stop"
 
 
-def test_an_answer_that_the_operator_gave_up_is_cancelled_and_not_cut_by_the_recording(opened):
+def test_an_answer_that_the_operator_gave_up_is_cancelled_and_not_cut_by_the_recording(load):
     records = [*exchange("r1", "one")[:-1], {"type": "cancel", "request": "r1"}]
-    (read,) = opened(lines(HEADER, *records)).exchanges
+    (read,) = load(lines(HEADER, *records)).exchanges
     assert read.response.transport_end is TransportEnd.ABORTED
 
 
-def test_a_file_that_is_cut_behind_an_exchange_says_so_of_it(opened):
+def test_a_file_that_is_cut_behind_an_exchange_says_so_of_it(load):
     whole = lines(HEADER, *exchange("r1", "one"), request("r2", "two"))
-    first, second = opened(whole).exchanges
+    first, second = load(whole).exchanges
     assert (first.cut_after, second.cut_after) == (False, False)
-    (alone,) = opened(whole[:-20]).exchanges
+    (alone,) = load(whole[:-20]).exchanges
     assert alone.cut_after
     assert alone.response.transport_end is TransportEnd.EOF
 
 
-def test_a_body_that_was_not_kept_is_not_recorded(opened):
+def test_a_body_that_was_not_kept_is_not_recorded(load):
     records = [
         request(),
         {"type": "response", "request": "r1", "status": 200},
         {"type": "end", "request": "r1", "end": "not_recorded"},
     ]
-    (read,) = opened(lines(HEADER, *records)).exchanges
+    (read,) = load(lines(HEADER, *records)).exchanges
     assert (read.recorded, read.response.stop_reason.normalized) == (False, Stop.UNKNOWN)
 
 
-def test_unknown_types_are_counted_and_unknown_fields_passed_over(opened):
+def test_unknown_types_are_counted_and_unknown_fields_passed_over(load):
     records = exchange()
     records[1]["colour"] = "red"
-    loaded = opened(lines(HEADER, {"type": "mood"}, *records, {"type": "mood"}, {"type": "dream"}))
+    loaded = load(lines(HEADER, {"type": "mood"}, *records, {"type": "mood"}, {"type": "dream"}))
     assert len(loaded.exchanges) == 1
     assert [notice.split(": ", 1)[1] for notice in loaded.inputs[0].notices] == [
         "records of unknown type were passed over: dream (1), mood (2)"
@@ -237,8 +237,8 @@ def test_unknown_types_are_counted_and_unknown_fields_passed_over(opened):
         ([1], "is not a record: expected a JSON object with a `type`"),
     ],
 )
-def test_a_bad_record_is_explained_with_its_line_and_the_rest_is_read(opened, bad, said):
-    loaded = opened(lines(HEADER, *exchange(), bad, *exchange("r2", "two")))
+def test_a_bad_record_is_explained_with_its_line_and_the_rest_is_read(load, bad, said):
+    loaded = load(lines(HEADER, *exchange(), bad, *exchange("r2", "two")))
     assert [each.response.text for each in loaded.exchanges] == ["hi", "hi"]
     (notice,) = loaded.inputs[0].notices
     assert "line 6" in notice
@@ -255,7 +255,7 @@ def piece(text, **more):
     "\x00\x00", json.dumps(piece("two ", base64="YQ==")),
     json.dumps({"type": "bytes", "request": "r1", "base64": "%%%"}),
 ])
-def test_what_follows_a_lost_piece_is_not_read_as_if_there_were_no_gap(opened, bad):
+def test_what_follows_a_lost_piece_is_not_read_as_if_there_were_no_gap(load, bad):
     """The arguments of the call parse without the piece that is lost, as other arguments."""
     stream = [json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [
         {"index": 0, "id": "c", "function": {"name": "erase", "arguments": part}}]}}]}) for part in
@@ -263,7 +263,7 @@ def test_what_follows_a_lost_piece_is_not_read_as_if_there_were_no_gap(opened, b
     begun, _, rest = (f"data: {event}\n\n" for event in stream)
     end = 'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}\n\ndata: [DONE]\n\n'
     before, after = lines(HEADER, *exchange("r0"), *exchange()[:2], piece(begun)), lines(piece(rest), piece(end))
-    loaded = opened(before + bad + "\n" + after + lines(*exchange()[3:], *exchange("r2")))
+    loaded = load(before + bad + "\n" + after + lines(*exchange()[3:], *exchange("r2")))
     first, lost, last = (each.response for each in loaded.exchanges)
     assert [first.text, last.text] == ["hi", "hi"]
     assert (lost.stop_reason.normalized, lost.stop_reason.detail) == (Stop.UNKNOWN, "recording_cut")
@@ -271,20 +271,20 @@ def test_what_follows_a_lost_piece_is_not_read_as_if_there_were_no_gap(opened, b
     assert any("a piece of its answer is lost" in notice for notice in loaded.inputs[0].notices)
 
 
-def test_another_damaged_record_loses_no_piece(opened):
+def test_another_damaged_record_loses_no_piece(load):
     begun, bad = lines(HEADER, *exchange()[:2]), '{"type": "note", "request": "r1", "text": "\n'
-    loaded = opened(begun + bad + lines(*exchange()[2:]))
+    loaded = load(begun + bad + lines(*exchange()[2:]))
     assert loaded.exchanges[0].response.text == "hi"
     assert not any("lost" in notice for notice in loaded.inputs[0].notices)
 
 
-def test_invalid_utf8_is_reported_with_its_byte_and_a_cut_character_is_only_a_cut(opened):
+def test_invalid_utf8_is_reported_with_its_byte_and_a_cut_character_is_only_a_cut(load):
     whole = lines(HEADER, *exchange("r1", "größe")).encode().replace(b"\\u00f6", "ö".encode())
     at = whole.index("ö".encode())
-    loaded = opened(whole[:at] + b"\xff" + whole[at + 2 :])
+    loaded = load(whole[:at] + b"\xff" + whole[at + 2 :])
     assert f"invalid UTF-8 at byte {at}" in loaded.inputs[0].error
     assert loaded.exchanges[0].request.messages[0].text == "gr\ufffdße"
-    assert opened(whole[: at + 1]).inputs[0].error is None
+    assert load(whole[: at + 1]).inputs[0].error is None
 
 
 def test_a_file_that_only_quotes_the_name_of_the_header_is_of_its_own_format(tmp_path):
@@ -298,8 +298,8 @@ def test_a_file_that_only_quotes_the_name_of_the_header_is_of_its_own_format(tmp
     assert open_paths([str(path)]).inputs[0].format == "session"
 
 
-def test_a_newer_version_is_refused_clearly(opened):
-    (given,) = opened(lines({MARK: 2}, *exchange())).inputs
+def test_a_newer_version_is_refused_clearly(load):
+    (given,) = load(lines({MARK: 2}, *exchange())).inputs
     assert "session format 2, of a newer program: expected 1 at most" in given.error
     assert given.responses == 0
 
@@ -375,9 +375,9 @@ def test_the_page_names_every_record_and_field_of_the_schema():
     assert all(f"`{kind}`" in page for kind in types)
 
 
-def test_the_example_of_the_page_is_a_session(opened):
+def test_the_example_of_the_page_is_a_session(load):
     page = (ROOT / "docs" / "session-format.md").read_text()
-    loaded = opened(page.rsplit("```\n", 2)[1])
+    loaded = load(page.rsplit("```\n", 2)[1])
     assert loaded.inputs[0].error is None
     assert loaded.inputs[0].notices == ()
     assert loaded.exchanges[0].response.stop_reason.normalized is Stop.MAX_TOKENS
@@ -458,9 +458,9 @@ def test_a_status_that_is_none_is_told_and_costs_the_status_alone(status):
     assert "line 3: " in loaded.inputs[0].notices[0]
 
 
-def test_a_record_finds_its_request_also_where_the_id_looks_like_a_credential(opened):
+def test_a_record_finds_its_request_also_where_the_id_looks_like_a_credential(load):
     key = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"
-    (source,) = opened(lines(HEADER, *exchange(key), {"type": "note", "request": key, "text": "seen"},
+    (source,) = load(lines(HEADER, *exchange(key), {"type": "note", "request": key, "text": "seen"},
                              {"type": "tool_result", "request": key, "text": "ok"},
                              {"type": "cancel", "request": key})).inputs
     assert [act.entry for act in source.acts] == [0, 0]

@@ -25,7 +25,7 @@ from loop_core.errors import CallerError
 from loop_core.values import Stop
 from tests.scenes.bodies import CHAT, assistant, chat_body, chat_stream, entry, har, user
 from tests.scenes.shapes import SHAPES
-from tests.scenes.transcripts import block, claude, pi, pi_said, pi_user, prompt, text
+from tests.scenes.transcripts import block, claude, pi, pi_reply, pi_user, prompt, text
 
 CLAUDE = json.dumps(
     {
@@ -136,8 +136,8 @@ BODIES = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_single_body_is_recognised_by_its_content(opened, name):
-    loaded = opened(BODIES[name])
+def test_a_single_body_is_recognised_by_its_content(load, name):
+    loaded = load(BODIES[name])
     (given,), (exchange,) = loaded.inputs, loaded.exchanges
     assert (given.format, given.error) == ("body", None)
     assert (exchange.api, exchange.entry, exchange.request) == (name.split()[0], 0, None)
@@ -146,31 +146,31 @@ def test_a_single_body_is_recognised_by_its_content(opened, name):
 
 
 @pytest.mark.parametrize("name", [name for name in BODIES if name != "ollama_chat"])
-def test_a_body_that_is_cut_is_recognised_and_interrupted(opened, name):
+def test_a_body_that_is_cut_is_recognised_and_interrupted(load, name):
     body = BODIES[name] if isinstance(BODIES[name], bytes) else BODIES[name].encode()
-    loaded = opened(body[: len(body) * 3 // 4])
+    loaded = load(body[: len(body) * 3 // 4])
     assert [exchange.api for exchange in loaded.exchanges] == [name.split()[0]]
     assert loaded.exchanges[0].response.stop_reason.normalized is Stop.INTERRUPTED
 
 
-def test_a_body_of_another_api_than_the_given_one_is_one_clear_line(opened):
-    (given,) = opened(CLAUDE, "c.json", api="openai_chat").inputs
+def test_a_body_of_another_api_than_the_given_one_is_one_clear_line(load):
+    (given,) = load(CLAUDE, "c.json", api="openai_chat").inputs
     assert given.error.endswith(
         "by its content this is anthropic_messages, not openai_chat: expected `--api anthropic_messages`, or none"
     )
 
 
-def test_an_error_body_needs_the_api_to_be_given(opened):
+def test_an_error_body_needs_the_api_to_be_given(load):
     error = '{"error": {"message": "too many", "type": "rate_limit_error"}}'
-    assert "expected `--api ID`" in opened(error).inputs[0].error
-    (exchange,) = opened(error, api="openai_chat").exchanges
+    assert "expected `--api ID`" in load(error).inputs[0].error
+    (exchange,) = load(error, api="openai_chat").exchanges
     assert exchange.response.stop_reason.normalized is Stop.ERROR
 
 
-def test_a_given_api_that_knows_nothing_of_the_body_is_one_clear_line(opened):
-    (given,) = opened('{"name": "package", "version": "1.0"}', "p.json", api="openai_chat").inputs
+def test_a_given_api_that_knows_nothing_of_the_body_is_one_clear_line(load):
+    (given,) = load('{"name": "package", "version": "1.0"}', "p.json", api="openai_chat").inputs
     assert given.error.endswith("no response: it holds nothing that openai_chat knows")
-    assert opened(chat_body("x")[:20], "p.json", api="openai_chat").exchanges
+    assert load(chat_body("x")[:20], "p.json", api="openai_chat").exchanges
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_a_given_api_that_knows_nothing_of_the_body_is_one_clear_line(opened):
         ('data: {"hello": 1}\n\n', "server-sent events of no API that is known"),
     ],
 )
-def test_what_is_no_response_is_said_to_be_what_it_is(opened, content, said):
-    (given,) = opened(content, "x.json").inputs
+def test_what_is_no_response_is_said_to_be_what_it_is(load, content, said):
+    (given,) = load(content, "x.json").inputs
     assert said in given.error
     assert given.error.startswith(given.path)
 
@@ -257,9 +257,9 @@ def test_a_mark_of_utf_8_at_the_beginning_is_no_part_of_the_text(tmp_path):
         "cut pair",
     ],
 )
-def test_bad_input_is_one_clear_line(opened, content, said):
+def test_bad_input_is_one_clear_line(load, content, said):
     began = time.process_time()
-    (given,) = opened(content, "bad.har" if said.startswith("a HAR") else "bad").inputs
+    (given,) = load(content, "bad.har" if said.startswith("a HAR") else "bad").inputs
     assert said in given.error
     assert given.responses == 0
     assert given.error.startswith(given.path)
@@ -268,9 +268,9 @@ def test_bad_input_is_one_clear_line(opened, content, said):
     assert time.process_time() - began < 5
 
 
-def test_invalid_utf8_in_a_body_is_read_as_far_as_it_can_be(opened):
+def test_invalid_utf8_in_a_body_is_read_as_far_as_it_can_be(load):
     body = chat_body("abcdef").replace("abcdef", "ab?def").encode().replace(b"?", b"\xff")
-    loaded = opened(body)
+    loaded = load(body)
     assert loaded.exchanges[0].response.text == "ab\ufffddef"
     assert f"invalid UTF-8 at byte {body.index(0xFF)}" in loaded.inputs[0].error
 
@@ -297,11 +297,11 @@ def test_an_unknown_profile_is_the_callers_error():
         open_paths([], profile="nobody")
 
 
-def test_a_given_profile_overrides_and_says_so(opened):
+def test_a_given_profile_overrides_and_says_so(load):
     from loop_core.wire.profiles import PROFILES
 
     name = next(name for name, profile in PROFILES.items() if "openai_chat" in profile.apis and name != "generic")
-    (exchange,) = opened(har(entry([user("hi")], chat_body("x"))), profile=name).exchanges
+    (exchange,) = load(har(entry([user("hi")], chat_body("x"))), profile=name).exchanges
     assert exchange.profile.name == name
     assert exchange.profile_evidence
 
@@ -315,8 +315,8 @@ def test_standard_input_is_read_like_a_file():
     assert open_paths(["-"], stdin=b"").inputs[0].error.startswith("standard input: empty")
 
 
-def test_a_gzip_file_is_read_like_what_is_in_it(opened):
-    loaded = opened(gzip.compress(har(entry([user("hi")], chat_body("hello"))).encode()), "x.har.gz")
+def test_a_gzip_file_is_read_like_what_is_in_it(load):
+    loaded = load(gzip.compress(har(entry([user("hi")], chat_body("hello"))).encode()), "x.har.gz")
     assert [exchange.response.text for exchange in loaded.exchanges] == ["hello"]
 
 
@@ -458,14 +458,14 @@ ANSWER = json.loads(chat_body("hello"))
         "pieces of a body",
     ],
 )
-def test_pairs_in_many_spellings(opened, pair):
+def test_pairs_in_many_spellings(load, pair):
     for content in (
         json.dumps(pair),
         json.dumps(pair) + "\n" + json.dumps(pair) + "\n",
         json.dumps([pair], indent=2),
         json.dumps({"interactions": [pair]}),
     ):
-        loaded = opened(content)
+        loaded = load(content)
         assert loaded.inputs[0].error is None
         assert loaded.inputs[0].format == "pairs"
         assert {exchange.response.text for exchange in loaded.exchanges} == {"hello"}
@@ -473,7 +473,7 @@ def test_pairs_in_many_spellings(opened, pair):
         assert [exchange.entry for exchange in loaded.exchanges] == list(range(len(loaded.exchanges)))
 
 
-def test_objects_of_an_sdk_stand_beside_their_types(opened):
+def test_objects_of_an_sdk_stand_beside_their_types(load):
     """Llama Stack's recordings keep what the SDK made of an answer, or of each chunk."""
     def dumped(value):
         return {"__type__": "openai.types.chat.chat_completion.ChatCompletion", "__data__": value}
@@ -482,33 +482,33 @@ def test_objects_of_an_sdk_stand_beside_their_types(opened):
     for body in (dumped(ANSWER), [dumped(chunk) for chunk in chunks]):
         for indent in (None, 2):
             answer = {"body": body, "is_streaming": isinstance(body, list)}
-            loaded = opened(json.dumps({"request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": answer},
+            loaded = load(json.dumps({"request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": answer},
                                        indent=indent))
             (exchange,) = loaded.exchanges
             assert (exchange.response.text, exchange.response.raw_stop_reason) == ("hello", "stop")
             assert b"__data__" not in exchange.body
 
 
-def test_an_answer_whose_body_is_null_was_not_recorded(opened):
+def test_an_answer_whose_body_is_null_was_not_recorded(load):
     """Llama Stack keeps the exception that the SDK raised, and no body."""
     answer = {"body": None, "is_streaming": False, "is_exception": True, "exception_message": "boom"}
-    loaded = opened(json.dumps({"request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": answer}))
+    loaded = load(json.dumps({"request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": answer}))
     assert [exchange.recorded for exchange in loaded.exchanges] == [False]
 
 
-def test_the_address_beside_a_payload_says_whose_the_error_is(opened):
+def test_the_address_beside_a_payload_says_whose_the_error_is(load):
     """Llama Stack's recordings of raw requests have no headers."""
     request = {"url": "https://generativelanguage.googleapis.com/v1beta/interactions", "method": "POST",
                "payload": {"model": "m", "input": "hi"}}
-    loaded = opened(json.dumps({"request": request, "response": {"status": 400, "body": {"error": {"message": "no"}}}}))
+    loaded = load(json.dumps({"request": request, "response": {"status": 400, "body": {"error": {"message": "no"}}}}))
     assert [(each.api, each.response.http_status) for each in loaded.exchanges] == [("gemini_interactions", 400)]
 
 
-def test_an_answer_of_responses_that_repeats_its_input_is_no_pair(opened):
+def test_an_answer_of_responses_that_repeats_its_input_is_no_pair(load):
     """Llama Stack keeps the input beside the output of a stored answer."""
     said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}
     answer = {"id": "resp_1", "object": "response", "status": "completed", "input": [user("hi")], "output": [said]}
-    loaded = opened(json.dumps(answer))
+    loaded = load(json.dumps(answer))
     assert [(each.api, each.response.text) for each in loaded.exchanges] == [("openai_responses", "hello")]
     assert loaded.inputs[0].format == "body"
 
@@ -518,8 +518,8 @@ def test_an_answer_of_responses_that_repeats_its_input_is_no_pair(opened):
     ("input", "responseBody"), ("kwargs", "raw_response"), ("input", "output"), ("input", "result"),
     ("kwargs", "completion"),
 ])
-def test_loggers_name_the_two_sides_of_a_pair(opened, asks, answers):
-    (exchange,) = opened(json.dumps({asks: ASKED, answers: ANSWER})).exchanges
+def test_loggers_name_the_two_sides_of_a_pair(load, asks, answers):
+    (exchange,) = load(json.dumps({asks: ASKED, answers: ANSWER})).exchanges
     assert (exchange.request.max_tokens, exchange.response.text) == (5, "hello")
 
 
@@ -531,12 +531,12 @@ def converted_beside(raw) -> str:
     return json.dumps({"kwargs": ASKED, "response": converted, "raw_response": raw})
 
 
-def test_of_two_answers_the_one_with_the_provider_s_word_is_read(opened):
+def test_of_two_answers_the_one_with_the_provider_s_word_is_read(load):
     """The conversion closed the call of a cut text, and wrote that the answer had stopped."""
     text = "Look.<function=ls><parameter=pa"
     message = {"role": "assistant", "content": text, "tool_calls": None}
     raw = {"object": "chat.completion", "choices": [{"index": 0, "finish_reason": "length", "message": message}]}
-    (exchange,) = opened(converted_beside(raw)).exchanges
+    (exchange,) = load(converted_beside(raw)).exchanges
     response = exchange.response
     assert (response.text, response.tool_calls, response.raw_stop_reason) == (text, (), "length")
     assert exchange.body.decode() == json.dumps(raw)
@@ -547,16 +547,16 @@ def test_of_two_answers_the_one_with_the_provider_s_word_is_read(opened):
     {"choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "Look.<function=ls>"}}]},
     {"choices": [{"index": 0, "finish_reason": None, "message": {"content": "Look.", "tool_calls": [{}]}}]},
 ])
-def test_the_converted_answer_is_read_if_the_provider_s_word_is_the_same(opened, raw):
+def test_the_converted_answer_is_read_if_the_provider_s_word_is_the_same(load, raw):
     """The prompt asked for the tags, so the calls are no markup that was left in a text."""
-    (exchange,) = opened(converted_beside(raw)).exchanges
+    (exchange,) = load(converted_beside(raw)).exchanges
     assert [(call.name, call.arguments) for call in exchange.response.tool_calls] == [("ls", '{"path": "a"}')]
 
 
 @pytest.mark.parametrize("name", ["interactions", "http_interactions", "exchanges", "entries", "calls", "pairs",
                                   "records", "items", "logs", "requests", "mappings", "recordings"])
-def test_loggers_name_the_list_of_pairs(opened, name):
-    loaded = opened(json.dumps({name: [{"request": ASKED, "response": ANSWER}] * 2}))
+def test_loggers_name_the_list_of_pairs(load, name):
+    loaded = load(json.dumps({name: [{"request": ASKED, "response": ANSWER}] * 2}))
     assert loaded.inputs[0].format == "pairs"
     assert [exchange.response.text for exchange in loaded.exchanges] == ["hello", "hello"]
 
@@ -574,33 +574,33 @@ LONG_ASKED = {"model": "m", "messages": [user("hi" * 40_000)], "max_tokens": 5}
     json.dumps, lambda pair: f"{json.dumps(pair)}\n{json.dumps(pair)}\n", lambda pair: json.dumps([pair, pair]),
     lambda pair: json.dumps({"entries": [pair]}), lambda pair: json.dumps({"id": 1, **pair}, indent=2),
 ], ids=["one", "lines", "list", "entries", "indented"])
-def test_a_long_request_hides_no_answer(opened, request_, lay_out):
-    loaded = opened(lay_out({"request": request_, "response": ANSWER}))
+def test_a_long_request_hides_no_answer(load, request_, lay_out):
+    loaded = load(lay_out({"request": request_, "response": ANSWER}))
     assert loaded.inputs[0].format == "pairs"
     assert {exchange.response.text for exchange in loaded.exchanges} == {"hello"}
 
 
-def test_a_long_request_alone_is_no_pair(opened):
+def test_a_long_request_alone_is_no_pair(load):
     for value in ({"request": LONG_ASKED}, {"request": {"question": "hi" * 40_000}, "response": {}}):
-        (given,) = opened(json.dumps(value)).inputs
+        (given,) = load(json.dumps(value)).inputs
         assert given.responses == 0
         assert given.error or given.skipped
 
 
-def test_an_element_of_a_list_is_named_by_its_byte(opened):
+def test_an_element_of_a_list_is_named_by_its_byte(load):
     pair = json.dumps({"request": {**ASKED, "note": "Äpfel"}, "response": ANSWER}, ensure_ascii=False)
     whole = f"[{pair}, 5, {pair}]"
     cut = whole[: len(whole) - 10].encode()
-    loaded = opened(cut)
+    loaded = load(cut)
     at = cut.rindex(b'{"request"')
     assert f"the element at byte {at} is cut" in " ".join(loaded.inputs[0].notices)
     assert at == len(whole[: whole.rindex('{"request"')]) + 1, "the umlaut takes two bytes"
 
 
 @pytest.mark.parametrize("name", ["body_raw", "body", "jsonBody", "json", "content", "text", "data"])
-def test_loggers_name_the_body_of_a_message(opened, name):
+def test_loggers_name_the_body_of_a_message(load, name):
     pair = {"request": {"headers": {}, name: ASKED}, "response": {"status": 200, name: json.dumps(ANSWER)}}
-    (exchange,) = opened(json.dumps(pair)).exchanges
+    (exchange,) = load(json.dumps(pair)).exchanges
     assert (exchange.request.max_tokens, exchange.response.text) == (5, "hello")
 
 
@@ -609,33 +609,33 @@ def test_loggers_name_the_body_of_a_message(opened, name):
     ("statusCode", "latency_ms", "timestamp"), ("status", "time_ms", "time"), ("status", "time_ms", "ts"),
     ("status", "time_ms", "recorded_at"), ("status", "time_ms", "created_at"),
 ])
-def test_loggers_name_the_status_and_the_times_of_an_exchange(opened, status, lasted, began):
+def test_loggers_name_the_status_and_the_times_of_an_exchange(load, status, lasted, began):
     pair = {"url": CHAT, "request": ASKED, "response": {status: 429, "body": '{"error": {"message": "slow down"}}'},
             lasted: 250, began: "2026-03-01T10:00:00Z"}
-    (exchange,) = opened(json.dumps(pair)).exchanges
+    (exchange,) = load(json.dumps(pair)).exchanges
     assert (exchange.response.http_status, exchange.duration_ms) == (429, 250)
     assert exchange.started == "2026-03-01T10:00:00Z"
 
 
-def test_the_bytes_of_a_pairs_response_are_the_files_own(opened):
+def test_the_bytes_of_a_pairs_response_are_the_files_own(load):
     said = (
         '{"id":"msg_1","type":"message","role":"assistant","model":"c","content":[{"type":"tool_use","id":"toolu_1",'
         '"name":"f","input":{ "b" : 1.0,  "a":[ ] }}],"stop_reason":"tool_use","usage":{"output_tokens":2}}'
     )
-    (exchange,) = opened('{"request": {"model": "c", "messages": []},  "response":  ' + said + "}").exchanges
+    (exchange,) = load('{"request": {"model": "c", "messages": []},  "response":  ' + said + "}").exchanges
     assert exchange.body.decode() == said
     assert exchange.response.tool_calls[0].arguments == '{ "b" : 1.0,  "a":[ ] }'
 
 
-def test_lists_of_gemini_chunks_are_streams_as_they_stand(opened):
+def test_lists_of_gemini_chunks_are_streams_as_they_stand(load):
     line = json.dumps({"method": "generateContentStream", "response": [json.loads(GEMINI)]})
-    loaded = opened(f"{line}\n{line}\n", "x.responses")
+    loaded = load(f"{line}\n{line}\n", "x.responses")
     assert [(exchange.api, exchange.response.text) for exchange in loaded.exchanges] == [("gemini_generate", "hi")] * 2
 
 
-def test_lines_without_a_response_and_broken_lines_are_counted(opened):
+def test_lines_without_a_response_and_broken_lines_are_counted(load):
     good = json.dumps({"request": ASKED, "response": ANSWER})
-    loaded = opened(f'{good}\n{{"request": {{}}, "error": "timed out"}}\n{{"broken\n{good}\n{good[:50]}')
+    loaded = load(f'{good}\n{{"request": {{}}, "error": "timed out"}}\n{{"broken\n{good}\n{good[:50]}')
     assert [exchange.entry for exchange in loaded.exchanges] == [0, 3]
     assert [(skip.entry, skip.why) for skip in loaded.inputs[0].skipped] == [
         (1, "failed before any answer: timed out"),
@@ -646,37 +646,37 @@ def test_lines_without_a_response_and_broken_lines_are_counted(opened):
 
 
 @pytest.mark.parametrize("body", [ANSWER, json.dumps(ANSWER), chat_stream("hello")])
-def test_an_http_answer_without_its_request_is_read(body, opened):
+def test_an_http_answer_without_its_request_is_read(body, load):
     answer = {"status": 200, "headers": {"content-type": "text/event-stream", "x-request-id": "r-1"}, "body": body}
     for data in (json.dumps(answer, indent=2), f"{json.dumps(answer)}\n{json.dumps(answer)}\n"):
-        loaded = opened(data)
+        loaded = load(data)
         assert {(each.api, each.response.text, each.response.http_status) for each in loaded.exchanges} == {
             ("openai_chat", "hello", 200)}
-    assert not opened(json.dumps({**answer, "status": "open"})).exchanges
+    assert not load(json.dumps({**answer, "status": "open"})).exchanges
 
 
-def test_an_empty_body_of_a_pair_is_not_recorded(opened):
+def test_an_empty_body_of_a_pair_is_not_recorded(load):
     pair = {"request": {"url": CHAT, "body": ASKED}, "response": {"status": 200, "body": "", "headers": {}}}
-    (exchange,) = opened(json.dumps(pair)).exchanges
+    (exchange,) = load(json.dumps(pair)).exchanges
     assert not exchange.recorded
 
 
-def test_the_results_of_a_batch_are_read(opened):
+def test_the_results_of_a_batch_are_read(load):
     lines = [
         json.dumps({"custom_id": "a", "response": {"status_code": 200, "body": ANSWER}}),
         json.dumps({"custom_id": "b", "result": {"type": "succeeded", "message": json.loads(CLAUDE)}}),
     ]
-    loaded = opened("\n".join(lines))
+    loaded = load("\n".join(lines))
     assert [(each.api, each.response.text) for each in loaded.exchanges] == [
         ("openai_chat", "hello"),
         ("anthropic_messages", "hi"),
     ]
 
 
-def test_of_a_batch_what_never_ran_is_named(opened):
+def test_of_a_batch_what_never_ran_is_named(load):
     lines = [{"custom_id": "a", "result": {"type": "succeeded", "message": json.loads(CLAUDE)}},
              {"custom_id": "b", "result": {"type": "expired"}}, {"custom_id": "c", "result": {"type": "canceled"}}]
-    loaded = opened("\n".join(map(json.dumps, lines)))
+    loaded = load("\n".join(map(json.dumps, lines)))
     assert [skip.why for skip in loaded.inputs[0].skipped] == [
         "failed before any answer: expired", "failed before any answer: canceled"]
 
@@ -686,29 +686,29 @@ def test_of_a_batch_what_never_ran_is_named(opened):
     {"result": {"type": "errored", "error": {"type": "error", "error": {"type": "t", "message": "too\nlow"}}}},
     {"response": None, "error": {"code": "c", "message": "too\nlow"}},
 ], ids=["openai", "anthropic", "without a response"])
-def test_of_a_batch_what_failed_says_why(answer, opened):
+def test_of_a_batch_what_failed_says_why(answer, load):
     lines = [{"custom_id": "a", "response": {"status_code": 200, "body": ANSWER}}, {"custom_id": "b", **answer}]
-    loaded = opened("\n".join(map(json.dumps, lines)))
+    loaded = load("\n".join(map(json.dumps, lines)))
     assert [skip.why for skip in loaded.inputs[0].skipped] == ["failed before any answer: too low"]
 
 
-def test_a_failure_is_masked_before_it_is_cut(opened):
+def test_a_failure_is_masked_before_it_is_cut(load):
     failed = {"custom_id": "b", "error": f"{'x' * 100} sk-ant-api03-{'aB3dE5fG7' * 10}"}
-    why = opened("\n".join(map(json.dumps, [{"custom_id": "a", "response": {"body": ANSWER}}, failed]))
+    why = load("\n".join(map(json.dumps, [{"custom_id": "a", "response": {"body": ANSWER}}, failed]))
                  ).inputs[0].skipped[0].why
     assert "aB3" not in why
 
 
-def test_the_results_of_a_batch_of_gemini_are_read(opened):
+def test_the_results_of_a_batch_of_gemini_are_read(load):
     lines = [{"key": "a", "response": json.loads(GEMINI)}, {"key": "b", "error": {"code": 400}}]
-    loaded = opened("\n".join(map(json.dumps, lines)))
+    loaded = load("\n".join(map(json.dumps, lines)))
     assert [(each.api, each.response.text) for each in loaded.exchanges] == [("gemini_generate", "hi")]
     assert "failed before any answer" in loaded.inputs[0].skipped[0].why
 
 
-def test_the_records_of_a_batch_of_bedrock_are_read(opened):
+def test_the_records_of_a_batch_of_bedrock_are_read(load):
     lines = [{"recordId": "a", "modelInput": {"max_tokens": 5, "messages": []}, "modelOutput": json.loads(CLAUDE)}] * 2
-    loaded = opened("\n".join(map(json.dumps, lines)))
+    loaded = load("\n".join(map(json.dumps, lines)))
     assert [(each.api, each.response.text, each.request.max_tokens) for each in loaded.exchanges] == [
         ("anthropic_messages", "hi", 5)] * 2
 
@@ -741,19 +741,19 @@ CLAUDE_EVENTS = [
      "bedrock_invoke"),
     ("InvokeModelWithResponseStream", {"messages": [], "max_tokens": 5}, CLAUDE_EVENTS, "anthropic_messages"),
 ])
-def test_the_invocation_log_of_bedrock_is_read(operation, asked, answer, api, opened):
+def test_the_invocation_log_of_bedrock_is_read(operation, asked, answer, api, load):
     record = invocation(operation, {"inputBodyJson": asked}, {"outputBodyJson": answer})
-    loaded = opened(f"{record}\n{record}\n")
+    loaded = load(f"{record}\n{record}\n")
     assert [(each.api, each.response.text, each.response.stop_reason.raw, each.request.max_tokens, each.started)
             for each in loaded.exchanges] == [(api, "hi", "max_tokens", 5, "2026-01-01T00:00:00Z")] * 2
     if api != "anthropic_messages":  # there the events name the model
         assert loaded.exchanges[0].request.model == "arn:aws:bedrock:us-east-1:1:inference-profile/a.b-v1:0"
 
 
-def test_a_body_that_the_invocation_log_keeps_elsewhere_is_named(opened):
+def test_a_body_that_the_invocation_log_keeps_elsewhere_is_named(load):
     away = invocation("Converse", {"inputBodyS3Path": "s3://b/in"}, {"outputBodyS3Path": "s3://b/out"})
     here = invocation("Converse", {"inputBodyS3Path": "s3://b/in"}, {"outputBodyJson": CONVERSED})
-    loaded = opened(f"{away}\n{here}\n")
+    loaded = load(f"{away}\n{here}\n")
     assert [each.response.text for each in loaded.exchanges] == ["hi"]
     assert [each.why for each in loaded.inputs[0].skipped] == ["its answer is in another file (outputBodyS3Path)"]
 
@@ -774,12 +774,12 @@ def as_event(sent, texts=True, **beside):
     {"retry": 5}])
 @pytest.mark.parametrize("texts", [True, False])
 @pytest.mark.parametrize("form", ["lines", "list", "pair"])
-def test_server_sent_events_that_were_written_as_objects_are_their_stream(opened, beside, texts, form):
+def test_server_sent_events_that_were_written_as_objects_are_their_stream(load, beside, texts, form):
     """They were refused, or shown as an answer without content if the type beside the data was one of an API."""
     events = [as_event(sent, texts, **beside) for sent in SENT]
     whole = {"lines": "\n".join(map(json.dumps, events)), "list": json.dumps(events, indent=1),
              "pair": json.dumps({"request": ASKED, "response": events})}[form]
-    loaded = opened(whole)
+    loaded = load(whole)
     (exchange,) = loaded.exchanges
     assert (exchange.api, exchange.response.text) == ("openai_chat", "hello")
     assert exchange.response.stop_reason.raw == "length"
@@ -793,39 +793,39 @@ def test_server_sent_events_that_were_written_as_objects_are_their_stream(opened
     {"ts": 5, "Level": "debug"}, {"timestamp": "2026-01-01T00:00:00Z", "seq": 1}, {"elapsed_ms": 1, "index": 0},
     {"time": 5, "at": 5}, {"received_at": 5}, {"created_at": 5}])
 @pytest.mark.parametrize("texts", [True, False])
-def test_events_beside_the_time_at_which_they_came_are_their_stream(opened, holder, beside, texts):
+def test_events_beside_the_time_at_which_they_came_are_their_stream(load, holder, beside, texts):
     """Such lines were refused."""
     lines = [{**beside, holder: json.dumps(sent) if texts else sent} for sent in CHUNKS]
-    (exchange,) = opened("\n".join(map(json.dumps, lines))).exchanges
+    (exchange,) = load("\n".join(map(json.dumps, lines))).exchanges
     assert (exchange.response.text, exchange.response.stop_reason.raw) == ("hello", "length")
 
 
-def test_a_pair_whose_stream_is_a_list_of_json_texts_is_read(opened):
+def test_a_pair_whose_stream_is_a_list_of_json_texts_is_read(load):
     """It was shown as an answer that was interrupted before anything came."""
     for done in ([], ["[DONE]"]):
         stream = [*map(json.dumps, CHUNKS), *done]
-        (exchange,) = opened(json.dumps({"request": ASKED, "response": stream})).exchanges
+        (exchange,) = load(json.dumps({"request": ASKED, "response": stream})).exchanges
         assert (exchange.response.text, exchange.response.stop_reason.raw) == ("hello", "length")
 
 
-def test_the_names_of_such_events_may_begin_with_capitals(opened):
+def test_the_names_of_such_events_may_begin_with_capitals(load):
     events = [{"LastEventID": "", "Type": "", "Data": each["data"]} for each in map(as_event, SENT)]
-    (exchange,) = opened("\n".join(map(json.dumps, events))).exchanges
+    (exchange,) = load("\n".join(map(json.dumps, events))).exchanges
     assert (exchange.response.text, exchange.response.stop_reason.raw) == ("hello", "length")
 
 
-def test_events_of_gemini_that_were_written_as_objects_are_no_array_of_answers(opened):
+def test_events_of_gemini_that_were_written_as_objects_are_no_array_of_answers(load):
     answer = {"candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "MAX_TOKENS"}]}
     url = "https://generativelanguage.googleapis.com/v1beta/models/g:streamGenerateContent"
-    (exchange,) = opened(json.dumps({"url": url, "request": {}, "response": [as_event(answer, event="")]})).exchanges
+    (exchange,) = load(json.dumps({"url": url, "request": {}, "response": [as_event(answer, event="")]})).exchanges
     assert (exchange.response.text, exchange.response.stop_reason.raw) == ("hi", "MAX_TOKENS")
 
 
-def test_of_events_in_lines_that_were_cut_the_whole_ones_count(opened):
+def test_of_events_in_lines_that_were_cut_the_whole_ones_count(load):
     text = "\n".join(json.dumps(as_event(sent, event="")) for sent in SENT)
     last = text.index("\n") + 1
     for cut in (text[: text.index("finish_reason")], text[: last + 9], text[: last + 25]):
-        (exchange,) = opened(cut).exchanges
+        (exchange,) = load(cut).exchanges
         assert (exchange.response.text, exchange.response.stop_reason.normalized) == ("hel", Stop.INTERRUPTED)
 
 
@@ -833,17 +833,17 @@ def test_of_events_in_lines_that_were_cut_the_whole_ones_count(opened):
     {"parentId": "p", **as_event(CHUNKS[0], event="")},  # a member that no event has
     {"data": json.dumps(CHUNKS[0])},  # nothing says that it is an event
     {"event": "", "data": [CHUNKS[0]]}, {"event": "", "data": 7}, {"event": ""}])
-def test_another_object_is_no_server_sent_event(opened, odd):
+def test_another_object_is_no_server_sent_event(load, odd):
     lines = [as_event(CHUNKS[0], event=""), odd, as_event(CHUNKS[1], event="")]
-    loaded = opened("\n".join(map(json.dumps, lines)))
+    loaded = load("\n".join(map(json.dumps, lines)))
     assert not loaded.exchanges
     assert "no known format" in loaded.inputs[0].error
 
 
-def test_an_event_whose_data_has_line_breaks_stays_one_event(opened):
+def test_an_event_whose_data_has_line_breaks_stays_one_event(load):
     told = json.dumps(CHUNKS[1], indent=2)
     events = [as_event(CHUNKS[0], event=""), as_event(told, event=""), as_event("a\n\ndata: b", event="")]
-    (exchange,) = opened("\n".join(map(json.dumps, events))).exchanges
+    (exchange,) = load("\n".join(map(json.dumps, events))).exchanges
     assert (exchange.response.text, exchange.response.stop_reason.raw) == ("hello", "length")
     assert exchange.body.count(b"data: {") == 2
 
@@ -858,7 +858,7 @@ PIECES = [piece + "\n\n" for piece in chat_stream("hello", "length").split("\n\n
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("pieces", [
     PIECES, ["".join(PIECES)[at : at + 40] for at in range(0, len("".join(PIECES)), 40)]])
-def test_a_stream_that_was_kept_as_it_arrived_is_joined(opened, pieces, whole):
+def test_a_stream_that_was_kept_as_it_arrived_is_joined(load, pieces, whole):
     """Within the answer, as Mastra keeps it, it was refused; beside it, as of ReqLLM, it was called not recorded."""
     answer = {"status": 200, "headers": {"content-type": "text/event-stream"}}
     pair = {"request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": {**answer, "chunks": pieces}}
@@ -867,79 +867,79 @@ def test_a_stream_that_was_kept_as_it_arrived_is_joined(opened, pieces, whole):
               "request": {"method": "POST", "url": CHAT, "body": {"b64": in_base64(json.dumps(ASKED))}},
               "response": {**answer, "body": None}}
     for each in ({"meta": {"name": "x"}, "recordings": [pair]}, packed):
-        (exchange,) = opened(json.dumps(each)).exchanges
+        (exchange,) = load(json.dumps(each)).exchanges
         assert (exchange.request.max_tokens, exchange.response.text) == (5, "hello")
         assert exchange.response.stop_reason.raw == "length"
         assert exchange.body == "".join(pieces).encode()
 
 
 @pytest.mark.parametrize("packed", ["base64_string", "b64"])
-def test_a_request_that_was_kept_in_base64_is_read(opened, packed):
+def test_a_request_that_was_kept_in_base64_is_read(load, packed):
     """Its limit was not known, and its base64 counted as its text."""
     asked = {"method": "POST", "url": CHAT, "body": {packed: in_base64(json.dumps(ASKED))}}
     answer = {"status": 200, "body": {packed: in_base64(json.dumps(ANSWER))}}
-    (exchange,) = opened(json.dumps({"request": asked, "response": answer})).exchanges
+    (exchange,) = load(json.dumps({"request": asked, "response": answer})).exchanges
     assert (exchange.request.max_tokens, exchange.response.text) == (5, "hello")
     asked["body"] = {packed: "?"}
-    (exchange,) = opened(json.dumps({"request": asked, "response": answer})).exchanges
+    (exchange,) = load(json.dumps({"request": asked, "response": answer})).exchanges
     assert (exchange.request, exchange.response.text) == (None, "hello")
 
 
 @pytest.mark.parametrize("chunks", [None, 7, [], {}])
-def test_an_answer_without_a_stream_beside_it_was_not_recorded(opened, chunks):
+def test_an_answer_without_a_stream_beside_it_was_not_recorded(load, chunks):
     pair = {"request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": {"status": 200, "body": None}}
-    (exchange,) = opened(json.dumps({**pair, "chunks": chunks})).exchanges
+    (exchange,) = load(json.dumps({**pair, "chunks": chunks})).exchanges
     assert not exchange.recorded
 
 
-def test_a_piece_that_is_no_base64_is_named(opened):
+def test_a_piece_that_is_no_base64_is_named(load):
     pair = {"chunks": [{"b64": in_base64(PIECES[0])}, {"b64": "a"}],
             "request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": {"status": 200, "body": None}}
-    (exchange,) = opened(json.dumps(pair)).exchanges
+    (exchange,) = load(json.dumps(pair)).exchanges
     assert exchange.response.stop_reason.evidence[-1].note == "its body is not valid base64"
 
 
-def test_a_mapping_of_wiremock_names_the_path_alone(opened):
+def test_a_mapping_of_wiremock_names_the_path_alone(load):
     mapping = {"request": {"method": "POST", "urlPath": "/v1/chat/completions"},
                "response": {"status": 429, "jsonBody": {"error": {"message": "slow down"}}}}
-    (exchange,) = opened(json.dumps(mapping)).exchanges
+    (exchange,) = load(json.dumps(mapping)).exchanges
     assert (exchange.api, exchange.response.error.message) == ("openai_chat", "slow down")
 
 
 @pytest.mark.parametrize("more", [{"url": "https://api.openai.com/v1/chat/completions"},
                                   {"url": "https://api.openai.com/v1/chat/completions", "method": "POST"}])
-def test_an_address_in_a_body_does_not_make_it_a_message_around_a_body(more, opened):
-    (exchange,) = opened(json.dumps({"request": {**more, **ASKED}, "response": {"url": "x", **ANSWER}})).exchanges
+def test_an_address_in_a_body_does_not_make_it_a_message_around_a_body(more, load):
+    (exchange,) = load(json.dumps({"request": {**more, **ASKED}, "response": {"url": "x", **ANSWER}})).exchanges
     assert (exchange.request.max_tokens, exchange.response.text) == (5, "hello")
 
 
 @pytest.mark.parametrize("name", ["url", "urlPath"])
-def test_a_mapping_of_wiremock_is_no_body(name, opened):
+def test_a_mapping_of_wiremock_is_no_body(name, load):
     asked = {"method": "POST", name: "/v1/chat/completions", "bodyPatterns": []}
-    (exchange,) = opened(json.dumps({"request": asked, "response": {"status": 200, "jsonBody": ANSWER}})).exchanges
+    (exchange,) = load(json.dumps({"request": asked, "response": {"status": 200, "jsonBody": ANSWER}})).exchanges
     assert (exchange.api, exchange.request, exchange.response.text) == ("openai_chat", None, "hello")
 
 
-def test_a_call_of_weave_is_a_request_and_its_answer(opened):
-    (exchange,) = opened(json.dumps({"op_name": "chat", "inputs": ASKED, "output": ANSWER})).exchanges
+def test_a_call_of_weave_is_a_request_and_its_answer(load):
+    (exchange,) = load(json.dumps({"op_name": "chat", "inputs": ASKED, "output": ANSWER})).exchanges
     assert (exchange.request.max_tokens, exchange.response.text) == (5, "hello")
 
 
 @pytest.mark.parametrize("write", [
     json.dumps, lambda rows: json.dumps({"events": rows}), lambda rows: "\n".join(map(json.dumps, rows))])
-def test_spans_of_braintrust_are_read_whichever_is_first(opened, write):
+def test_spans_of_braintrust_are_read_whichever_is_first(load, write):
     root = {"span_id": "s1", "root_span_id": "s1", "input": "go", "span_attributes": {"type": "task"}}
     model = {"span_id": "s2", "root_span_id": "s1", "span_parents": ["s1"], "span_attributes": {"type": "llm"},
              "input": [{"role": "user", "content": "go"}], "output": [
                  {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": "Half a"}}]}
-    loaded = opened(write([root, model]).encode())
+    loaded = load(write([root, model]).encode())
     assert [each.response.stop_reason.raw for each in loaded.exchanges] == ["length"]
     assert [skip.why for skip in loaded.inputs[0].skipped] == ["no response in it"]
 
 
-def test_choices_alone_are_an_answer(opened):
+def test_choices_alone_are_an_answer(load):
     span = {"input": ASKED["messages"], "output": [{**ANSWER["choices"][0], "finish_reason": "length"}]}
-    loaded = opened(json.dumps(span))
+    loaded = load(json.dumps(span))
     (exchange,) = loaded.exchanges
     assert (exchange.response.text, exchange.response.stop_reason.raw) == ("hello", "length")
     assert "choices alone" in " ".join(loaded.inputs[0].notices)
@@ -952,8 +952,8 @@ def test_choices_alone_are_an_answer(opened):
     ({"content": {"parts": [{"text": "hello"}], "role": "model"}, "finishReason": "MAX_TOKENS",
       "usageMetadata": {"candidatesTokenCount": 8}}, "MAX_TOKENS"),
     ({**ANSWER["choices"][0], "finish_reason": "length"}, "length")])
-def test_one_candidate_or_choice_alone_is_an_answer(opened, in_list, alone, word):
-    (exchange,) = opened(json.dumps({"input": "go", "output": [alone] if in_list else alone})).exchanges
+def test_one_candidate_or_choice_alone_is_an_answer(load, in_list, alone, word):
+    (exchange,) = load(json.dumps({"input": "go", "output": [alone] if in_list else alone})).exchanges
     assert (exchange.response.text, exchange.response.stop_reason.raw) == ("hello", word)
     usage = exchange.response.usage
     assert (usage.output_tokens if usage else None) == (8 if word == "MAX_TOKENS" else None)
@@ -962,8 +962,8 @@ def test_one_candidate_or_choice_alone_is_an_answer(opened, in_list, alone, word
 
 
 @pytest.mark.parametrize("name", [".aider.llm.history", "gen_ai.txt"])
-def test_a_file_is_not_named_after_the_beginning_of_an_attribute(opened, name):
-    assert "by its name" not in opened("TO LLM\nUSER hi\n", name).inputs[0].error
+def test_a_file_is_not_named_after_the_beginning_of_an_attribute(load, name):
+    assert "by its name" not in load("TO LLM\nUSER hi\n", name).inputs[0].error
 
 
 # -- known transcripts ------------------------------------------------------------------------------------------------
@@ -1007,8 +1007,8 @@ def test_every_recorded_transcript_is_read_or_named_as_what_it_is(corpus):
             assert given.responses >= 1
 
 
-def test_other_known_files_are_named(opened):
-    (given,) = opened('{"finishReason": "length", "usage": {}}', "x").inputs
+def test_other_known_files_are_named(load):
+    (given,) = load('{"finishReason": "length", "usage": {}}', "x").inputs
     assert given.error.endswith("result of Vercel's AI SDK: not read yet")
 
 
@@ -1077,7 +1077,7 @@ def test_the_embedded_samples_are_found_from_here():
 
 
 CLAUDE_ROWS = [row for n in range(40) for row in (prompt(f"question {n}"), block(text("x" * 40), f"m{n}", "end_turn"))]
-PI_ROWS = [row for n in range(40) for row in (pi_user(f"question {n}"), pi_said(text("x" * 40)))]
+PI_ROWS = [row for n in range(40) for row in (pi_user(f"question {n}"), pi_reply(text("x" * 40)))]
 GROWING = {
     **{shape.format: "".join(json.dumps(row) + "\n" for row in shape.value * 20) for shape in SHAPES
        if shape.rows and IMPORTERS[shape.format].grows},

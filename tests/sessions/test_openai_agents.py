@@ -10,7 +10,7 @@ import pytest
 
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ReasoningPart, TextPart, ToolCall
-from tests.scenes.transcripts import stops, viewed, words
+from tests.scenes.transcripts import stops, view_file, words
 
 CUT, WHOLE = '{"path": "a.md", "content": "# Rep', '{"path": "a.md"}'
 FAKE = "__fake_id__"
@@ -51,7 +51,7 @@ def base(tmp_path, *items, tables=TABLES):
 
 
 def read(tmp_path, *items):
-    return viewed(base(tmp_path, *items))
+    return view_file(base(tmp_path, *items))
 
 
 def response(seen, index=0):

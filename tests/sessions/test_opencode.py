@@ -21,7 +21,7 @@ from inspector.report.times_and_costs import InputTokens, input_tokens
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
-from tests.scenes.transcripts import places, rules, shown, stops, viewed, words
+from tests.scenes.transcripts import places, rules, show, stops, view_file, words
 
 Row = dict[str, Any]
 TABLES = """
@@ -94,7 +94,7 @@ def base(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 def look(base: sqlite3.Connection, tmp_path: Path):
     base.commit()
-    return viewed(tmp_path / "opencode.db")
+    return view_file(tmp_path / "opencode.db")
 
 
 def exported(tmp_path: Path, *records: list[Row]):
@@ -106,7 +106,7 @@ def exported(tmp_path: Path, *records: list[Row]):
         else:
             messages[-1]["parts"].append(record)
     value = {"info": {"id": "ses_1", "title": "A title", "directory": "/w"}, "messages": messages}
-    return shown(json.dumps(value, indent=2), tmp_path, name="export.json")
+    return show(json.dumps(value, indent=2), tmp_path, name="export.json")
 
 
 def notices(seen) -> str:
@@ -573,7 +573,7 @@ def test_an_export_may_leave_ids_out(tmp_path):
     value = {"info": {"id": "ses_1"}, "messages": [
         {"info": {"role": "user"}, "parts": [text("go")]},
         {"info": {"role": "assistant", "finish": "stop"}, "parts": [text("Hello."), tool()]}]}
-    seen = shown(json.dumps(value), tmp_path, name="export.json")
+    seen = show(json.dumps(value), tmp_path, name="export.json")
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hello."]
 
@@ -584,7 +584,7 @@ def test_an_export_of_the_second_version_is_read(tmp_path):
         {"id": "m2", "type": "assistant", "tokens": TOKENS, "time": {"created": 5, "completed": 6}, "content": [
             text("Hello."), {"type": "tool", "id": "c1", "name": "w", "state": {
                 "status": "completed", "input": {}, "content": [text("ok")]}}]}]}
-    seen = shown(json.dumps(value, indent=2), tmp_path, name="export.json")
+    seen = show(json.dumps(value, indent=2), tmp_path, name="export.json")
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
     assert stops(seen) == ["tool_call"]
     assert seen.inputs[0].about.title == "A title"
@@ -593,7 +593,7 @@ def test_an_export_of_the_second_version_is_read(tmp_path):
 def test_an_export_that_is_cut_is_read_as_far_as_it_goes(tmp_path):
     exported(tmp_path, asked(), said(text("Hello."), ended()), said(text("cut here"), key="msg_3"))
     data = (tmp_path / "export.json").read_text()
-    seen = shown(data[: data.index("cut here")], tmp_path, name="export.json")
+    seen = show(data[: data.index("cut here")], tmp_path, name="export.json")
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hello.", None]
     assert "is cut" in notices(seen)
 
@@ -602,7 +602,7 @@ def test_the_events_of_a_run_are_read(tmp_path):
     parts = [START, text(), ended("length")]
     lines = [{"type": part["type"].replace("-", "_"), "sessionID": "ses_1", "timestamp": 5,
               "part": {"messageID": "msg_2", "id": f"p{at}", **part}} for at, part in enumerate(parts)]
-    seen = shown("".join(f"{json.dumps(line)}\n" for line in lines), tmp_path, name="run.jsonl")
+    seen = show("".join(f"{json.dumps(line)}\n" for line in lines), tmp_path, name="run.jsonl")
     assert stops(seen) == ["max_tokens"]
 
 
@@ -682,13 +682,13 @@ def test_an_export_that_is_cut_within_a_message_shows_no_fault_of_the_model(tmp_
     whole = json.dumps({"info": {"id": "s"}, "messages": [{"info": question, "parts": [typed]},
                                                           {"info": answer, "parts": rest}]})
     for end in range(whole.index('"parts"', whole.index('"finish"')) + 10, len(whole)):
-        seen = shown(whole[:end], tmp_path, name="export.json")
+        seen = show(whole[:end], tmp_path, name="export.json")
         assert not {"EMPTY ANSWER", "REASONING ONLY", "NO CALL"} & set(words(seen)), whole[end - 40 : end]
 
 
 def test_a_message_without_tokens_and_parts_is_empty(tmp_path):
     (question, typed), (answer,) = asked(), said(finish="stop", tokens={**TOKENS, "output": 0})
-    seen = shown(json.dumps({"info": {"id": "s"}, "messages": [{"info": question, "parts": [typed]},
+    seen = show(json.dumps({"info": {"id": "s"}, "messages": [{"info": question, "parts": [typed]},
                                                                {"info": answer, "parts": []}]}), tmp_path, name="e")
     assert words(seen) == ["EMPTY ANSWER"]
 
@@ -714,7 +714,7 @@ def run(*parts: Row, error: Row = FAILURE) -> str:
     (({"type": "step-start"}, tool(), text(), ended("stop")), ["tool_call", "error"]),
 ])
 def test_the_error_that_ended_a_run_is_the_end_of_its_last_request(tmp_path, parts, expected):
-    seen = shown(run(*parts), tmp_path)
+    seen = show(run(*parts), tmp_path)
     assert (seen.inputs[0].format, stops(seen)) == ("opencode", expected)
     last = seen.responses[-1]
     assert (last.exchange.response.error.message, last.exchange.response.error.retryable) == ("Too many requests", True)
@@ -724,5 +724,5 @@ def test_the_error_that_ended_a_run_is_the_end_of_its_last_request(tmp_path, par
 
 def test_a_run_that_was_aborted_after_its_answer_has_no_further_answer(tmp_path):
     rows = run({"type": "step-start"}, tool(), ended("tool-calls"), error={"name": "MessageAbortedError", "data": {}})
-    seen = shown(rows, tmp_path)
+    seen = show(rows, tmp_path)
     assert (stops(seen), words(seen)) == (["tool_call"], ["CANCELLED"])

@@ -9,7 +9,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from tests.scenes.shapes import OPENHANDS
-from tests.scenes.transcripts import places, rules, shown, stops, words
+from tests.scenes.transcripts import places, rules, show, stops, words
 
 Row = dict[str, Any]
 
@@ -57,7 +57,7 @@ def test_the_actions_of_one_answer_are_one_answer(tmp_path):
     both = response(call(KEYS[0]), call(KEYS[1]))
     rows = [asked(0), acted(1, KEYS[0], both), seen_of(2, 1), acted(3, KEYS[1], both), seen_of(4, 3),
             event(5, action="message", args={"content": "Done."}), state(6, "awaiting_user_input")]
-    seen = shown(json.dumps(rows), tmp_path)
+    seen = show(json.dumps(rows), tmp_path)
     assert stops(seen) == ["tool_call", "end_turn"]
     assert places(seen) == [["request", "tool_result"]]
     first, last = (facts.exchange for facts in seen.responses)
@@ -71,30 +71,30 @@ def test_the_actions_of_one_answer_are_one_answer(tmp_path):
 def test_a_finished_loop_is_an_end_and_no_other_state_is(tmp_path):
     said = event(1, action="message", args={"content": "Done."})
     for name, stop in (("finished", "end_turn"), ("awaiting_user_input", "end_turn"), ("running", "unknown")):
-        seen = shown(json.dumps([asked(0), said, state(2, name)]), tmp_path)
+        seen = show(json.dumps([asked(0), said, state(2, name)]), tmp_path)
         assert stops(seen) == [stop]
         assert ("records that hold no exchange: agent_state_changed (1)" in notices(seen)) is (name == "running")
 
 
 def test_the_user_stops_it_and_it_fails(tmp_path):
     said = event(1, action="message", args={"content": "Done."})
-    seen = shown(json.dumps([asked(0), said, state(2, "stopped")]), tmp_path)
+    seen = show(json.dumps([asked(0), said, state(2, "stopped")]), tmp_path)
     assert (stops(seen), words(seen)) == (["cancelled"], ["CANCELLED"])
-    failed = shown(json.dumps([asked(0), said, state(2, "error", reason="LLM down")]), tmp_path)
+    failed = show(json.dumps([asked(0), said, state(2, "error", reason="LLM down")]), tmp_path)
     assert [skip.why for skip in failed.inputs[0].skipped] == ["the agent failed: LLM down"]
 
 
 def test_a_turn_that_a_failure_ended_is_not_complete(tmp_path):
     rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1)]
-    assert words(shown(json.dumps(rows), tmp_path)) == ["COMPLETE SO FAR"]
-    failed = shown(json.dumps([*rows, state(3, "error", reason="LLM down")]), tmp_path)
+    assert words(show(json.dumps(rows), tmp_path)) == ["COMPLETE SO FAR"]
+    failed = show(json.dumps([*rows, state(3, "error", reason="LLM down")]), tmp_path)
     assert words(failed) == ["CANCELLED"]
     assert "event 4: the agent failed: LLM down" in [noted.finding.message for noted in failed.findings]
     later = [*rows, state(3, "error", reason="LLM down"), event(4, action="message", args={"content": "Done."}),
              state(5, "finished")]
-    assert words(shown(json.dumps(later), tmp_path)) == ["END INFERRED"]
+    assert words(show(json.dumps(later), tmp_path)) == ["END INFERRED"]
     sdk = {"id": "9", "timestamp": "t", "source": "environment", "kind": "ConversationErrorEvent", "detail": "LLM down"}
-    assert words(shown(json.dumps([*rows, sdk]), tmp_path)) == ["CANCELLED"]
+    assert words(show(json.dumps([*rows, sdk]), tmp_path)) == ["CANCELLED"]
 
 
 @pytest.mark.parametrize(("failed", "told"), [
@@ -104,7 +104,7 @@ def test_a_turn_that_a_failure_ended_is_not_complete(tmp_path):
 ])
 def test_a_message_of_the_user_that_got_an_error_is_a_turn_of_its_own(tmp_path, failed, told):
     said = event(1, action="message", args={"content": "Done."})
-    seen = shown(json.dumps([asked(0), said, asked(2), failed, asked(4), {**said, "id": 5}]), tmp_path)
+    seen = show(json.dumps([asked(0), said, asked(2), failed, asked(4), {**said, "id": 5}]), tmp_path)
     assert stops(seen) == ["end_turn", "error", "unknown"]
     assert words(seen)[1] == "ERROR"
     assert seen.responses[1].exchange.response.error.message == told
@@ -113,7 +113,7 @@ def test_a_message_of_the_user_that_got_an_error_is_a_turn_of_its_own(tmp_path, 
 def test_an_interrupt_of_version_1_cancels_the_turn(tmp_path):
     rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1),
             {"id": "9", "timestamp": "t", "source": "user", "kind": "InterruptEvent"}]
-    assert words(shown(json.dumps(rows), tmp_path)) == ["CANCELLED"]
+    assert words(show(json.dumps(rows), tmp_path)) == ["CANCELLED"]
 
 
 def test_the_error_of_an_evaluation_ends_its_run(tmp_path):
@@ -121,30 +121,30 @@ def test_the_error_of_an_evaluation_ends_its_run(tmp_path):
     runs = [{"instance_id": name, "history": rows, "error": error}
             for name, error in (("a", "RuntimeError: 50 iterations"), ("b", None), ("c", "RuntimeError: stuck"))]
     text = "\n".join(map(json.dumps, [{"instance_id": "none", "history": [], "error": "no room"}, *runs]))
-    seen = shown(text, tmp_path)
+    seen = show(text, tmp_path)
     assert words(seen) == ["CANCELLED", "COMPLETE SO FAR", "CANCELLED"]
     told = [noted.finding.message for noted in seen.findings if noted.finding.rule == "transcript.stopped"]
     assert told == ["event 3: the run ended with an error: RuntimeError: 50 iterations",
                     "event 9: the run ended with an error: RuntimeError: stuck"]
-    assert words(shown(json.dumps(runs[0], indent=1), tmp_path)) == ["CANCELLED"]
+    assert words(show(json.dumps(runs[0], indent=1), tmp_path)) == ["CANCELLED"]
 
 
 def test_an_evaluation_that_fails_after_the_agent_was_done_stops_no_turn(tmp_path):
     done = response({**call(KEYS[1]), "function": {"name": "finish", "arguments": "{}"}})
     rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1),
             acted(3, KEYS[1], {**done, "id": "chatcmpl-2"}, "finish")]
-    seen = shown(json.dumps({"instance_id": "a", "history": rows, "error": "no grader"}), tmp_path)
+    seen = show(json.dumps({"instance_id": "a", "history": rows, "error": "no grader"}), tmp_path)
     assert words(seen) == ["COMPLETE SO FAR"]
     assert "end a run whose agent was done before the evaluation failed: 1" in notices(seen)
     failed = [*rows, state(5, "error", reason="LLM down")]
-    assert words(shown(json.dumps({"instance_id": "a", "history": failed}), tmp_path)) == ["CANCELLED"]
+    assert words(show(json.dumps({"instance_id": "a", "history": failed}), tmp_path)) == ["CANCELLED"]
 
 
 def test_pairs_of_an_action_and_its_observation_are_events(tmp_path):
     pairs = [[asked(0), {"observation": "null", "content": "", "extras": {}, "source": "environment"}],
              [event(1, action="run", args={"command": "ls", "thought": "Look."}), seen_of(2, 1)],
              [event(3, action="finish", args={"outputs": {}, "thought": "All is done."})]]
-    seen = shown(json.dumps({"instance_id": "x", "history": pairs}), tmp_path)
+    seen = show(json.dumps({"instance_id": "x", "history": pairs}), tmp_path)
     assert seen.inputs[0].format == "openhands"
     assert (stops(seen), words(seen)) == (["tool_call", "end_turn"], ["END INFERRED"])
     assert seen.responses[1].exchange.response.text == "All is done."
@@ -167,7 +167,7 @@ BARE: list[Row] = [
 
 def test_the_events_of_the_resolver_are_read_without_source_and_id(tmp_path):
     text = json.dumps({"issue": {"number": 1}, "history": BARE}) + "\n" + json.dumps({"history": BARE[:3]})
-    seen = shown(text, tmp_path)
+    seen = show(text, tmp_path)
     assert seen.inputs[0].format == "openhands"
     assert stops(seen) == ["tool_call", "tool_call", "end_turn", "tool_call", "unknown", "end_turn", "tool_call"]
     calls = [(made.name, made.arguments) for facts in seen.responses
@@ -183,12 +183,12 @@ def test_the_events_of_the_resolver_are_read_without_source_and_id(tmp_path):
 @pytest.mark.parametrize("name", ["command", "code", "browser_actions", "url", "path"])
 def test_what_a_bare_action_does_is_its_call(name, tmp_path):
     rows = [BARE[0], {"action": "do", "thought": "hm", "other": "x", name: "this"}]
-    (call_,) = shown(json.dumps({"history": rows}), tmp_path).responses[0].exchange.response.tool_calls
+    (call_,) = show(json.dumps({"history": rows}), tmp_path).responses[0].exchange.response.tool_calls
     assert (call_.name, call_.arguments, call_.kind.value) == ("do", "this", "custom")
 
 
 def test_a_finish_without_words_stays_a_call(tmp_path):
-    seen = shown(json.dumps([asked(0), event(1, action="finish", args={"outputs": {}, "thought": ""})]), tmp_path)
+    seen = show(json.dumps([asked(0), event(1, action="finish", args={"outputs": {}, "thought": ""})]), tmp_path)
     assert (stops(seen), [call.name for call in seen.responses[0].exchange.response.tool_calls]) == (
         ["unknown"], ["finish"])
 
@@ -196,19 +196,19 @@ def test_a_finish_without_words_stays_a_call(tmp_path):
 def test_an_evaluation_is_known_though_its_events_begin_late(tmp_path):
     late = {"instance_id": "x", "test_result": {"git_patch": "+" * 70_000}, "history": [asked(0), event(
         1, action="message", args={"content": "Done."})]}
-    assert shown(json.dumps(late) + "\n" + json.dumps(late), tmp_path).inputs[0].responses == 2
+    assert show(json.dumps(late) + "\n" + json.dumps(late), tmp_path).inputs[0].responses == 2
 
 
 def test_a_cut_call_is_held_and_its_error_is_no_run(tmp_path):
     cut = response(call(KEYS[0], '{"command": "ls'), word="length")
-    seen = shown(json.dumps([asked(0), acted(1, KEYS[0], cut), seen_of(2, 1, "error", "bad JSON")]), tmp_path)
+    seen = show(json.dumps([asked(0), acted(1, KEYS[0], cut), seen_of(2, 1, "error", "bad JSON")]), tmp_path)
     assert stops(seen) == ["max_tokens"]
     assert words(seen) == ["CALL HELD"]
     assert not [noted for noted in seen.findings if noted.finding.rule == "agent.ran_held_call"]
 
 
 def test_an_action_without_its_answer_keeps_what_was_understood(tmp_path):
-    seen = shown(json.dumps([asked(0), event(1, action="run", args={"command": "ls", "thought": "Look."}),
+    seen = show(json.dumps([asked(0), event(1, action="run", args={"command": "ls", "thought": "Look."}),
                              seen_of(2, 1), acted(3, KEYS[0], None), seen_of(4, 3)]), tmp_path)
     assert stops(seen) == ["tool_call", "tool_call"]
     first = seen.responses[0].exchange.response
@@ -219,7 +219,7 @@ def test_an_action_without_its_answer_keeps_what_was_understood(tmp_path):
 @pytest.mark.parametrize("name", ["history", "trajectory", "events"])
 def test_the_events_may_stand_in_an_object(name, tmp_path):
     said = event(1, action="message", args={"content": "Done."})
-    assert stops(shown(json.dumps({"instance_id": "x", name: [asked(0), said]}), tmp_path)) == ["unknown"]
+    assert stops(show(json.dumps({"instance_id": "x", name: [asked(0), said]}), tmp_path)) == ["unknown"]
 
 
 def test_each_line_of_an_evaluation_is_a_run_of_its_own(tmp_path):
@@ -230,13 +230,13 @@ def test_each_line_of_an_evaluation_is_a_run_of_its_own(tmp_path):
     first = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1)]
     second = [asked(0, "again"), event(1, action="run", args={"command": "ls"}), seen_of(2, 1, said="b.py")]
     text = "\n".join([run("repo-1", *first), run("repo-2"), run(None, *second)])
-    seen = shown(text, tmp_path)
+    seen = show(text, tmp_path)
     assert [facts.exchange.session for facts in seen.responses] == ["repo-1", "line 3"]
     assert places(seen) == [["request"], ["request"]]
     assert [answer.result.text for answer in seen.inputs[0].answers] == ["a.py", "b.py"]
     assert seen.responses[1].exchange.request.messages[0].parts[0].text == "again"
     assert [(skip.entry, skip.why) for skip in seen.inputs[0].skipped] == [(1, "repo-2 has no events")]
-    cut = shown(text[:-40], tmp_path)
+    cut = show(text[:-40], tmp_path)
     assert len(cut.responses) == 2
     assert "is cut after" in notices(cut)
 
@@ -244,13 +244,13 @@ def test_each_line_of_an_evaluation_is_a_run_of_its_own(tmp_path):
 def test_events_may_stand_a_line_each(tmp_path):
     rows = [message("go"), action(KEYS[0]), message("Done.", "agent", llm_response_id="resp_2")]
     text = "\n".join(map(json.dumps, rows))
-    assert stops(shown(text, tmp_path)) == ["unknown", "unknown"]
-    assert "event 3, the last, is cut" in notices(shown(text[:-9], tmp_path))
+    assert stops(show(text, tmp_path)) == ["unknown", "unknown"]
+    assert "event 3, the last, is cut" in notices(show(text[:-9], tmp_path))
 
 
 def test_one_event_alone_is_shown(tmp_path):
     said = event(1, action="message", args={"content": "Done."})
-    assert shown(json.dumps(said), tmp_path).responses[0].exchange.response.text == "Done."
+    assert show(json.dumps(said), tmp_path).responses[0].exchange.response.text == "Done."
     assert open_paths([str(tmp_path / "s.jsonl")]).inputs[0].format == "openhands"
 
 
@@ -262,10 +262,10 @@ def test_one_event_alone_is_shown(tmp_path):
 def test_events_without_an_exchange_are_counted(kind, tmp_path):
     old = kind[0].islower()
     row = event(1, "environment", action=kind, args={}) if old else event(1, "environment", kind=kind)
-    given = notices(shown(json.dumps([asked(0), row]), tmp_path))
+    given = notices(show(json.dumps([asked(0), row]), tmp_path))
     assert f"records that hold no exchange: {kind} (1)" in given
     unknown = event(1, "environment", kind="HologramEvent") if not old else event(1, observation="hologram", extras={})
-    assert "HologramEvent" in notices(shown(json.dumps([asked(0), unknown]), tmp_path)) or old
+    assert "HologramEvent" in notices(show(json.dumps([asked(0), unknown]), tmp_path)) or old
 
 
 # -- version 1 ---------------------------------------------------------------------------------------------------------
@@ -379,7 +379,7 @@ def test_a_cut_call_keeps_its_string_and_an_error_is_told(tmp_path):
 ])
 def test_a_member_of_an_odd_kind_is_told(member, told, tmp_path):
     rows = [OPENHANDS[0], {**OPENHANDS[1], **member}, *OPENHANDS[2:]]
-    assert told in notices(shown(json.dumps(rows), tmp_path))
+    assert told in notices(show(json.dumps(rows), tmp_path))
 
 
 @pytest.mark.parametrize(("logged", "stop"), [

@@ -13,7 +13,7 @@ from inspector.export import form_files
 from inspector.sessions import open_paths
 from inspector.sessions.importers import otlp, otlp_files
 from inspector.sessions.importers.span_names import FACTS, inputs_of, outputs_of
-from tests.scenes.transcripts import places, rules, shown, stops, words
+from tests.scenes.transcripts import places, rules, show, stops, words
 
 Row = dict[str, Any]
 CALL: Row = {"type": "tool_call", "id": "call_a1b2c3d4", "name": "ls", "arguments": {"path": "."}}
@@ -75,7 +75,7 @@ def test_a_span_is_an_answer_and_the_input_of_the_next_holds_the_results(tmp_pat
         "gen_ai.usage.cache_creation.input_tokens": 20}))
     second = span(2, chat([said(text("Done."))], [*asked, said(CALL), result]))
     agent = span(0, {"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "x", "gen_ai.request.model": "m"})
-    seen = shown(traces(agent, second, first), tmp_path)
+    seen = show(traces(agent, second, first), tmp_path)
     assert stops(seen) == ["tool_call", "end_turn"]
     assert places(seen) == [["request", "tool_result"]]
     assert words(seen) == ["COMPLETE"]
@@ -97,7 +97,7 @@ def test_a_span_is_an_answer_and_the_input_of_the_next_holds_the_results(tmp_pat
 ])
 def test_the_words_of_every_api_and_of_the_conventions(word, stop, tmp_path):
     calls = [CALL] if stop == "tool_call" else []
-    seen = shown(traces(span(1, chat([said(text("hi"), *calls)], [GO], word))), tmp_path)
+    seen = show(traces(span(1, chat([said(text("hi"), *calls)], [GO], word))), tmp_path)
     assert stops(seen) == [stop]
 
 
@@ -107,7 +107,7 @@ def test_the_words_of_every_api_and_of_the_conventions(word, stop, tmp_path):
 ])
 def test_of_two_words_a_clean_one_hides_no_cut(span_word, message_word, stop, tmp_path):
     answer = said(text("hi"), finish_reason=message_word)
-    assert stops(shown(traces(span(1, chat([answer], [GO], span_word))), tmp_path)) == [stop]
+    assert stops(show(traces(span(1, chat([answer], [GO], span_word))), tmp_path)) == [stop]
 
 
 @pytest.mark.parametrize(("status", "attributes", "why"), [
@@ -117,7 +117,7 @@ def test_of_two_words_a_clean_one_hides_no_cut(span_word, message_word, stop, tm
     ({"code": 1}, {"error.type": "timeout"}, None),
 ])
 def test_a_span_that_failed_beside_a_word_is_a_finding(status, attributes, why, tmp_path):
-    seen = shown(traces(span(1, chat([said(text("hi"))], [GO], **attributes), status=status)), tmp_path)
+    seen = show(traces(span(1, chat([said(text("hi"))], [GO], **attributes), status=status)), tmp_path)
     assert stops(seen) == ["end_turn"]
     told = [each.finding.message for each in seen.findings if each.finding.rule == "transcript.span_failed"]
     assert told == ([] if why is None else [f"the span of this answer failed all the same: {why}"])
@@ -126,12 +126,12 @@ def test_a_span_that_failed_beside_a_word_is_a_finding(status, attributes, why, 
 def test_messages_that_a_limit_on_attributes_cut_are_not_shown_as_text(tmp_path):
     asked = chat([said(text("I look."), CALL)], [GO], "tool_calls")
     asked["gen_ai.output.messages"] = asked["gen_ai.output.messages"][:40]
-    seen = shown(traces(span(1, asked)), tmp_path)
+    seen = show(traces(span(1, asked)), tmp_path)
     assert (stops(seen), words(seen)) == (["unknown"], ["END NOT RECORDED"])
     assert seen.responses[0].exchange.response.text is None
     plain = {**chat([], [GO]), "gen_ai.completion": '{"a": [1, 2'}
     del plain["gen_ai.output.messages"]
-    assert shown(traces(span(1, plain)), tmp_path).responses[0].exchange.response.text == '{"a": [1, 2'
+    assert show(traces(span(1, plain)), tmp_path).responses[0].exchange.response.text == '{"a": [1, 2'
 
 
 def test_the_names_of_the_ai_sdk(tmp_path):
@@ -139,7 +139,7 @@ def test_the_names_of_the_ai_sdk(tmp_path):
               "ai.prompt.messages": json.dumps([{"role": "user", "content": [{"type": "text", "text": "go"}]}]),
               "ai.response.text": "I look.", "ai.response.toolCalls": json.dumps(
                   [{"toolCallId": "c1", "toolName": "ls", "input": '{"path": "."}'}])}
-    seen = shown(traces(span(1, answer)), tmp_path)
+    seen = show(traces(span(1, answer)), tmp_path)
     response = seen.responses[0].exchange.response
     assert (stops(seen), response.text, seen.turns[0].run.record.user_text) == (["tool_call"], "I look.", "go")
     assert [(call.id, call.name, call.arguments) for call in response.tool_calls] == [("c1", "ls", '{"path": "."}')]
@@ -166,7 +166,7 @@ def test_every_name_of_a_fact_is_read(fact, name, tmp_path):
         answer[name] = given
     again = chat([said(text("more"))], None, None, **({name: given} if fact in ("conversation", "agent") else {}))
     other = {"agent": "t1", "conversation": "t2"}.get(fact, "t3")
-    seen = shown(traces(span(1, answer), span(2, tool), span(3, again, trace=other)), tmp_path)
+    seen = show(traces(span(1, answer), span(2, tool), span(3, again, trace=other)), tmp_path)
     exchange = seen.responses[0].exchange
     usage, request = exchange.response.usage, seen.responses[1].exchange.request
     if fact in ("conversation", "agent"):
@@ -193,7 +193,7 @@ def test_openinference_is_flattened_and_a_cut_call_is_seen(name, tmp_path):
             "llm.output_messages.0.message.contents.0.message_content.type": "text",
             f"{call}.id": "call_a1b2c3d4", f"{call}.function.name": "ls", f"{call}.function.arguments": '{"path": "'}
     chain = {"openinference.span.kind": "CHAIN", "llm.model_name": "gpt-5", "output.value": "x"}
-    seen = shown(traces(span(1, held), span(0, chain)), tmp_path)
+    seen = show(traces(span(1, held), span(0, chain)), tmp_path)
     assert stops(seen) == ["max_tokens"]
     assert rules(seen)[-1] == "transcript.inferred.call_cut"
     exchange = seen.responses[0].exchange
@@ -214,7 +214,7 @@ def test_an_answer_that_is_json_is_its_text(answer, tmp_path):
     for names in ({"llm.output_messages.0.message.content": answer}, {"gen_ai.completion.0.content": answer},
                   {"gen_ai.output.messages": json.dumps([{"role": "assistant", "content": answer}])},
                   {"ai.response.object": answer}):
-        seen = shown(traces(span(1, {**held, **names})), tmp_path)
+        seen = show(traces(span(1, {**held, **names})), tmp_path)
         assert (seen.responses[0].exchange.response.text, words(seen)) == (answer, ["COMPLETE"]), names
 
 
@@ -261,21 +261,21 @@ def test_older_names_prompts_by_number_and_values(tmp_path):
             "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "go", "gen_ai.completion.0.role": "assistant",
             "gen_ai.completion.0.content": "hi", "gen_ai.completion.0.finish_reason": "length",
             "gen_ai.completion.0.tool_calls.0.name": "ls", "gen_ai.completion.0.tool_calls.0.arguments": "{}"}
-    seen = shown(traces(span(1, held)), tmp_path)
+    seen = show(traces(span(1, held)), tmp_path)
     assert stops(seen) == ["max_tokens"]
     assert seen.responses[0].exchange.response.tool_calls[0].name == "ls"
     plain = {"openinference.span.kind": "LLM", "input.value": "go", "output.value": "hi"}
-    seen = shown(traces(span(1, plain)), tmp_path)
+    seen = show(traces(span(1, plain)), tmp_path)
     assert (seen.turns[0].run.record.user_text, seen.responses[0].exchange.response.text) == ("go", "hi")
     for system in ("gen_ai.provider.name", "gen_ai.system"):
         only = {system: "x", "gen_ai.request.model": "m"}
-        assert len(shown(traces(span(1, only)), tmp_path).responses) == 1
+        assert len(show(traces(span(1, only)), tmp_path).responses) == 1
 
 
 @pytest.mark.parametrize("operation", ["chat", "text_completion", "generate_content", "completion", "responses",
                                        "message", "messages"])
 def test_the_operations_that_are_answers(operation, tmp_path):
-    assert len(shown(traces(span(1, {"gen_ai.operation.name": operation})), tmp_path).responses) == 1
+    assert len(show(traces(span(1, {"gen_ai.operation.name": operation})), tmp_path).responses) == 1
 
 
 @pytest.mark.parametrize(("asked", "answered"), [
@@ -285,7 +285,7 @@ def test_the_operations_that_are_answers(operation, tmp_path):
 def test_messages_may_stand_in_events_or_be_values(asked, answered, tmp_path):
     attributes = {asked: [{"role": "user", "content": "go"}], answered: [{"role": "assistant", "content": "hi"}]}
     event = {"name": "gen_ai.client.inference.operation.details", "attributes": pairs(attributes)}
-    seen = shown(traces(span(1, {"gen_ai.operation.name": "chat"}, events=[event])), tmp_path)
+    seen = show(traces(span(1, {"gen_ai.operation.name": "chat"}, events=[event])), tmp_path)
     assert (seen.turns[0].run.record.user_text, seen.responses[0].exchange.response.text) == ("go", "hi")
 
 
@@ -295,22 +295,22 @@ def test_the_items_of_one_answer_are_read_as_one(tmp_path):
     items = [said(CALL, finish_reason="tool_call"), said(text("Look."), finish_reason="stop"),
              said(other, finish_reason="tool_call")]
     held = chat(items, [GO], None, **{"gen_ai.response.finish_reasons": ["tool_call", "stop"]})
-    answer = shown(traces(span(1, held)), tmp_path).responses[0].exchange.response
+    answer = show(traces(span(1, held)), tmp_path).responses[0].exchange.response
     assert (answer.text, [call.name for call in answer.tool_calls]) == ("Look.", ["ls", "cat"])
 
 
 def test_a_cut_item_is_not_hidden_behind_the_word_of_a_call(tmp_path):
     items = [said(CALL, finish_reason="tool_call"), said(text("Loo"), finish_reason="incomplete")]
     held = chat(items, [GO], None, **{"gen_ai.response.finish_reasons": ["tool_call", "incomplete"]})
-    assert stops(shown(traces(span(1, held)), tmp_path)) == ["interrupted"]
+    assert stops(show(traces(span(1, held)), tmp_path)) == ["interrupted"]
 
 
 def test_an_item_that_the_words_of_the_span_leave_out_is_cut(tmp_path):
     """OpenTelemetry's own instrumentation of Responses: reasoning has a message, and no word in the span's list."""
     items = [said(text("Look."), finish_reason="stop"),
              said({"type": "reasoning", "content": "hm"}, finish_reason="incomplete")]
-    assert stops(shown(traces(span(1, chat([said(text("Look.")), items[1]], [GO], None))), tmp_path)) == ["interrupted"]
-    seen = shown(traces(span(1, chat(items, [GO]))), tmp_path)
+    assert stops(show(traces(span(1, chat([said(text("Look.")), items[1]], [GO], None))), tmp_path)) == ["interrupted"]
+    seen = show(traces(span(1, chat(items, [GO]))), tmp_path)
     assert stops(seen) == ["interrupted"]
     assert (seen.responses[0].exchange.response.text, seen.responses[0].exchange.response.reasoning_content) == (
         "Look.", "hm")
@@ -319,7 +319,7 @@ def test_an_item_that_the_words_of_the_span_leave_out_is_cut(tmp_path):
 def test_arguments_that_openllmetry_could_not_parse_are_held(tmp_path):
     """Its instrumentations of the Agents SDK and of Gemini put them under `_raw`, and say `tool_call` all the same."""
     cut = {**CALL, "arguments": {"_raw": '{"path": "a.txt", "content": "ha'}}
-    seen = shown(traces(span(1, chat([said(cut, finish_reason="tool_call")], [GO], "tool_call"))), tmp_path)
+    seen = show(traces(span(1, chat([said(cut, finish_reason="tool_call")], [GO], "tool_call"))), tmp_path)
     (verdict,) = seen.responses[0].verdicts
     assert (verdict.admission.value, verdict.rule) == ("held", "gate.incomplete")
     assert stops(seen) == ["max_tokens"]
@@ -332,16 +332,16 @@ def test_arguments_that_openllmetry_could_not_parse_are_held(tmp_path):
 def test_several_choices_are_not_joined(more, tmp_path):
     items = [said(text("one"), finish_reason="stop"), said(CALL, finish_reason="tool_call")]
     held = chat(items, [GO], None, **{"gen_ai.response.finish_reasons": ["stop", "length"], **more})
-    seen = shown(traces(span(1, held)), tmp_path)
+    seen = show(traces(span(1, held)), tmp_path)
     answer = seen.responses[0].exchange.response
     assert (stops(seen), answer.text, answer.tool_calls) == (["end_turn"], "one", ())
 
 
 def test_numbered_choices_and_two_texts_are_not_joined(tmp_path):
     numbered = [said(text("one"), index=0), said(CALL, index=1)]
-    assert shown(traces(span(1, chat(numbered, [GO]))), tmp_path).responses[0].exchange.response.tool_calls == ()
+    assert show(traces(span(1, chat(numbered, [GO]))), tmp_path).responses[0].exchange.response.tool_calls == ()
     texts = [said(text("one")), said(text("two"))]
-    assert shown(traces(span(1, chat(texts, [GO]))), tmp_path).responses[0].exchange.response.text == "one"
+    assert show(traces(span(1, chat(texts, [GO]))), tmp_path).responses[0].exchange.response.text == "one"
 
 
 @pytest.mark.parametrize(("word", "stop"), [
@@ -349,14 +349,14 @@ def test_numbered_choices_and_two_texts_are_not_joined(tmp_path):
     ("completed", "end_turn"), ("cancelled", "cancelled"), ("in_progress", "interrupted"),
 ])
 def test_words_of_cohere_and_of_responses_are_known(word, stop, tmp_path):
-    assert stops(shown(traces(span(1, chat([said(text("Hi."))], [GO], word))), tmp_path)) == [stop]
+    assert stops(show(traces(span(1, chat([said(text("Hi."))], [GO], word))), tmp_path)) == [stop]
 
 
 def test_older_events_hold_one_message_each(tmp_path):
     events = [{"name": "gen_ai.user.message", "attributes": pairs({"content": "go"})},
               {"name": "gen_ai.choice", "attributes": pairs({"finish_reason": "length",
                                                              "message": json.dumps({"content": "hi"})})}]
-    seen = shown(traces(span(1, {"gen_ai.operation.name": "chat"}, events=events)), tmp_path)
+    seen = show(traces(span(1, {"gen_ai.operation.name": "chat"}, events=events)), tmp_path)
     assert (stops(seen), seen.responses[0].exchange.response.text) == (["max_tokens"], "hi")
     assert seen.turns[0].run.record.user_text == "go"
 
@@ -370,9 +370,9 @@ def test_our_own_spans_of_a_broken_answer_read_back_as_that(end, tmp_path):
                {"type": "bytes", "request": "r", "ms": 1,
                 "text": 'data: {"choices": [{"index": 0, "delta": {"content": "Half"}}]}\n\n'},
                {"type": "end", "request": "r", "end": end}]
-    first = shown("".join(json.dumps(each) + "\n" for each in records), tmp_path)
+    first = show("".join(json.dumps(each) + "\n" for each in records), tmp_path)
     (spans,) = [made for name, made in form_files(first, "otlp-content").items() if "traces" in name]
-    again = shown(spans, tmp_path, name="traces.json")
+    again = show(spans, tmp_path, name="traces.json")
     assert words(first) == words(again) == ["INTERRUPTED"]
     assert "provider reported" not in str(again.turns[0].notice)
 
@@ -382,7 +382,7 @@ def test_a_failed_span_is_an_error_and_a_tools_span_its_result(tmp_path):
     failed = span(2, {"gen_ai.operation.name": "chat", "error.type": "RateLimitError"},
                   status={"code": 2, "message": "429 slow down"})
     tool = span(3, {"openinference.span.kind": "TOOL", "tool_call.id": "call_a1b2c3d4", "output.value": "a.py"})
-    seen = shown(traces(span(1, chat([said(CALL)], [GO], None)), failed, tool), tmp_path)
+    seen = show(traces(span(1, chat([said(CALL)], [GO], None)), failed, tool), tmp_path)
     assert stops(seen) == ["tool_call", "error"]
     assert seen.responses[1].exchange.request.messages[0].results[0].text == "a.py"
 
@@ -392,9 +392,9 @@ def test_a_failed_span_is_an_error_and_a_tools_span_its_result(tmp_path):
 def test_lines_spellings_and_damage(resources, scopes, tmp_path):
     one = traces(span(1, chat([said(text("one"))], [GO])), resources=resources, scopes=scopes)
     two = traces(span(2, chat([said(text("two"))], [GO]), trace="t2"), resources=resources, scopes=scopes)
-    seen = shown(f"{one}\n{two}\n{two[:80]}", tmp_path)
+    seen = show(f"{one}\n{two}\n{two[:80]}", tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["one", "two"]
-    assert len(shown(one, tmp_path).responses) == 1
+    assert len(show(one, tmp_path).responses) == 1
 
 
 def proto(*names: str) -> bytes:
@@ -407,13 +407,13 @@ def proto(*names: str) -> bytes:
 
 
 def test_protobuf_alone_and_after_its_length(tmp_path):
-    seen = shown(proto("one"), tmp_path, name="traces.pb")
+    seen = show(proto("one"), tmp_path, name="traces.pb")
     assert [facts.exchange.response.text for facts in seen.responses] == ["one"]
     assert "spans in protobuf are shown as the JSON that OTLP defines for them" in notices(seen)
     data = b"".join(len(each).to_bytes(4, "big") + each for each in (proto("one"), proto("two")))
-    seen = shown(data, tmp_path, name="traces.proto")
+    seen = show(data, tmp_path, name="traces.proto")
     assert [facts.exchange.response.text for facts in seen.responses] == ["one", "two"]
-    cut = shown(data[:-9], tmp_path, name="traces.proto")
+    cut = show(data[:-9], tmp_path, name="traces.proto")
     assert len(cut.responses) == 1
     assert "message 2 is cut or damaged" in notices(cut)
 
@@ -424,7 +424,7 @@ def test_the_names_of_the_protocol_are_read_as_well_as_those_of_its_json(tmp_pat
 
     written = MessageToJson(TracesData.FromString(proto("one")), preserving_proto_field_name=True)
     assert "string_value" in written
-    seen = shown(written, tmp_path)
+    seen = show(written, tmp_path)
     assert (seen.responses[0].exchange.response.text, stops(seen)) == ("one", ["end_turn"])
     assert seen.responses[0].exchange.started.startswith("1970-01-01")
 
@@ -441,7 +441,7 @@ def test_without_the_extra_one_line_says_so(tmp_path, monkeypatch):
 
 def test_a_key_in_a_span_is_masked_and_an_odd_member_told(tmp_path):
     key = "sk-ant-api03-" + "aB3" * 31 + "AA"
-    seen = shown(traces(span(1, chat([said(text(f"key {key}"))], [GO]), status=1)), tmp_path)
+    seen = show(traces(span(1, chat([said(text(f"key {key}"))], [GO]), status=1)), tmp_path)
     assert key not in (seen.responses[0].exchange.response.text or "")
     assert seen.inputs[0].masked
     assert "span 1: status is a number, and an object was expected" in notices(seen)
@@ -455,8 +455,8 @@ def bare(word: str, **more: Any) -> Row:
 @pytest.mark.parametrize(("word", "stop"), [
     ("stop", "unknown"), ("tool_calls", "unknown"), ("length", "max_tokens"), ("content_filter", "safety_blocked"),
 ])
-def test_a_trace_without_contents_is_no_empty_answer(word, stop, opened):
-    seen = opened(traces(span(1, bare(word))), "a.json")
+def test_a_trace_without_contents_is_no_empty_answer(word, stop, load):
+    seen = load(traces(span(1, bare(word))), "a.json")
     response = seen.exchanges[0].response
     assert response.stop_reason.normalized.value == stop
     if stop == "unknown":
@@ -465,10 +465,10 @@ def test_a_trace_without_contents_is_no_empty_answer(word, stop, opened):
             finding.message for finding in response.findings]
 
 
-def test_the_spans_of_claude_code_say_their_end_and_counts(opened):
+def test_the_spans_of_claude_code_say_their_end_and_counts(load):
     request = {"span.type": "llm_request", "model": "claude-opus-5", "session.id": "s", "input_tokens": 2,
                "output_tokens": 12, "cache_read_tokens": 80, "cache_creation_tokens": 6, "stop_reason": "max_tokens"}
-    seen = opened(traces(span(1, request), span(2, {"span.type": "tool", "model": "claude-opus-5"})), "a.json")
+    seen = load(traces(span(1, request), span(2, {"span.type": "tool", "model": "claude-opus-5"})), "a.json")
     (one,) = seen.exchanges
     assert one.response.stop_reason.normalized.value == "max_tokens"
     assert one.response.usage == (2, 12, None, 80, 6)
@@ -507,7 +507,7 @@ def test_spans_as_the_console_exporter_prints_them(tmp_path, indent):
                        "gen_ai.tool.call.result": "a.md"}, parent_id="0x01")
     rows = (printed(3, chat([said(text("Done."))], [said(text("go"), role="user"), said(CALL)], "length")), tool,
             printed(1, chat([said(CALL)], [said(text("go"), role="user")], "tool_call")))
-    seen = shown("\n".join(json.dumps(row, indent=indent) for row in rows), tmp_path)
+    seen = show("\n".join(json.dumps(row, indent=indent) for row in rows), tmp_path)
     assert seen.inputs[0].format == "otlp"
     assert (stops(seen), places(seen)) == (["tool_call", "max_tokens"], [["request", "tool_result"]])
     assert seen.responses[0].exchange.started.startswith("2026-01-01T00:00:01")
@@ -521,16 +521,16 @@ def test_the_result_of_a_call_in_another_trace_with_the_same_id_is_another_one(t
 
     first, second = (span(number, chat([said(CALL)], [GO], "tool_call"), trace=trace)
                      for number, trace in ((1, "t1"), (3, "t2")))
-    seen = shown(traces(first, ran(2, "a.md", "t1"), second, ran(4, "b.md", "t2")), tmp_path)
+    seen = show(traces(first, ran(2, "a.md", "t1"), second, ran(4, "b.md", "t2")), tmp_path)
     assert [each.result.text for each in seen.inputs[0].answers] == ["a.md", "b.md"]
-    seen = shown(traces(first, ran(2, "a.md", "t9")), tmp_path)
+    seen = show(traces(first, ran(2, "a.md", "t9")), tmp_path)
     assert [each.result.text for each in seen.inputs[0].answers] == ["a.md"], "no other call has this id"
-    assert not shown(traces(first, ran(2, "a.md", "t8"), ran(4, "b.md", "t9")), tmp_path).inputs[0].answers
+    assert not show(traces(first, ran(2, "a.md", "t8"), ran(4, "b.md", "t9")), tmp_path).inputs[0].answers
 
 
 def test_a_printed_span_that_failed(tmp_path):
     failed = printed(1, chat([], word=None), status={"status_code": "ERROR", "description": "Rate limit reached"})
-    seen = shown(json.dumps({**failed, "start_time": "soon"}, indent=4), tmp_path)
+    seen = show(json.dumps({**failed, "start_time": "soon"}, indent=4), tmp_path)
     assert words(seen) == ["ERROR"]
     assert seen.responses[0].exchange.response.error.message == "Rate limit reached"
 
@@ -547,7 +547,7 @@ def test_spans_that_phoenix_exported(tmp_path):
                 "llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "hi"}
     rows = [phoenix(0, "AGENT", answered), phoenix(1, "LLM", answered), phoenix(2, "TOOL", {"tool.name": "ls"}),
             phoenix(3, "LLM", {"llm.model_name": "gpt-5"}, status_code="ERROR", status_message="Rate limit reached")]
-    seen = shown(json.dumps(rows), tmp_path)
+    seen = show(json.dumps(rows), tmp_path)
     responses = [facts.exchange.response for facts in seen.responses]
     assert [(each.text, each.model, each.error and each.error.message) for each in responses] == [
         ("hi", "gpt-5", None), (None, "gpt-5", "Rate limit reached")]
@@ -558,13 +558,13 @@ def test_spans_that_phoenix_exported(tmp_path):
                                   "EVALUATOR", "PROMPT"])
 def test_a_span_of_another_kind_is_no_answer_whatever_its_attributes(kind, tmp_path):
     asked = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-5"}
-    assert not shown(json.dumps([phoenix(0, kind, asked)]), tmp_path).responses
+    assert not show(json.dumps([phoenix(0, kind, asked)]), tmp_path).responses
 
 
 @pytest.mark.parametrize("kind", ["CLIENT", "SPAN_KIND_CLIENT", "internal", "", [], 3])
 def test_the_kind_that_opentelemetry_gives_a_span_says_nothing_of_a_model(kind, tmp_path):
     answered = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-5", "gen_ai.usage.output_tokens": 7}
-    (facts,) = shown(json.dumps([phoenix(0, kind, answered)]), tmp_path).responses
+    (facts,) = show(json.dumps([phoenix(0, kind, answered)]), tmp_path).responses
     assert facts.exchange.response.usage.output_tokens == 7
 
 
@@ -579,7 +579,7 @@ ANSWERED = {"response_data": json.dumps({"message": {"role": "assistant", "conte
 
 
 def test_what_logfire_writes_in_names_of_its_own(tmp_path):
-    seen = shown(traces(logfire(1, "span", {**ANSWERED, "gen_ai.response.finish_reasons": ["length"]})), tmp_path)
+    seen = show(traces(logfire(1, "span", {**ANSWERED, "gen_ai.response.finish_reasons": ["length"]})), tmp_path)
     (facts,) = seen.responses
     assert (stops(seen), facts.exchange.response.text, facts.exchange.request.max_tokens) == (["max_tokens"], "Hi.", 64)
     assert facts.exchange.request.messages[0].text == "go"
@@ -592,7 +592,7 @@ def test_what_logfire_writes_in_names_of_its_own(tmp_path):
     ({"text": "Hi."}, "Hi."), ({"combined_chunk_content": "", "chunk_count": 0}, None)])
 def test_a_streamed_answer_of_logfire_is_one_answer(tmp_path, response, said_text):
     log = {"response_data": json.dumps(response)}
-    seen = shown(traces(logfire(1, "pending_span", {}, "s2"), logfire(2, "span", {}), logfire(3, "log", log)), tmp_path)
+    seen = show(traces(logfire(1, "pending_span", {}, "s2"), logfire(2, "span", {}), logfire(3, "log", log)), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == [said_text]
     assert "hold what another span holds, or a part of it: 2" in notices(seen)
 
@@ -601,27 +601,27 @@ def test_a_streamed_answer_of_logfire_is_one_answer(tmp_path, response, said_tex
     ("span", {}, "", "t1"), ("log", {}, "s9", "t1"), ("log", {}, "s9", "t2"),
     ("log", {"request_data": '{"messages": []}'}, "", "t1")])
 def test_a_request_of_logfire_without_a_span_of_its_answer_is_an_answer(tmp_path, kind, more, parent, trace):
-    seen = shown(traces(logfire(1, "span", {}), logfire(2, kind, {**ANSWERED, **more}, parent, trace)), tmp_path)
+    seen = show(traces(logfire(1, "span", {}), logfire(2, kind, {**ANSWERED, **more}, parent, trace)), tmp_path)
     assert len(seen.responses) == 2
 
 
 def test_a_request_of_logfire_with_a_word_or_a_text_is_an_answer(tmp_path):
     for more in ({"gen_ai.response.finish_reasons": ["stop"]}, ANSWERED):
-        seen = shown(traces(logfire(1, "span", more), logfire(2, "log", ANSWERED)), tmp_path)
+        seen = show(traces(logfire(1, "span", more), logfire(2, "log", ANSWERED)), tmp_path)
         assert len(seen.responses) == 2
 
 
 def test_a_log_of_the_program_beside_an_answer_without_its_content_takes_nothing_away(tmp_path):
     answer = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "gpt-5",
               "logfire.span_type": "span"}
-    seen = shown(traces(span(1, answer, "s9"), span(2, {"logfire.span_type": "log"}, "s9")), tmp_path)
+    seen = show(traces(span(1, answer, "s9"), span(2, {"logfire.span_type": "log"}, "s9")), tmp_path)
     assert len(seen.responses) == 1
 
 
 def test_a_request_of_logfire_whose_end_was_never_exported_is_an_answer_without_an_end(tmp_path):
-    seen = shown(traces(logfire(1, "pending_span", {}, "s2")), tmp_path)
+    seen = show(traces(logfire(1, "pending_span", {}, "s2")), tmp_path)
     assert [facts.judgement.stop.normalized.value for facts in seen.responses] == ["unknown"]
-    seen = shown(traces(logfire(1, "pending_span", {}, "s2"), logfire(2, "span", ANSWERED, trace="t2")), tmp_path)
+    seen = show(traces(logfire(1, "pending_span", {}, "s2"), logfire(2, "span", ANSWERED, trace="t2")), tmp_path)
     assert len(seen.responses) == 2, "the other one is of another trace"
 
 
@@ -629,14 +629,14 @@ def test_of_two_equal_requests_of_logfire_the_later_one_has_the_streamed_answer(
     failed = {**logfire(1, "span", {}), "status": {"code": 2, "message": "boom"}}
     spans = failed, logfire(2, "span", {}), logfire(3, "log", ANSWERED)
     for order in (spans, spans[::-1]):
-        seen = shown(traces(*order), tmp_path)
+        seen = show(traces(*order), tmp_path)
         assert [stop == "error" for stop in stops(seen)] == [True, False]
 
 
 def test_messages_in_one_attribute_as_older_pydantic_ai_writes_them(tmp_path):
     events = [{"event.name": "gen_ai.user.message", "role": "user", "content": "go"},
               {"event.name": "gen_ai.choice", "index": 0, "message": {"role": "assistant", "content": "Hi."}}]
-    seen = shown(traces(span(1, {"gen_ai.operation.name": "chat", "gen_ai.system": "openai",
+    seen = show(traces(span(1, {"gen_ai.operation.name": "chat", "gen_ai.system": "openai",
                                  "gen_ai.request.model": "gpt-5", "events": json.dumps(events)})), tmp_path)
     (facts,) = seen.responses
     assert (facts.exchange.response.text, facts.exchange.request.messages[0].text) == ("Hi.", "go")
@@ -653,14 +653,14 @@ def test_two_spans_of_one_answer_are_one_answer(tmp_path):
     whole, bare = chat([said(text("Hi."))]), chat([], word=None)
     chain = {"openinference.span.kind": "CHAIN"}
     for inner in (chat([said(text(" Hi.\n"))], word="length"), {**whole, "gen_ai.response.id": "r1"}):
-        seen = shown(nested(whole, inner, between=chain), tmp_path)
+        seen = show(nested(whole, inner, between=chain), tmp_path)
         assert stops(seen) == ["max_tokens" if inner["gen_ai.response.finish_reasons"] == ["length"] else "end_turn"]
         assert "hold what another span holds, or a part of it: 1" in notices(seen)
-    seen = shown(nested(whole, bare), tmp_path)
+    seen = show(nested(whole, bare), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hi."], "the inner one has no answer"
-    seen = shown(nested(whole, chat([said(text("Hm."))], word="stop"), whole), tmp_path)
+    seen = show(nested(whole, chat([said(text("Hm."))], word="stop"), whole), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hm.", "Hi."], "two attempts"
-    seen = shown(nested(bare, whole, whole), tmp_path)
+    seen = show(nested(bare, whole, whole), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hi.", "Hi."], "a loop around them"
 
 
@@ -669,15 +669,15 @@ def test_three_spans_of_one_answer_are_one_answer_in_any_order(tmp_path):
     for three in itertools.product((whole, bare), repeat=3):
         spans = [span(1, three[0]), span(2, three[1], "s1"), span(3, three[2], "s2")]
         for order in itertools.permutations(spans):
-            seen = shown(traces(*order), tmp_path)
+            seen = show(traces(*order), tmp_path)
             assert [facts.exchange.response.text for facts in seen.responses] == ["Hi." if whole in three else None]
 
 
 def test_spans_that_hold_themselves_or_share_an_id_with_another_trace_stay(tmp_path):
     whole, other = chat([said(text("Hi."))]), chat([said(text("Hm."))])
-    assert len(shown(traces(span(1, whole, "s1")), tmp_path).responses) == 1
-    assert len(shown(traces(span(1, whole, "s2"), span(2, whole, "s1")), tmp_path).responses) == 2
-    seen = shown(traces(span(2, whole, "s1"), span(1, whole, trace="t2"), span(3, other, trace="t2")), tmp_path)
+    assert len(show(traces(span(1, whole, "s1")), tmp_path).responses) == 1
+    assert len(show(traces(span(1, whole, "s2"), span(2, whole, "s1")), tmp_path).responses) == 2
+    seen = show(traces(span(2, whole, "s1"), span(1, whole, trace="t2"), span(3, other, trace="t2")), tmp_path)
     assert sorted(facts.exchange.response.text for facts in seen.responses) == ["Hi.", "Hi.", "Hm."]
 
 
@@ -687,7 +687,7 @@ def test_spans_that_hold_themselves_or_share_an_id_with_another_trace_stay(tmp_p
     {"openinference.span.kind": "TOOL"}, None, {"gen_ai.operation.name": ["chat"], "openinference.span.kind": "AGENT"}])
 def test_another_answer_within_the_span_of_an_answer_is_an_answer(tmp_path, between):
     other = "Hm." if between is None else "Hi."
-    seen = shown(nested(chat([said(text("Hi."))]), chat([said(text(other))]), between=between), tmp_path)
+    seen = show(nested(chat([said(text("Hi."))]), chat([said(text(other))]), between=between), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hi.", other]
 
 
@@ -704,7 +704,7 @@ def test_an_answer_follows_the_one_that_its_history_ends_with(tmp_path, more):
         spans += [span(10 + agent, chat([look], [ask], "tool_calls", **more)),
                   span(20 + agent, chat([half], [ask, look, result], "length", **more)),
                   span(30 + agent, chat([rest], [ask, look, result, half, more_of_it], **more))]
-    seen = shown(traces(*spans), tmp_path)
+    seen = show(traces(*spans), tmp_path)
     assert words(seen) == ["CUT, COMPLETED"] * 2
     assert places(seen) == [["request", "tool_result", "continuation"]] * 2
     assert "calls that have no result" not in notices(seen)
@@ -712,7 +712,7 @@ def test_an_answer_follows_the_one_that_its_history_ends_with(tmp_path, more):
 
 def test_a_request_that_is_sent_again_for_a_cut_call_stays_in_its_conversation(tmp_path):
     more = {"gen_ai.conversation.id": "c1"}
-    seen = shown(traces(span(1, chat([said(CALL)], [GO], "length", **more)),
+    seen = show(traces(span(1, chat([said(CALL)], [GO], "length", **more)),
                         span(2, chat([said(text("Done."))], [GO], **more))), tmp_path)
     assert len({turn.conversation for turn in seen.turns}) == 1
 
@@ -748,7 +748,7 @@ def test_a_span_of_mlflow_holds_the_answer_as_the_client_had_it(tmp_path, form, 
     usage = {"mlflow.chat.tokenUsage": {"input_tokens": 3, "output_tokens": 64, "total_tokens": 67}}
     spans = (of_mlflow(1, "AGENT", {"q": "go"}, CHOSEN),
              of_mlflow(2, kind, {"model": "gpt-5", "max_tokens": 64, "messages": ASKED}, CHOSEN, "s1", **usage))
-    seen = shown(file_of(*spans)[form], tmp_path)
+    seen = show(file_of(*spans)[form], tmp_path)
     (facts,) = seen.responses
     response = facts.exchange.response
     assert (seen.inputs[0].format, stops(seen)) == ("otlp", ["max_tokens"])
@@ -772,20 +772,20 @@ OF_LANGCHAIN = {"content": "Hi.", "type": "ai", "response_metadata": {"finish_re
     {"generations": [[{"message": {"content": "Hi.", "response_metadata": {"stop_reason": "max_tokens"}}}]]},
 ])
 def test_a_cut_answer_of_any_client_in_a_span_of_mlflow(tmp_path, response):
-    seen = shown(file_of(of_mlflow(1, "CHAT_MODEL", {"messages": ASKED}, response))[0], tmp_path)
+    seen = show(file_of(of_mlflow(1, "CHAT_MODEL", {"messages": ASKED}, response))[0], tmp_path)
     assert (stops(seen), seen.responses[0].exchange.response.text) == (["max_tokens"], "Hi.")
 
 
 @pytest.mark.parametrize("response", [
     None, "Hi.", {}, {"generations": []}, {"generations": [[]]}, {"generations": [1]}, {"output": []}, [[1]]])
 def test_a_span_of_mlflow_without_a_known_answer_has_no_end(tmp_path, response):
-    seen = shown(file_of(of_mlflow(1, "CHAT_MODEL", {"messages": ASKED}, response))[0], tmp_path)
+    seen = show(file_of(of_mlflow(1, "CHAT_MODEL", {"messages": ASKED}, response))[0], tmp_path)
     assert stops(seen) == ["unknown"]
 
 
 @pytest.mark.parametrize("kind", ["TOOL", "CHAIN", "UNKNOWN"])
 def test_other_spans_of_mlflow_are_no_answers(tmp_path, kind):
-    seen = shown(file_of(of_mlflow(1, kind, {"q": 1}, CHOSEN))[0], tmp_path)
+    seen = show(file_of(of_mlflow(1, kind, {"q": 1}, CHOSEN))[0], tmp_path)
     assert (len(seen.responses), seen.inputs[0].format) == (0, "otlp")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from loop_core.values import At, ExchangePart
-from tests.scenes.transcripts import places, rules, shown, stops, words
+from tests.scenes.transcripts import places, rules, show, stops, words
 from tests.sessions.test_otlp import Row, chat, notices, pairs, said, span, text, value
 
 CHOICE, DETAILS = "gen_ai.choice", "gen_ai.client.inference.operation.details"
@@ -67,7 +67,7 @@ def stop_at(seen: Any) -> str:
 
 def test_the_records_of_each_request_and_its_choice_are_an_answer(tmp_path):
     go = {"content": "What is here?"}
-    seen = shown(logs(
+    seen = show(logs(
         record("gen_ai.system.message", {"content": "You list files."}), record(USER, go, 2),
         record(CHOICE, choice(None, "tool_calls", 0, call()), 3),
         record("gen_ai.system.message", {"content": "You list files."}, 4, at="s2"), record(USER, go, 5, at="s2"),
@@ -91,11 +91,11 @@ def test_the_records_of_each_request_and_its_choice_are_an_answer(tmp_path):
     ("resource_logs", "scope_logs", "log_records"), ("resourceLogs", "instrumentationLibraryLogs", "logRecords")])
 def test_the_names_of_the_protocol_and_of_its_older_versions(resources, scopes, name, tmp_path):
     written = logs(record(CHOICE, choice("Hi.")), resources=resources, scopes=scopes, name=name)
-    assert texts(shown(f"{written}\n{written.replace('s1', 's2')}\n", tmp_path)) == ["Hi.", "Hi."]
+    assert texts(show(f"{written}\n{written.replace('s1', 's2')}\n", tmp_path)) == ["Hi.", "Hi."]
 
 
 def test_a_cut_call_in_a_choice_is_held(tmp_path):
-    seen = shown(logs(record(CHOICE, choice(None, "length", 0, call('{"path": "sr')))), tmp_path)
+    seen = show(logs(record(CHOICE, choice(None, "length", 0, call('{"path": "sr')))), tmp_path)
     assert words(seen) == ["CALL HELD"]
     assert seen.responses[0].verdicts[0].call.arguments == '{"path": "sr'
 
@@ -104,35 +104,35 @@ def test_an_answer_in_a_span_and_in_log_records_is_counted_once(tmp_path):
     bare = chat([], word="length", **{"gen_ai.response.id": "r1"})
     bare.pop("gen_ai.output.messages")
     records = record(USER, {"content": "go"}), record(CHOICE, choice("One, two", "length"), 2)
-    seen = shown(both([span(1, bare)], *records), tmp_path)
+    seen = show(both([span(1, bare)], *records), tmp_path)
     assert (texts(seen), stops(seen), words(seen)) == (["One, two"], ["max_tokens"], ["TRUNCATED"])
     assert seen.responses[0].exchange.request.messages[0].text == "go"
     assert '"gen_ai.response.finish_reasons"' in stop_at(seen), "the span has a word of its own"
     whole = chat([said(text("From the span."))], [said(text("go"), role="user")])
-    assert texts(shown(both([span(1, whole)], *records), tmp_path)) == ["From the span."]
+    assert texts(show(both([span(1, whole)], *records), tmp_path)) == ["From the span."]
     wordless = {key: held for key, held in bare.items() if key != "gen_ai.response.finish_reasons"}
-    assert stop_at(shown(both([span(1, wordless)], *records), tmp_path)) == json.dumps(records[1])
-    assert len(shown(both([span(1, bare), span(2, bare)], *records), tmp_path).responses) == 2
+    assert stop_at(show(both([span(1, wordless)], *records), tmp_path)) == json.dumps(records[1])
+    assert len(show(both([span(1, bare), span(2, bare)], *records), tmp_path).responses) == 2
 
 
 def test_a_record_with_the_attributes_of_a_span_is_an_answer(tmp_path):
     held = chat([said(text("Half"))], [said(text("go"), role="user")], "length", **{
         "gen_ai.request.max_tokens": 64, "gen_ai.usage.output_tokens": 64})
-    seen = shown(logs(record(DETAILS, None, **held)), tmp_path)
+    seen = show(logs(record(DETAILS, None, **held)), tmp_path)
     exchange = seen.responses[0].exchange
     assert (texts(seen), stops(seen), exchange.request.max_tokens) == (["Half"], ["max_tokens"], 64)
     assert (exchange.response.usage.output_tokens, exchange.response.model) == (64, "gpt-5")
-    seen = shown(logs(record(DETAILS, {"gen_ai.output.messages": [said(text("In the body."), finish_reason="stop")]})),
+    seen = show(logs(record(DETAILS, {"gen_ai.output.messages": [said(text("In the body."), finish_reason="stop")]})),
                  tmp_path)
     assert (texts(seen), stops(seen)) == (["In the body."], ["end_turn"])
     failed = record(DETAILS, None, **{"gen_ai.operation.name": "chat", "error.type": "timeout"})
-    assert words(shown(logs(failed), tmp_path)) == ["ERROR"]
+    assert words(show(logs(failed), tmp_path)) == ["ERROR"]
     embedding = record(DETAILS, None, **{"gen_ai.operation.name": "embeddings", "gen_ai.usage.output_tokens": 1})
-    assert shown(logs(embedding), tmp_path).responses == ()
+    assert show(logs(embedding), tmp_path).responses == ()
 
 
 def test_a_word_without_content_says_that_the_content_is_missing(tmp_path):
-    seen = shown(logs(record(CHOICE, choice(None, "stop"))), tmp_path)
+    seen = show(logs(record(CHOICE, choice(None, "stop"))), tmp_path)
     assert words(seen) == ["END NOT RECORDED"]
     assert stops(seen) == ["unknown"]
 
@@ -141,7 +141,7 @@ def test_a_word_without_content_says_that_the_content_is_missing(tmp_path):
     record("claude_code.api_request", "claude_code.api_request", model="m", output_tokens=5),
     record(USER, {"content": "never answered"}), record("gen_ai.evaluation.result"), record("", "GET / 200")])
 def test_log_records_of_no_answer_are_counted(other, tmp_path):
-    seen = shown(logs(other), tmp_path)
+    seen = show(logs(other), tmp_path)
     assert seen.responses == ()
     assert "log records that are no part of an answer of a model: 1" in notices(seen)
     assert "spans that are not" not in notices(seen)
@@ -149,18 +149,18 @@ def test_log_records_of_no_answer_are_counted(other, tmp_path):
 
 def test_a_batch_that_was_sent_again_is_read_once(tmp_path):
     written = logs(record(USER, {"content": "go"}), record(CHOICE, choice("Hi."), 2))
-    assert texts(shown(f"{written}\n{written}\n", tmp_path)) == ["Hi."]
+    assert texts(show(f"{written}\n{written}\n", tmp_path)) == ["Hi."]
 
 
 def test_records_without_ids_are_told_apart_by_their_requests(tmp_path):
-    seen = shown(logs(*(record(name, body, number, at="") for number, (name, body) in enumerate((
+    seen = show(logs(*(record(name, body, number, at="") for number, (name, body) in enumerate((
         (USER, {"content": "one?"}), (CHOICE, choice("One.")), (USER, {"content": "two?"}), (CHOICE, choice("Two.")),
         (CHOICE, choice("Two, again.")))))), tmp_path)
     assert texts(seen) == ["One.", "Two.", "Two, again."]
 
 
 def test_of_several_choices_only_the_first_is_read_and_no_call_is_joined(tmp_path):
-    seen = shown(logs(record(CHOICE, choice("A", "tool_calls", 0, call())),
+    seen = show(logs(record(CHOICE, choice("A", "tool_calls", 0, call())),
                       record(CHOICE, choice("B", "tool_calls", 1, call(key="call_2")), 2)), tmp_path)
     assert texts(seen) == ["A"]
     assert [verdict.call.id for verdict in seen.responses[0].verdicts] == ["call_1"]
@@ -173,15 +173,15 @@ def test_the_pieces_of_a_stream_that_google_genai_writes_as_choices_are_one_answ
 
     hello, there = {"text": "Hel"}, {"text": "lo."}
     use = {"function_call": {"name": "ls", "args": {"path": "."}}}
-    seen = shown(logs(piece(0, hello), piece(1, there), piece(2, use, word="MAX_TOKENS")), tmp_path)
+    seen = show(logs(piece(0, hello), piece(1, there), piece(2, use, word="MAX_TOKENS")), tmp_path)
     assert (texts(seen), stops(seen)) == (["Hello."], ["max_tokens"])
     assert [verdict.call.name for verdict in seen.responses[0].verdicts] == ["ls"]
     assert '"MAX_TOKENS"' in stop_at(seen)
     assert '"Hel"' in quoted(seen, seen.responses[0].verdicts[0].call.at)
     two = logs(piece(0, hello), piece(1, use, word="STOP"), piece(2, use, word="STOP"))
-    assert shown(two, tmp_path).responses[0].verdicts == (), "two words: two answers, never joined"
+    assert show(two, tmp_path).responses[0].verdicts == (), "two words: two answers, never joined"
     hidden = record(CHOICE, {"index": 0, "content": "<elided>", "finish_reason": "STOP"})
-    seen = shown(logs(record(USER, {"content": "<elided>"}), hidden), tmp_path)
+    seen = show(logs(record(USER, {"content": "<elided>"}), hidden), tmp_path)
     assert (texts(seen), words(seen)) == ([None], ["END NOT RECORDED"])
 
 
@@ -192,41 +192,41 @@ def test_the_pieces_of_a_stream_that_google_genai_writes_as_choices_are_one_answ
     record(CHOICE, {"index": 0, "finish_reason": "stop", "message": "Hi."})])
 def test_bodies_and_names_as_each_library_writes_them(held, tmp_path):
     asked = record("", {"role": "user", "content": "go"}, 0, event_name="gen_ai.content.prompt")
-    seen = shown(logs(asked, held), tmp_path)
+    seen = show(logs(asked, held), tmp_path)
     assert (texts(seen), stops(seen)) == (["Hi."], ["end_turn"])
     assert seen.responses[0].exchange.request.messages[0].text == "go"
 
 
 def test_the_calls_beside_a_message_are_read(tmp_path):
     body = {"index": 0, "finish_reason": "tool_calls", "message": {"role": "model"}, "tool_calls": [call()]}
-    seen = shown(logs(record(CHOICE, body)), tmp_path)
+    seen = show(logs(record(CHOICE, body)), tmp_path)
     assert [verdict.call.arguments for verdict in seen.responses[0].verdicts] == ['{"path": "."}']
 
 
 def test_a_record_of_an_agents_span_is_no_answer_of_a_model(tmp_path):
     hi, wordless = record(CHOICE, choice("Hi."), at="s0"), {"gen_ai.operation.name": "invoke_agent"}
     model = span(1, chat([said(text("Hi."))]), "s0")
-    assert texts(shown(both([span(0, wordless), model], hi), tmp_path)) == ["Hi."]
-    assert texts(shown(both([span(0, {"openinference.span.kind": "CHAIN"}), model], hi), tmp_path)) == ["Hi."]
-    seen = shown(both([span(0, {"http.route": "/ask"})], hi), tmp_path)
+    assert texts(show(both([span(0, wordless), model], hi), tmp_path)) == ["Hi."]
+    assert texts(show(both([span(0, {"openinference.span.kind": "CHAIN"}), model], hi), tmp_path)) == ["Hi."]
+    seen = show(both([span(0, {"http.route": "/ask"})], hi), tmp_path)
     assert texts(seen) == ["Hi."], "the span says nothing of a model"
 
 
 def test_the_record_of_a_span_with_the_same_response_is_not_counted_again(tmp_path):
     whole = chat([said(text("Hi."))], **{"gen_ai.response.id": "r1"})
     details = {"gen_ai.operation.name": "chat", "gen_ai.response.id": "r1", "gen_ai.response.finish_reasons": ["stop"]}
-    assert texts(shown(both([span(1, whole)], record(DETAILS, None, at="", **details)), tmp_path)) == ["Hi."]
+    assert texts(show(both([span(1, whole)], record(DETAILS, None, at="", **details)), tmp_path)) == ["Hi."]
     other = {**details, "gen_ai.response.id": "r2"}
-    assert texts(shown(both([span(1, whole)], record(DETAILS, None, at="", **other)), tmp_path)) == ["Hi.", None]
+    assert texts(show(both([span(1, whole)], record(DETAILS, None, at="", **other)), tmp_path)) == ["Hi.", None]
     again = (record(DETAILS, None, 1, at="", **details), record(DETAILS, None, 2, at="", **details))
-    assert texts(shown(both([span(1, whole)], *again), tmp_path)) == ["Hi."]
+    assert texts(show(both([span(1, whole)], *again), tmp_path)) == ["Hi."]
     held = {"gen_ai.output.messages": json.dumps([said(text("Hi."))]), **details}
     for two in ((details, held), (held, details)):
         records = (record(DETAILS, None, number, at=f"s{number}", **each) for number, each in enumerate(two))
-        assert texts(shown(logs(*records), tmp_path)) == ["Hi."], "a framework and the client below it"
+        assert texts(show(logs(*records), tmp_path)) == ["Hi."], "a framework and the client below it"
     nameless = record(DETAILS, None, at="", trace="", **{"error.type": "timeout"})
     nameless.pop("traceId", None)
-    assert texts(shown(both([span(1, whole)], nameless), tmp_path)) == ["Hi."], "it may be that of the span"
+    assert texts(show(both([span(1, whole)], nameless), tmp_path)) == ["Hi."], "it may be that of the span"
 
 
 def test_protobuf_with_log_records(tmp_path):
@@ -237,7 +237,7 @@ def test_protobuf_with_log_records(tmp_path):
     held = json.loads(logs({**one, "traceId": "MTIzNDU2Nzg5MDEyMzQ1Ng==", "spanId": "MTIzNDU2Nzg="}))
     data = ParseDict(held, LogsData()).SerializeToString()
     for written in (data, len(data).to_bytes(4, "big") + data):
-        seen = shown(written, tmp_path, name="logs.pb")
+        seen = show(written, tmp_path, name="logs.pb")
         assert (texts(seen), stops(seen)) == (["Hi."], ["max_tokens"])
 
 
@@ -255,16 +255,16 @@ def printed(name: str, body: Any, **attributes: Any) -> Row:
 def test_log_records_that_pythons_console_exporter_printed(tmp_path):
     records = printed(USER, {"content": "go"}), printed(CHOICE, choice("Hi.", "length"))
     alone = "\n".join(json.dumps(each, indent=4) for each in records)
-    seen = shown(alone, tmp_path)
+    seen = show(alone, tmp_path)
     assert (texts(seen), stops(seen)) == (["Hi."], ["max_tokens"])
     assert seen.responses[0].exchange.started.startswith("2026-02-02T02:40:00")
     bare = {"name": "chat m", "context": {"trace_id": "0x1f", "span_id": "0x2f"}, "parent_id": None,
             "start_time": "2026-02-02T02:40:00Z", "status": {"status_code": "UNSET"}, "events": [],
             "attributes": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}}
-    seen = shown(f"{alone}\n{json.dumps(bare, indent=4)}", tmp_path)
+    seen = show(f"{alone}\n{json.dumps(bare, indent=4)}", tmp_path)
     assert (texts(seen), seen.responses[0].exchange.response.model) == (["Hi."], "m")
     other = json.dumps(printed("", "GET / 200"), indent=4)
-    assert "it has no mark" in str(shown(other, tmp_path).inputs[0].error), "a program's log, which names no model"
+    assert "it has no mark" in str(show(other, tmp_path).inputs[0].error), "a program's log, which names no model"
 
 
 def of_js(name: str, body: Any = None, at: str = "b1", **attributes: Any) -> Row:
@@ -290,17 +290,17 @@ def test_the_file_of_copilot_chat_has_spans_records_and_metrics_in_one(tmp_path)
     rows = [{"resource": {}, "scopeMetrics": [{"metrics": []}]}, of_js("copilot_chat.session.start"),
             of_js(DETAILS, "GenAI inference: m", "b0", **details), js_span("b1", "b0", held),
             js_span("b0", "", {"gen_ai.operation.name": "invoke_agent"})]
-    seen = shown("\n".join(map(json.dumps, rows)), tmp_path)
+    seen = show("\n".join(map(json.dumps, rows)), tmp_path)
     assert (texts(seen), stops(seen)) == (["Hi."], ["end_turn"])
     assert seen.responses[0].exchange.started.startswith("2026-02-02T02:40:00.005")
     assert "log records that are no part of an answer of a model: 1" in notices(seen)
     assert "spans that are not an answer of a model: 1" in notices(seen), "metrics are no spans"
-    damaged = shown("\n".join([json.dumps(rows[0]), json.dumps(rows[4])[:-9], *map(json.dumps, rows)]), tmp_path)
+    damaged = show("\n".join([json.dumps(rows[0]), json.dumps(rows[4])[:-9], *map(json.dumps, rows)]), tmp_path)
     assert (texts(damaged), "records that are cut or damaged were not read: 1" in notices(damaged)) == (["Hi."], True)
     for alone in (rows[2], rows[3]):
-        assert len(shown(json.dumps(alone), tmp_path).responses) == 1
+        assert len(show(json.dumps(alone), tmp_path).responses) == 1
     failed = js_span("b1", "b0", {"gen_ai.operation.name": "chat"}, status={"code": 2, "message": "boom"})
-    assert words(shown(json.dumps(failed), tmp_path)) == ["ERROR"]
+    assert words(show(json.dumps(failed), tmp_path)) == ["ERROR"]
 
 
 def test_an_agent_around_the_spans_of_a_javascript_file_names_their_conversation(tmp_path):
@@ -310,7 +310,7 @@ def test_an_agent_around_the_spans_of_a_javascript_file_names_their_conversation
             js_span("b3", "", chat([said(text("Two."))], [said(text("one?"), role="user"), said(text("One.")),
                                                           said(text("two?"), role="user")],
                                    **{"gen_ai.conversation.id": "c1"}), _spanContext=other)]
-    seen = shown("\n".join(map(json.dumps, rows)), tmp_path)
+    seen = show("\n".join(map(json.dumps, rows)), tmp_path)
     assert seen.responses[1].exchange.request.messages[-1].text == "two?"
     assert len({exchange.request.previous_id for exchange in (each.exchange for each in seen.responses)}) == 2
 
@@ -332,7 +332,7 @@ def test_the_file_of_gemini_cli_has_an_output_message_for_each_piece_of_a_stream
             details("details", **{"gen_ai.input.messages": json.dumps(history), "gen_ai.response.id": "r2",
                                   "gen_ai.output.messages": json.dumps([said(text("One file."), role="system",
                                                                             finish_reason="stop")])})]
-    seen = shown("\n".join(json.dumps(row, indent=2) for row in rows), tmp_path)
+    seen = show("\n".join(json.dumps(row, indent=2) for row in rows), tmp_path)
     assert (texts(seen), stops(seen)) == (["Hello.", "One file."], ["max_tokens", "end_turn"])
     assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
     assert [part.text for part in seen.responses[1].exchange.request.messages[0].parts] == ["a.py"]
@@ -362,30 +362,30 @@ def test_the_traces_that_jaeger_exports(tmp_path):
     failed = jaeger(3, {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "m",
                         "otel.status_code": "ERROR", "otel.status_description": "overloaded"}, "b1")
     export = {"data": [{"traceID": "a1", "spans": [failed, jaeger(2, held, "b1", log), agent], "processes": {}}]}
-    seen = shown(json.dumps(export), tmp_path)
+    seen = show(json.dumps(export), tmp_path)
     assert (stops(seen), words(seen)) == (["max_tokens", "error"], ["ERROR"])
     first, second = (facts.exchange for facts in seen.responses)
     assert (first.response.usage.output_tokens, first.started[:19]) == (7, "2026-02-02T02:40:00")
     (verdict,) = seen.responses[0].verdicts
     assert (verdict.call.arguments, verdict.admission.value) == ('{"pa', "held")
     assert second.response.error.message == "overloaded"
-    assert shown(json.dumps({"data": [{"traceID": "a1"}]}), tmp_path).responses == ()
+    assert show(json.dumps({"data": [{"traceID": "a1"}]}), tmp_path).responses == ()
 
 
 def test_the_trace_that_tempo_exports_and_a_list_of_spans(tmp_path):
     one = span(1, chat([said(text("Hi."))]))
-    assert texts(shown(json.dumps({"batches": [{"resource": {}, "scopeSpans": [{"spans": [one]}]}]}), tmp_path)) == [
+    assert texts(show(json.dumps({"batches": [{"resource": {}, "scopeSpans": [{"spans": [one]}]}]}), tmp_path)) == [
         "Hi."]
     other = '{"batches": [{"id": "gen_ai.x"}]}'
-    assert "no session format that is known" in str(shown(other, tmp_path).inputs[0].error)
+    assert "no session format that is known" in str(show(other, tmp_path).inputs[0].error)
     held = {"gen_ai.system": "openai", "gen_ai.request.model": "m", "ai.response.text": "Hi.",
             "ai.response.finishReason": "length", "ai.operationId": "ai.streamText.doStream"}
     listed = [{"name": "ai.streamText.doStream", "spanContext": {"traceId": "t", "spanId": key}, "attributes": held}
               for key in ("b1", "b2")]
-    seen = shown(json.dumps(listed, indent=1), tmp_path)
+    seen = show(json.dumps(listed, indent=1), tmp_path)
     assert (texts(seen), stops(seen)) == (["Hi.", "Hi."], ["max_tokens", "max_tokens"])
     held["ai.response.object"] = held.pop("ai.response.text")  # of generateObject
-    assert texts(shown(json.dumps(listed), tmp_path)) == ["Hi.", "Hi."]
+    assert texts(show(json.dumps(listed), tmp_path)) == ["Hi.", "Hi."]
 
 
 # -- Semantic Kernel and the Azure SDKs --------------------------------------------------------------------------------
@@ -399,7 +399,7 @@ def test_the_operations_words_and_counts_of_semantic_kernel(operation, tmp_path)
             "gen_ai.response.completion_tokens": 28}
     event = {"name": "gen_ai.content.completion",
              "attributes": pairs({"gen_ai.completion": json.dumps([{"role": "assistant", "content": "The sky"}])})}
-    seen = shown(traced(held, event), tmp_path)
+    seen = show(traced(held, event), tmp_path)
     assert (texts(seen), stops(seen)) == (["The sky"], ["max_tokens"])
     usage = seen.responses[0].exchange.response.usage
     assert (usage.input_tokens, usage.output_tokens) == (16, 28)
@@ -412,7 +412,7 @@ def test_the_events_of_a_span_whose_body_is_the_json_of_one_attribute(tmp_path):
 
     held = {"gen_ai.operation.name": "chat", "gen_ai.system": "az.ai.inference", "gen_ai.request.model": "m"}
     events = [event(USER, {"role": "user", "content": "go"}), event(CHOICE, choice(None, "length", 0, call('{"pa')))]
-    seen = shown(traced(held, *events), tmp_path)
+    seen = show(traced(held, *events), tmp_path)
     assert (stops(seen), words(seen)) == (["max_tokens"], ["CALL HELD"])
     assert seen.responses[0].exchange.request.messages[0].text == "go"
 
@@ -420,7 +420,7 @@ def test_the_events_of_a_span_whose_body_is_the_json_of_one_attribute(tmp_path):
 def test_a_thought_of_gemini_is_no_text(tmp_path):
     parts = [{"text": "Let me think.", "thought": True}, {"text": "Hi."}]
     held = chat([{"role": "model", "content": {"parts": parts}}])
-    seen = shown(traced(held), tmp_path)
+    seen = show(traced(held), tmp_path)
     (facts,) = seen.responses
     assert (facts.exchange.response.text, facts.exchange.response.reasoning_content) == ("Hi.", "Let me think.")
 
@@ -432,12 +432,12 @@ def test_the_same_id_of_a_response_in_another_trace_is_another_answer(tmp_path):
              "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [
                  {"type": "tool_call", "id": "call_1", "name": "ls", "arguments": "{}"}]}])}
     other, third = (record(DETAILS, None, number, at="s9", trace=f"t{number}", **calls) for number in (8, 9))
-    seen = shown(both([span(1, wordless)], other, third), tmp_path)
+    seen = show(both([span(1, wordless)], other, third), tmp_path)
     assert [len(facts.verdicts) for facts in seen.responses] == [0, 1, 1]
-    (one,) = shown(both([span(1, wordless)], record(DETAILS, None, 8, at="s9", **calls)), tmp_path).responses
+    (one,) = show(both([span(1, wordless)], record(DETAILS, None, 8, at="s9", **calls)), tmp_path).responses
     assert len(one.verdicts) == 1, "it is of the same trace"
 
 
 def test_two_choices_with_plain_texts_are_not_joined(tmp_path):
-    seen = shown(logs(record(CHOICE, choice("One.", None)), record(CHOICE, choice("Two.", "stop", 1), 2)), tmp_path)
+    seen = show(logs(record(CHOICE, choice("One.", None)), record(CHOICE, choice("Two.", "stop", 1), 2)), tmp_path)
     assert texts(seen) == ["One."]

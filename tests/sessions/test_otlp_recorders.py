@@ -10,7 +10,7 @@ import pytest
 from inspector.sessions.importers.span_answers import with_messages
 from inspector.sessions.importers.span_names import inputs_of, outputs_of
 from loop_core.values import ReasoningPart
-from tests.scenes.transcripts import shown, stops, words
+from tests.scenes.transcripts import show, stops, words
 from tests.sessions.test_otlp import CALL, GO, Row, chat, logfire, notices, said, span, text, traces
 from tests.sessions.test_otlp_logs import USER, both, record
 
@@ -30,14 +30,14 @@ def texts(seen: Any) -> list[str | None]:
 @pytest.mark.parametrize(("word", "stop"), [
     ("max_tokens", "max_tokens"), ("refusal", "safety_blocked"), ("end_turn", "unknown")])
 def test_the_stop_word_of_anthropics_sdk(word, stop, tmp_path):
-    seen = shown(traces(span(1, {**NATIVE, "anthropic.message.stop_reason": word})), tmp_path)
+    seen = show(traces(span(1, {**NATIVE, "anthropic.message.stop_reason": word})), tmp_path)
     assert stops(seen) == [stop]
 
 
 @pytest.mark.parametrize("trace", ["t1", "t2"])
 def test_two_spans_beside_one_another_that_name_one_response_are_one_answer(tmp_path, trace):
     held = chat([said(text("Hi."))], [GO], "length", **{"gen_ai.response.id": NATIVE["gen_ai.response.id"]})
-    seen = shown(traces(span(1, NATIVE), span(2, held, trace=trace)), tmp_path)
+    seen = show(traces(span(1, NATIVE), span(2, held, trace=trace)), tmp_path)
     assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
     assert "hold what another span holds, or a part of it: 1" in notices(seen)
 
@@ -48,23 +48,23 @@ def test_spans_that_show_no_common_response_stay(tmp_path, key, first):
     """Ollama gives an id to many responses, and a cache gives a response to many requests."""
     about = {"gen_ai.response.id": key}
     held = chat([said(text("Hi."))], [GO], **about)
-    assert len(shown(traces(span(1, {**NATIVE, **first, **about}), span(2, held)), tmp_path).responses) == 2
+    assert len(show(traces(span(1, {**NATIVE, **first, **about}), span(2, held)), tmp_path).responses) == 2
 
 
 def test_two_spans_without_content_stay(tmp_path):
-    assert len(shown(traces(span(1, NATIVE), span(2, NATIVE)), tmp_path).responses) == 2
+    assert len(show(traces(span(1, NATIVE), span(2, NATIVE)), tmp_path).responses) == 2
 
 
 def test_the_inner_span_without_a_message_does_not_hide_the_reasoning_of_the_outer_one(tmp_path):
     outer = chat([said({"type": "reasoning", "content": "hm"})], [GO])
     inner = {**NATIVE, "anthropic.message.stop_reason": "end_turn"}
-    (facts,) = shown(traces(span(1, outer), span(2, inner, "s1")), tmp_path).responses
+    (facts,) = show(traces(span(1, outer), span(2, inner, "s1")), tmp_path).responses
     assert thought(facts.exchange.response) == "hm"
 
 
 def test_a_streamed_answer_of_logfire_without_a_span_around_it_has_a_trace_of_its_own(tmp_path):
     log = {"gen_ai.output.messages": json.dumps([said(text("Hi."), finish_reason="length")])}
-    seen = shown(traces(logfire(1, "span", {}), logfire(2, "log", log, trace="t2")), tmp_path)
+    seen = show(traces(logfire(1, "span", {}), logfire(2, "log", log, trace="t2")), tmp_path)
     assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
 
 
@@ -85,7 +85,7 @@ def test_a_call_that_openinference_tells_twice_is_one_call(tmp_path):
             f"{here}.contents.1.message_content.type": "tool_use", **called}
     for names in (held, {name: value for name, value in held.items() if "contents.1.tool_call" not in name},
                   {name: value for name, value in held.items() if "tool_calls" not in name}):
-        (facts,) = shown(traces(span(1, names)), tmp_path).responses
+        (facts,) = show(traces(span(1, names)), tmp_path).responses
         assert [(each.call.id, each.call.name, each.admission.value) for each in facts.verdicts] == [
             ("c1", "ls", "ready")]
 
@@ -112,14 +112,14 @@ ITEM = {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": '{"
     ({"finish_reason": "SAFETY", "content": {"parts": [{"text": "Hi."}]}}, "safety_blocked", "Hi."),
 ])
 def test_the_object_of_the_provider_gives_the_stop_word(tmp_path, answer, stop, said_text):
-    seen = shown(traces(span(1, of_object(answer))), tmp_path)
+    seen = show(traces(span(1, of_object(answer))), tmp_path)
     assert (stops(seen), texts(seen)) == ([stop], [said_text])
 
 
 def test_all_that_the_object_of_the_provider_holds_is_read(tmp_path):
     answer = {"id": "r1", "status": "completed", "output": [
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}, message(), ITEM, message()]}
-    (facts,) = shown(traces(span(1, of_object(answer))), tmp_path).responses
+    (facts,) = show(traces(span(1, of_object(answer))), tmp_path).responses
     response = facts.exchange.response
     assert (thought(response), response.text) == ("hm", "Hi.\nHi.")
     assert [(each.call.name, each.call.arguments, each.admission.value) for each in facts.verdicts] == [
@@ -129,7 +129,7 @@ def test_all_that_the_object_of_the_provider_holds_is_read(tmp_path):
 @pytest.mark.parametrize("answer", [
     '{"content": "Rome", "title": "t"}', '{"output": ["Rome"]}', '{"choices": ["Rome"], "id": 7}', "Rome"])
 def test_an_answer_that_is_no_object_of_a_provider_is_its_text(tmp_path, answer):
-    assert texts(shown(traces(span(1, of_object(answer))), tmp_path)) == [answer]
+    assert texts(show(traces(span(1, of_object(answer))), tmp_path)) == [answer]
 
 
 @pytest.mark.parametrize("name", ["tool.name", "gen_ai.tool.name"])
@@ -143,7 +143,7 @@ def test_a_run_of_a_tool_that_names_no_call_is_that_of_the_call_before_it(tmp_pa
         return span(number, {"openinference.span.kind": "TOOL", name: "ls", "output.value": output}, parent)
 
     step = span(9, {"openinference.span.kind": "CHAIN"})
-    seen = shown(traces(
+    seen = show(traces(
         ran(6, "b.py"), ran(3, "a.py"), ran(1, "early"), ran(4, "elsewhere", "s8"), step, answer(2, "c1", '{"path": "'),
         answer(5, "c2", '{"path": "."}', said(text("Observation: a.py"), role="user"))), tmp_path)
     assert words(seen) == ["CUT CALL RUN"]
@@ -154,28 +154,28 @@ def test_a_run_of_a_tool_that_names_no_call_is_that_of_the_call_before_it(tmp_pa
 
 def test_a_span_of_llamaindex_that_makes_a_request_is_no_answer(tmp_path):
     made = {"messages": ["ChatMessage(…)"], "tools": []}
-    seen = shown(traces(span(1, of_object(made)), span(2, of_object("Hi."))), tmp_path)
+    seen = show(traces(span(1, of_object(made)), span(2, of_object("Hi."))), tmp_path)
     assert texts(seen) == ["Hi."]
     assert "spans that are not an answer of a model: 1" in notices(seen)
     # A model may write such an object itself.
     told = of_object(made, **{"llm.output_messages.0.message.role": "assistant",
                               "llm.output_messages.0.message.content": json.dumps(made)})
-    assert texts(shown(traces(span(1, told)), tmp_path)) == [json.dumps(made)]
+    assert texts(show(traces(span(1, told)), tmp_path)) == [json.dumps(made)]
 
 
 def test_the_answer_of_llamaindex_in_two_spans_is_one_as_the_provider_sent_it(tmp_path):
     sent = {"id": "r1", "model": "m", "choices": [{"finish_reason": "length", "message": {"content": "Hi."}}]}
     outer = of_object({"message": {"role": "assistant", "blocks": [{"text": "Hi."}]}, "raw": sent})
-    assert texts(shown(traces(span(1, outer)), tmp_path)) == ["Hi."]
+    assert texts(show(traces(span(1, outer)), tmp_path)) == ["Hi."]
     inner = {"openinference.span.kind": "LLM", "llm.model_name": "m", "llm.finish_reason": "length",
              "llm.output_messages.0.message.content": "Hi."}
-    seen = shown(traces(span(1, outer), span(2, inner, "s1")), tmp_path)
+    seen = show(traces(span(1, outer), span(2, inner, "s1")), tmp_path)
     assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
 
 
 def test_an_answer_of_agno_without_messages_is_no_text(tmp_path):
     counts = {"llm.token_count.prompt": 9, "llm.token_count.completion": 0, "llm.finish_reason": "stop"}
-    seen = shown(traces(span(1, of_object({"messages": []}, **counts))), tmp_path)
+    seen = show(traces(span(1, of_object({"messages": []}, **counts))), tmp_path)
     assert (texts(seen), words(seen)) == ([None], ["EMPTY ANSWER"])
 
 
@@ -193,14 +193,14 @@ def of_langchain(metadata: Row, **message: Any) -> Row:
     ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "max_tokens"),
     ({"status": "completed", "incomplete_details": None}, "end_turn")])
 def test_the_metadata_of_langchains_message_give_the_stop_word(tmp_path, metadata, stop):
-    seen = shown(traces(span(1, of_langchain(metadata))), tmp_path)
+    seen = show(traces(span(1, of_langchain(metadata))), tmp_path)
     assert (stops(seen), texts(seen)) == ([stop], ["Hi."])
 
 
 def test_a_call_that_langchain_could_not_parse_is_held(tmp_path):
     lost = {"type": "invalid_tool_call", "id": "c1", "name": "ls", "args": '{"path": "', "error": "no JSON"}
     held = of_langchain({"finish_reason": "tool_calls"}, tool_calls=[], invalid_tool_calls=[lost])
-    seen = shown(traces(span(1, held)), tmp_path)
+    seen = show(traces(span(1, held)), tmp_path)
     (verdict,) = seen.responses[0].verdicts
     assert (words(seen), verdict.call.arguments, verdict.admission.value) == (["CALL HELD"], '{"path": "', "held")
 
@@ -209,7 +209,7 @@ def test_the_arguments_of_a_streamed_call_of_claude_are_those_received_and_not_t
     block = {"type": "tool_use", "id": "c1", "name": "ls", "input": {}, "index": 1, "partial_json": '{"path": "a'}
     calls = [{"id": "c1", "name": "ls", "args": {"path": "a"}, "type": "tool_call"}]
     held = of_langchain({"stop_reason": "tool_use"}, content=[block], tool_calls=calls)
-    seen = shown(traces(span(1, held)), tmp_path)
+    seen = show(traces(span(1, held)), tmp_path)
     assert (words(seen), seen.responses[0].verdicts[0].call.arguments) == (["CALL HELD"], '{"path": "a')
 
 
@@ -219,7 +219,7 @@ def test_blocks_of_claude_that_openllmetry_writes_as_texts_of_json_are_no_texts(
     call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": {"path": "."}}
     hm = {"type": "thinking", "thinking": "hm", "index": 0}
     held = said(text(json.dumps(hm)), text("Look."), text(json.dumps(use)), call)
-    (facts,) = shown(traces(span(1, chat([held], [GO], "tool_use"))), tmp_path).responses
+    (facts,) = show(traces(span(1, chat([held], [GO], "tool_use"))), tmp_path).responses
     assert (thought(facts.exchange.response), facts.exchange.response.text) == ("hm", "Look.")
     assert [(each.call.id, each.call.arguments) for each in facts.verdicts] == [("c1", arguments)]
 
@@ -228,7 +228,7 @@ def test_blocks_of_claude_that_openllmetry_writes_as_texts_of_json_are_no_texts(
                                   '{"type": "function", "id": "c2", "name": "ls"}'])
 def test_a_text_that_looks_like_a_block_and_is_none_stays_a_text(tmp_path, held):
     call = {"type": "tool_call", "id": "c2", "name": "ls", "arguments": {}}
-    assert texts(shown(traces(span(1, chat([said(text(held), call)], [GO], "tool_use"))), tmp_path)) == [held]
+    assert texts(show(traces(span(1, chat([said(text(held), call)], [GO], "tool_use"))), tmp_path)) == [held]
 
 
 AT = 1770000000000000000
@@ -246,7 +246,7 @@ BARE: Row = {**NATIVE, "gen_ai.request.model": "gpt-5", "gen_ai.usage.output_tok
 def test_a_span_of_the_client_alone_is_the_answer_of_the_one_span_around_its_time(tmp_path):
     """LangChain's message of a streamed answer names no response, and a client's span has no parent."""
     outer = timed(1, 9, chat([said(text("Hi."))], [GO], None, **{"gen_ai.usage.output_tokens": 3}))
-    seen = shown(traces(outer, timed(2, 8, BARE, trace="t2")), tmp_path)
+    seen = show(traces(outer, timed(2, 8, BARE, trace="t2")), tmp_path)
     assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
     assert "hold what another span holds, or a part of it: 1" in notices(seen)
 
@@ -258,20 +258,20 @@ def test_a_span_of_the_client_alone_is_the_answer_of_the_one_span_around_its_tim
 ])
 def test_a_span_that_may_be_of_another_answer_stays(tmp_path, ends, more, others):
     outer = timed(1, 9, chat([said(text("Hi."))], [GO], None, **{"gen_ai.usage.output_tokens": 3}))
-    seen = shown(traces(outer, timed(2, ends, {**BARE, **more}, trace="t2"), *others), tmp_path)
+    seen = show(traces(outer, timed(2, ends, {**BARE, **more}, trace="t2"), *others), tmp_path)
     assert len(seen.responses) == 2 + len(others)
 
 
 def test_a_span_of_a_client_is_not_joined_to_an_answer_that_names_another_response(tmp_path):
     held = chat([said(text("Hi."))], [GO], None, **{"gen_ai.response.id": "msg_other_0123456789"})
-    assert len(shown(traces(timed(1, 9, held), timed(2, 8, BARE, trace="t2")), tmp_path).responses) == 2
+    assert len(show(traces(timed(1, 9, held), timed(2, 8, BARE, trace="t2")), tmp_path).responses) == 2
 
 
 def test_a_call_in_the_content_and_beside_it_is_one_call(tmp_path):
     block = {"type": "tool_use", "id": "c1", "name": "ls", "input": {}}
     calls = [{"id": "c1", "name": "ls", "args": {"path": "."}, "type": "tool_call"}]
     held = of_langchain({"stop_reason": "tool_use"}, content=[block], tool_calls=calls)
-    (facts,) = shown(traces(span(1, held)), tmp_path).responses
+    (facts,) = show(traces(span(1, held)), tmp_path).responses
     assert [(each.call.id, each.call.arguments) for each in facts.verdicts] == [("c1", '{"path": "."}')]
 
 
@@ -279,7 +279,7 @@ def test_a_call_in_the_content_and_beside_it_is_one_call(tmp_path):
 def test_the_stop_word_of_the_clients_span_is_not_lost_with_it(tmp_path, parent):
     outer = chat([said(text("Hi."), finish_reason="")], [GO], None, **{"gen_ai.response.id": "msg_0123456789abcdef"})
     inner = {**NATIVE, "anthropic.message.stop_reason": "max_tokens"}
-    seen = shown(traces(span(1, inner, parent), span(2, outer)), tmp_path)
+    seen = show(traces(span(1, inner, parent), span(2, outer)), tmp_path)
     assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
     (evidence,) = (each for each in seen.responses[0].judgement.stop.evidence if each.rule.startswith("otlp"))
     assert b"anthropic.message.stop_reason" in seen.responses[0].exchange.body[evidence.at.start : evidence.at.end]
@@ -291,7 +291,7 @@ def test_logfire_of_the_agents_sdk_keeps_the_answer_apart_from_the_request(tmp_p
     held = {"logfire.span_type": "span", "gen_ai.system": "openai", "gen_ai.request.model": "m",
             "input": json.dumps([go]), "output": json.dumps([answer]),
             "request_data": json.dumps({"model": "m", "messages": [go, answer]})}
-    (facts,) = shown(traces(span(1, held)), tmp_path).responses
+    (facts,) = show(traces(span(1, held)), tmp_path).responses
     assert facts.exchange.response.text == "Hi."
     assert [each.text for each in inputs_of(with_messages(held))] == ["go"]
 
@@ -301,7 +301,7 @@ def test_the_object_of_a_streamed_answer_of_the_agents_sdk_stands_in_a_list(tmp_
     of_logfire = {"logfire.span_type": "span", "gen_ai.system": "openai", "gen_ai.request.model": "m",
                   "output": answer, "request_data": '{"model": "m"}'}
     for held in (of_object(answer), of_logfire):
-        (facts,) = shown(traces(span(1, held)), tmp_path).responses
+        (facts,) = show(traces(span(1, held)), tmp_path).responses
         assert (facts.exchange.response.text, facts.verdicts[0].call.arguments) == ("Hi.", '{"path": "')
 
 
@@ -311,7 +311,7 @@ def test_a_tool_whose_span_failed_may_not_have_run(tmp_path, more):
     call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": '{"path": "'}
     ran = span(2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": "c1",
                    "gen_ai.tool.call.result": "That did not work."}, **more)
-    seen = shown(traces(span(1, chat([said(call)], [GO], "length")), ran), tmp_path)
+    seen = show(traces(span(1, chat([said(call)], [GO], "length")), ran), tmp_path)
     assert words(seen) == (["CALL HELD"] if more["status"]["code"] == 2 else ["CUT CALL RUN"])
 
 
@@ -319,7 +319,7 @@ def test_the_words_of_the_agents_sdk_for_arguments_that_it_could_not_read_do_not
     call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": '{"path": "'}
     told = said({"type": "tool_call_response", "id": "c1",
                  "response": "An error occurred while running the tool. Please try again."}, role="tool")
-    seen = shown(traces(span(1, chat([said(call)], [GO], "length")),
+    seen = show(traces(span(1, chat([said(call)], [GO], "length")),
                         span(2, chat([said(text("So."))], [GO, said(call), told]))), tmp_path)
     assert [each.finding.rule for each in seen.findings if each.finding.rule.startswith("agent.")] == [
         "agent.failed_held_call"]
@@ -332,7 +332,7 @@ def test_logfires_span_of_responses_of_the_agents_sdk_holds_the_answer_as_an_obj
             "raw_input": json.dumps([asked]), "events": json.dumps(events),
             "response": json.dumps({"id": "r1", "status": "incomplete", "output": [message(), ITEM],
                                     "incomplete_details": {"reason": "max_output_tokens"}})}
-    (facts,) = shown(traces(span(1, held)), tmp_path).responses
+    (facts,) = show(traces(span(1, held)), tmp_path).responses
     assert (facts.exchange.response.text, facts.verdicts[0].call.arguments) == ("Hi.", '{"path": "')
     assert [each.text for each in inputs_of(with_messages(held))] == ["go"]
 
@@ -346,26 +346,26 @@ def test_logfires_span_of_responses_of_the_agents_sdk_holds_the_answer_as_an_obj
 def test_the_counts_show_that_an_answer_is_empty(tmp_path, counts, word):
     names = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
     held = {name: value for name, value in zip(names, counts, strict=True) if value is not None}
-    assert words(shown(traces(span(1, chat([], [GO], **held))), tmp_path)) == [word]
+    assert words(show(traces(span(1, chat([], [GO], **held))), tmp_path)) == [word]
 
 
 def test_arguments_that_were_left_out_are_not_called_broken(tmp_path):
     """Pydantic AI leaves out the arguments of calls with the other contents."""
     held = chat([said({"type": "text"}, {"type": "tool_call", "id": "c1", "name": "ls"})], [GO], "tool_call")
-    seen = shown(traces(span(1, held)), tmp_path)
+    seen = show(traces(span(1, held)), tmp_path)
     assert (words(seen), seen.responses[0].verdicts[0].admission.value) == (["END NOT RECORDED"], "held")
 
 
 def test_a_call_of_gemini_without_arguments_is_whole(tmp_path):
     held = chat([{"role": "model", "parts": [{"functionCall": {"name": "now"}}]}], [GO], "STOP")
-    (facts,) = shown(traces(span(1, held)), tmp_path).responses
+    (facts,) = show(traces(span(1, held)), tmp_path).responses
     assert (facts.verdicts[0].call.arguments, facts.verdicts[0].admission.value) == ("{}", "ready")
 
 
 def test_a_request_that_failed_is_failed_beside_the_record_of_its_message(tmp_path):
     """With contents in log records, the span of a failed request has a record of the request alone."""
     failed = span(1, {**chat([], word=None), "error.type": "Timeout"}, status={"code": 2, "message": "timed out"})
-    seen = shown(both([failed], record(USER, {"content": "go"}, 1)), tmp_path)
+    seen = show(both([failed], record(USER, {"content": "go"}, 1)), tmp_path)
     assert stops(seen) == ["error"]
     assert "unexpected type" not in notices(seen)
 
@@ -389,7 +389,7 @@ USED = [{"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}
 def test_parts_of_bedrock_in_an_event_are_parts(tmp_path):
     go = ("user", [{"text": "go"}])
     result = {"toolResult": {"toolUseId": "t1", "status": "error", "content": [{"text": "no such file"}]}}
-    seen = shown(traces(
+    seen = show(traces(
         of_strands(1, "tool_use", USED, go),
         of_strands(2, "end_turn", [{"text": "Done."}], go, ("assistant", USED), ("tool", [result]))), tmp_path)
     assert (stops(seen), texts(seen)) == (["tool_call", "end_turn"], ["Look.", "Done."])
@@ -405,12 +405,12 @@ def test_parts_of_bedrock_in_an_event_are_parts(tmp_path):
     ("content_filtered", "safety_blocked"), ("guardrail_intervened", "safety_blocked"),
     ("model_context_window_exceeded", "context_window_exceeded")])
 def test_the_words_of_bedrock_are_known(word, stop, tmp_path):
-    assert stops(shown(traces(of_strands(1, word, [{"text": "Hi."}])), tmp_path)) == [stop]
+    assert stops(show(traces(of_strands(1, word, [{"text": "Hi."}])), tmp_path)) == [stop]
 
 
 @pytest.mark.parametrize(("answer", "said_text"), [([], None), ([1, 2], "[1, 2]"), (7, "7"), ("Hi.", '"Hi."')])
 def test_a_choice_whose_message_is_no_list_of_parts_is_its_text(answer, said_text, tmp_path):
-    assert texts(shown(traces(of_strands(1, "end_turn", answer)), tmp_path)) == [said_text]
+    assert texts(show(traces(of_strands(1, "end_turn", answer)), tmp_path)) == [said_text]
 
 
 # -- AI SDK ------------------------------------------------------------------------------------------------------------
@@ -434,7 +434,7 @@ def of_ai_sdk(output: Row, arguments: Any = '{"path": "', word: str = "length") 
     {"output": {"type": "text", "value": "a.py"}}, {"result": "a.py"}, {"output": "a.py"},
     {"output": {"type": "content", "value": [{"type": "text", "text": "a.py"}]}}])
 def test_a_result_in_the_prompt_of_the_ai_sdk_belongs_to_its_call(tmp_path, output):
-    seen = shown(of_ai_sdk(output, '{"path": "."}', "tool-calls"), tmp_path)
+    seen = show(of_ai_sdk(output, '{"path": "."}', "tool-calls"), tmp_path)
     (part,) = seen.responses[1].exchange.request.messages[0].parts
     assert (part.call_id, part.text, part.is_error) == ("c1", "a.py", False)
     assert (words(seen), "no result" in notices(seen)) == (["COMPLETE"], False)
@@ -442,18 +442,18 @@ def test_a_result_in_the_prompt_of_the_ai_sdk_belongs_to_its_call(tmp_path, outp
 
 def test_a_call_that_the_ai_sdk_refused_did_not_run(tmp_path):
     refused = {"type": "error-text", "value": "Invalid input for tool ls: JSON parsing failed: Text: {"}
-    seen = shown(of_ai_sdk({"output": refused}), tmp_path)
+    seen = show(of_ai_sdk({"output": refused}), tmp_path)
     (part,) = seen.responses[1].exchange.request.messages[0].parts
     assert part.is_error
     assert words(seen) == ["CALL HELD"]
-    assert words(shown(of_ai_sdk({"output": {"type": "text", "value": "a.py"}}), tmp_path)) == ["CUT CALL RUN"]
+    assert words(show(of_ai_sdk({"output": {"type": "text", "value": "a.py"}}), tmp_path)) == ["CUT CALL RUN"]
 
 
 def test_the_last_result_is_in_the_span_of_the_ai_sdks_tool(tmp_path):
     made = json.dumps([{"toolCallId": "c1", "toolName": "ls", "input": {"path": "."}}])
     answer = span(1, {**USING, "ai.response.finishReason": "tool-calls", "ai.response.toolCalls": made})
     tool = span(2, {"ai.toolCall.name": "ls", "ai.toolCall.id": "c1", "ai.toolCall.result": "a.py"})
-    assert [each.result.text for each in shown(traces(answer, tool), tmp_path).inputs[0].answers] == ["a.py"]
+    assert [each.result.text for each in show(traces(answer, tool), tmp_path).inputs[0].answers] == ["a.py"]
 
 
 # -- ADK ---------------------------------------------------------------------------------------------------------------
@@ -461,7 +461,7 @@ def test_the_last_result_is_in_the_span_of_the_ai_sdks_tool(tmp_path):
 
 def test_the_messages_of_a_stream_of_which_the_last_has_the_word_are_one_answer(tmp_path):
     pieces = [said(text("Hi"), finish_reason=""), said(text(" you."), finish_reason=""), said(finish_reason="length")]
-    assert texts(shown(traces(span(1, chat(pieces, [GO], "length"))), tmp_path)) == ["Hi you."]
+    assert texts(show(traces(span(1, chat(pieces, [GO], "length"))), tmp_path)) == ["Hi you."]
 
 
 @pytest.mark.parametrize("words_of_messages", [("stop", "length"), ("stop", ""), ("", "")])
@@ -479,7 +479,7 @@ def adk(kind: str, key: str, name: str = "") -> Row:
 def test_a_result_with_an_id_made_of_its_place_answers_the_call_of_its_name(tmp_path, key):
     first = chat([said(text("Look."), adk("call", key, "ls"), finish_reason="stop")], [GO], "stop")
     asked = [GO, said(text("Look."), adk("call", "ls_1", "ls")), said(adk("result", "ls_0"), role="user")]
-    seen = shown(traces(span(1, first), span(2, chat([said(text("Done."))], asked))), tmp_path)
+    seen = show(traces(span(1, first), span(2, chat([said(text("Done."))], asked))), tmp_path)
     assert (words(seen), len(seen.turns)) == (["COMPLETE"], 1)
     assert "no result" not in notices(seen)
     (part,) = seen.responses[1].exchange.request.messages[0].parts
@@ -510,7 +510,7 @@ def test_the_answer_and_the_result_in_adks_own_attributes_are_read(tmp_path):
         {"functionCall": {"id": "c1", "name": "ls", "args": {}}}]}
     ran = span(2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": "c1",
                    "gcp.vertex.agent.tool_response": json.dumps({"result": "a.py"})}, trace="t1")
-    seen = shown(traces(asked(1, [go], call, "STOP"), ran, asked(
+    seen = show(traces(asked(1, [go], call, "STOP"), ran, asked(
         3, [go, call], {"role": "model", "parts": [{"text": "Half"}]}, "MAX_TOKENS")), tmp_path)
     assert (stops(seen), texts(seen)) == (["tool_call", "max_tokens"], [None, "Half"])
     (part,) = seen.responses[1].exchange.request.messages[0].parts
@@ -528,10 +528,10 @@ def test_a_request_in_a_trace_of_its_own_continues_the_answer_that_it_repeats_wh
     call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": '{"path": "'}
     told = said({"type": "tool_call_response", "id": "c1", "response": "a.py"}, role="tool")
     first, second = chat([said(call)], [GO], "length"), chat([said(text("Done."))], [GO, said(call), told])
-    seen = shown(of_two_traces(first, second), tmp_path)
+    seen = show(of_two_traces(first, second), tmp_path)
     assert (words(seen), len(seen.turns)) == (["CUT CALL RUN"], 1)
     # Where a span stands around the requests, the traces keep them apart.
-    assert len(shown(of_two_traces(first, second, "s9"), tmp_path).turns) == 2
+    assert len(show(of_two_traces(first, second, "s9"), tmp_path).turns) == 2
 
 
 @pytest.mark.parametrize("asked", [
@@ -539,7 +539,7 @@ def test_a_request_in_a_trace_of_its_own_continues_the_answer_that_it_repeats_wh
 def test_a_request_that_repeats_less_stays_alone(tmp_path, asked):
     more = said(text("and now?"), role="user")
     first, second = chat([said(text("Hi."))], [GO]), chat([said(text("So."))], [*asked, more])
-    assert len({turn.conversation for turn in shown(of_two_traces(first, second), tmp_path).turns}) == 2
+    assert len({turn.conversation for turn in show(of_two_traces(first, second), tmp_path).turns}) == 2
 
 
 # -- A word that names no reason ---------------------------------------------------------------------------------------
@@ -548,7 +548,7 @@ def test_a_request_that_repeats_less_stays_alone(tmp_path, asked):
 def test_the_word_error_does_not_show_that_the_provider_failed(tmp_path):
     """openai-v2 writes it where no reason came, OpenLLMetry for Gemini's `OTHER`, Pydantic AI for a malformed call."""
     held = chat([said(text("Half"))], [GO], "error")
-    seen = shown(traces(span(1, held)), tmp_path)
+    seen = show(traces(span(1, held)), tmp_path)
     assert (words(seen), texts(seen)) == (["END NOT RECORDED"], ["Half"])
     stop = seen.responses[0].judgement.stop
     assert (stop.raw, "gave no reason" in (stop.evidence[-1].note or "")) == (None, True)
@@ -557,14 +557,14 @@ def test_the_word_error_does_not_show_that_the_provider_failed(tmp_path):
 def test_a_span_that_failed_says_more_than_the_word_error(tmp_path):
     failed = span(1, {**chat([said(text("Half"))], [GO], "error"), "error.type": "RemoteProtocolError"},
                   status={"code": 2, "message": "peer closed connection"})
-    seen = shown(traces(failed), tmp_path)
+    seen = show(traces(failed), tmp_path)
     assert (stops(seen), texts(seen)) == (["error"], ["Half"])
     assert seen.responses[0].exchange.response.error.message == "peer closed connection"
 
 
 def test_the_word_error_of_the_ai_sdk_is_an_error(tmp_path):
     held = {**USING, "ai.response.finishReason": "error", "ai.response.text": "Half"}
-    assert stops(shown(traces(span(1, held)), tmp_path)) == ["error"]
+    assert stops(show(traces(span(1, held)), tmp_path)) == ["error"]
 
 
 def test_each_call_has_the_next_run_of_its_tool_also_where_runs_began_at_one_time(tmp_path):
@@ -572,7 +572,7 @@ def test_each_call_has_the_next_run_of_its_tool_also_where_runs_began_at_one_tim
     made = said({**call, "id": "c1"}, {**call, "id": "c2"})
     ran = [span(number, {"openinference.span.kind": "TOOL", "tool.name": "ls", "output.value": output}, "s9",
                 startTimeUnixNano=str(AT + at)) for number, at, output in ((4, 7, "late"), (2, 5, "a"), (3, 5, "b"))]
-    seen = shown(traces(span(1, chat([made], [GO], "tool_calls"), "s9"), *ran), tmp_path)
+    seen = show(traces(span(1, chat([made], [GO], "tool_calls"), "s9"), *ran), tmp_path)
     assert [(each.result.call_id, each.result.text) for each in seen.inputs[0].answers] == [("c1", "a"), ("c2", "b")]
 
 
@@ -585,7 +585,7 @@ def test_a_conversation_called_after_a_response_continues_that_response(tmp_path
     told = said({"type": "tool_call_response", "id": "c1", "response": "a.py"}, role="tool")
     first = span(1, chat([said(call)], [GO], "length", **{"gen_ai.response.id": "resp_1"}), "s9")
     second = span(2, chat([said(text("Done."))], [told], **{"gen_ai.conversation.id": "resp_1"}), "s9")
-    seen = shown(traces(first, second), tmp_path)
+    seen = show(traces(first, second), tmp_path)
     assert (words(seen), len(seen.turns)) == (["CUT CALL RUN"], 1)
 
 
@@ -595,7 +595,7 @@ def test_the_calls_of_litellm_stand_beside_the_message(tmp_path, asked):
     calls = {f"gen_ai.completion.{number}.function_call.{name}": held for number, arguments in enumerate(
         ('{"path": "."}', '{"path": "')) for name, held in (("name", "ls"), ("arguments", arguments))}
     held = chat([said(text("Look."), finish_reason="tool_calls")], [GO], "tool_calls", **calls, **asked)
-    (facts,) = shown(traces(span(1, held)), tmp_path).responses
+    (facts,) = show(traces(span(1, held)), tmp_path).responses
     assert facts.exchange.response.text == "Look."
     assert [(each.call.name, each.call.arguments) for each in facts.verdicts] == [
         ("ls", '{"path": "."}'), ("ls", '{"path": "')]
@@ -625,7 +625,7 @@ TOTALS = {"id": "x", "object": "chat.completion.chunk", "model": "m", "choices":
 
 def test_the_chunks_of_a_stream_say_how_it_ended_and_mlflow_does_not(tmp_path):
     chunks = [piece_of(role="assistant", content="Look."), piece_of(tool_calls=[CUT_CALL]), piece_of("length"), TOTALS]
-    (facts,) = shown(traces(of_mlflow_stream(chunks)), tmp_path).responses
+    (facts,) = show(traces(of_mlflow_stream(chunks)), tmp_path).responses
     response = facts.exchange.response
     assert (facts.judgement.stop.normalized.value, response.text) == ("max_tokens", "Look.")
     assert (response.usage.input_tokens, response.usage.output_tokens) == (9, 3)
@@ -635,14 +635,14 @@ def test_the_chunks_of_a_stream_say_how_it_ended_and_mlflow_does_not(tmp_path):
 def test_a_stream_that_broke_off_has_no_word(tmp_path):
     chunks = [piece_of(role="assistant", content="Look."), piece_of(content=" He")]
     failed = of_mlflow_stream(chunks, status={"code": "STATUS_CODE_ERROR", "message": "connection reset"})
-    seen = shown(traces(failed), tmp_path)
+    seen = show(traces(failed), tmp_path)
     assert (stops(seen), texts(seen)) == (["error"], ["Look. He"])
-    assert words(shown(traces(of_mlflow_stream(chunks)), tmp_path)) == ["END NOT RECORDED"]
+    assert words(show(traces(of_mlflow_stream(chunks)), tmp_path)) == ["END NOT RECORDED"]
 
 
 @pytest.mark.parametrize("chunks", [["Look"], ['{"choices": ['], [{"content": "Look"}], ["", "{}"]])
 def test_chunks_of_no_known_api_leave_the_answer_as_it_is(tmp_path, chunks):
-    assert texts(shown(traces(of_mlflow_stream(chunks)), tmp_path)) == ["Look."]
+    assert texts(show(traces(of_mlflow_stream(chunks)), tmp_path)) == ["Look."]
 
 
 def test_the_input_of_a_request_of_responses_that_mlflow_kept_joins_the_answers(tmp_path):
@@ -654,5 +654,5 @@ def test_the_input_of_a_request_of_responses_that_mlflow_kept_joins_the_answers(
                              "mlflow.spanOutputs": json.dumps({"id": f"r{number}", "status": "completed",
                                                                "output": list(output)})}, trace=f"t{number}")
 
-    seen = shown(traces(of_responses(1, asked, ITEM), of_responses(2, [*asked, ITEM, told], message())), tmp_path)
+    seen = show(traces(of_responses(1, asked, ITEM), of_responses(2, [*asked, ITEM, told], message())), tmp_path)
     assert (words(seen), len(seen.turns)) == (["CUT CALL RUN"], 1)

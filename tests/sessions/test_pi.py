@@ -23,15 +23,15 @@ from tests.scenes.transcripts import (
     header,
     pi,
     pi_call,
+    pi_reply,
     pi_result,
-    pi_said,
     pi_user,
     places,
     rules,
-    shown,
+    show,
     stops,
     text,
-    viewed,
+    view_file,
     words,
 )
 
@@ -58,7 +58,7 @@ def said(seen, rule: str) -> list[str]:
     ],
 )
 def test_the_words_are_the_recorders_and_the_providers_is_absent(tmp_path, word, stop, detail):
-    seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), stop=word)), tmp_path)
+    seen = show(pi(pi_user("hi"), pi_reply(text("Hello."), stop=word)), tmp_path)
     (facts,) = seen.responses
     assert (facts.judgement.stop.normalized, facts.judgement.stop.detail) == (stop, detail)
     assert facts.exchange.response.raw_stop_reason is None
@@ -71,7 +71,7 @@ def test_the_words_are_the_recorders_and_the_providers_is_absent(tmp_path, word,
 
 
 def test_a_complete_answer_says_whose_word_it_is(tmp_path):
-    seen = shown(pi(pi_user("hi"), pi_said(text("Hello."))), tmp_path)
+    seen = show(pi(pi_user("hi"), pi_reply(text("Hello."))), tmp_path)
     assert seen.turns[0].verdict.word == "COMPLETE"
     assert seen.turns[0].verdict.sentence == 'openai_chat ended with "stop" as the recorder says, 7 tokens'
     usage = seen.responses[0].exchange.response.usage
@@ -80,8 +80,8 @@ def test_a_complete_answer_says_whose_word_it_is(tmp_path):
 
 def test_a_text_that_stops_in_the_middle_under_pis_own_word_is_not_complete(tmp_path):
     """pi 0.73 begins each answer with `stop`, and keeps it where the stream ends without a reason."""
-    seen = shown(pi(pi_user("hi"), pi_said(text("The files are:\n```python\ndef main(")), pi_user("go on"),
-                    pi_said(text("Here it is"))), tmp_path)
+    seen = show(pi(pi_user("hi"), pi_reply(text("The files are:\n```python\ndef main(")), pi_user("go on"),
+                    pi_reply(text("Here it is"))), tmp_path)
     assert words(seen) == ["TEXT UNFINISHED", "COMPLETE"]
     assert "the text stops in the middle" in seen.turns[0].verdict.sentence
 
@@ -91,15 +91,15 @@ def test_a_text_that_stops_in_the_middle_under_pis_own_word_is_not_complete(tmp_
 def test_what_pi_counts_beside_the_input_is_input_where_the_format_has_it_so(tmp_path, api, given, total):
     counts = {"input": 12, "output": 7, "cacheRead": 5, "cacheWrite": 3, "totalTokens": total,
               "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}}  # without prices
-    seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), api=api, message={"usage": counts})), tmp_path)
+    seen = show(pi(pi_user("hi"), pi_reply(text("Hello."), api=api, message={"usage": counts})), tmp_path)
     usage = seen.responses[0].exchange.response.usage
     assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (given, 7, 5)
     assert input_tokens(seen.responses[0].exchange) == InputTokens(12, 5, 3)
 
 
 def test_a_call_cut_by_length_that_ran_is_told(tmp_path):
-    seen = shown(pi(pi_user("write"), pi_said(pi_call(path="a.md"), stop="length"), pi_result("wrote 0 bytes"),
-                    pi_said(text("Done."))), tmp_path)
+    seen = show(pi(pi_user("write"), pi_reply(pi_call(path="a.md"), stop="length"), pi_result("wrote 0 bytes"),
+                    pi_reply(text("Done."))), tmp_path)
     assert stops(seen) == ["max_tokens", "end_turn"]
     assert places(seen) == [["request", "tool_result"]]
     assert words(seen) == ["CUT CALL RUN"]
@@ -109,14 +109,14 @@ def test_a_call_cut_by_length_that_ran_is_told(tmp_path):
 
 
 def test_it_is_told_too_where_the_session_ends_with_the_result(tmp_path):
-    cut = pi_said(pi_call(path="a.md"), stop="length")
-    seen = shown(pi(pi_user("write"), cut, pi_result("wrote 0 bytes")), tmp_path)
+    cut = pi_reply(pi_call(path="a.md"), stop="length")
+    seen = show(pi(pi_user("write"), cut, pi_result("wrote 0 bytes")), tmp_path)
     assert words(seen) == ["CUT CALL RUN"]
     assert "which this engine holds: the recording has its result" in said(seen, "agent.ran_held_call")[0]
 
 
 def test_a_cut_call_that_got_an_error_did_not_run(tmp_path):
-    seen = shown(pi(pi_user("write"), pi_said(pi_call(path="a.md"), stop="length"),
+    seen = show(pi(pi_user("write"), pi_reply(pi_call(path="a.md"), stop="length"),
                     pi_result('Validation failed for tool "write":\n  - content: is missing', error=True)), tmp_path)
     assert said(seen, "agent.ran_held_call") == []
     assert len(said(seen, "agent.refused_held_call")) == 1
@@ -124,18 +124,18 @@ def test_a_cut_call_that_got_an_error_did_not_run(tmp_path):
 
 
 def test_without_a_word_what_follows_is_looked_at(tmp_path):
-    asked, done = pi_said(pi_call(**WHOLE), stop=None), pi_said(text("Done."), stop=None)
-    seen = shown(pi(pi_user("look"), asked, pi_result(), done), tmp_path)
+    asked, done = pi_reply(pi_call(**WHOLE), stop=None), pi_reply(text("Done."), stop=None)
+    seen = show(pi(pi_user("look"), asked, pi_result(), done), tmp_path)
     assert stops(seen) == ["tool_call", "unknown"]
     assert rules(seen) == ["transcript.absent", "transcript.inferred.calls_answered"]
     assert words(seen) == ["END NOT RECORDED"]
 
 
 def test_a_tree_has_branches_and_a_conversation(tmp_path):
-    seen = shown(pi(
-        pi_user("one"), pi_said(text("1"), id="a1"), pi_user("two"), pi_said(text("2")),
+    seen = show(pi(
+        pi_user("one"), pi_reply(text("1"), id="a1"), pi_user("two"), pi_reply(text("2")),
         entry("branch_summary", parentId="a1", summary="tried two", fromId="e4"),
-        pi_user("three"), pi_said(text("3")),
+        pi_user("three"), pi_reply(text("3")),
     ), tmp_path)
     assert [turn.run.record.user_text for turn in seen.turns] == ["one", "two", "three"]
     assert [turn.run.record.links[0].parent for turn in seen.turns] == [None, 0, 0]
@@ -143,12 +143,12 @@ def test_a_tree_has_branches_and_a_conversation(tmp_path):
 
 
 def test_labels_compaction_and_changes_are_passed_through_and_told(tmp_path):
-    seen = shown(pi(
+    seen = show(pi(
         entry("model_change", provider="p", modelId="m"), entry("thinking_level_change", thinkingLevel="off"),
-        pi_user("one"), pi_said(text("1")), entry("label", targetId="e3", label="good place"),
+        pi_user("one"), pi_reply(text("1")), entry("label", targetId="e3", label="good place"),
         entry("session_info", name="A name"),
         entry("compaction", summary="s", firstKeptEntryId="e3", tokensBefore=1900),
-        pi_user("two"), pi_said(text("2")), entry("hologram"),
+        pi_user("two"), pi_reply(text("2")), entry("hologram"),
     ), tmp_path)
     assert [turn.run.record.user_text for turn in seen.turns] == ["one", "two"]
     assert {turn.conversation for turn in seen.turns} == {"c1"}
@@ -161,47 +161,47 @@ def test_labels_compaction_and_changes_are_passed_through_and_told(tmp_path):
 
 
 def test_an_error_that_was_sent_again_is_a_retry(tmp_path):
-    wrong = pi_said(stop="error", message={"errorMessage": "529 overloaded_error: Overloaded"})
-    seen = shown(pi(pi_user("hi"), wrong, pi_said(text("Hello."))), tmp_path)
+    wrong = pi_reply(stop="error", message={"errorMessage": "529 overloaded_error: Overloaded"})
+    seen = show(pi(pi_user("hi"), wrong, pi_reply(text("Hello."))), tmp_path)
     assert (stops(seen), seen.responses[0].judgement.stop.detail) == (["error", "end_turn"], "retryable")
     assert places(seen) == [["request", "retry"]]
     assert words(seen) == ["RETRIED"]
 
 
 def test_a_word_of_other_digits_is_no_status(tmp_path):
-    wrong = pi_said(stop="error", message={"errorMessage": "\u00b2\u00b2\u00b2 times it failed"})
-    error = shown(pi(pi_user("hi"), wrong), tmp_path).responses[0].exchange.response.error
+    wrong = pi_reply(stop="error", message={"errorMessage": "\u00b2\u00b2\u00b2 times it failed"})
+    error = show(pi(pi_user("hi"), wrong), tmp_path).responses[0].exchange.response.error
     assert (error.message, error.code) == ("\u00b2\u00b2\u00b2 times it failed", None)
 
 
 def test_an_error_of_a_full_context_is_one(tmp_path):
-    wrong = pi_said(stop="error", message={"errorMessage": "400 prompt is too long: 210000 tokens > 200000 maximum"})
-    assert stops(shown(pi(pi_user("hi"), wrong), tmp_path)) == ["context_window_exceeded"]
+    wrong = pi_reply(stop="error", message={"errorMessage": "400 prompt is too long: 210000 tokens > 200000 maximum"})
+    assert stops(show(pi(pi_user("hi"), wrong), tmp_path)) == ["context_window_exceeded"]
 
 
 def test_a_cut_text_that_was_continued_is_merged(tmp_path):
-    seen = shown(pi(pi_user("tell"), pi_said(text("Once upon"), stop="length"), pi_user("continue"),
-                    pi_said(text(" a time."))), tmp_path)
+    seen = show(pi(pi_user("tell"), pi_reply(text("Once upon"), stop="length"), pi_user("continue"),
+                    pi_reply(text(" a time."))), tmp_path)
     assert places(seen) == [["request", "continuation"]]
     assert seen.turns[0].joined_text.text == "Once upon a time."
     assert words(seen) == ["CUT, COMPLETED"]
-    shorter = shown(pi(pi_user("tell"), pi_said(text("Once upon"), stop="length"), pi_user("continue"),
-                       pi_said(text(" a time."))), tmp_path, Settings(Limits(continuation_max_attempts=0)))
+    shorter = show(pi(pi_user("tell"), pi_reply(text("Once upon"), stop="length"), pi_user("continue"),
+                       pi_reply(text(" a time."))), tmp_path, Settings(Limits(continuation_max_attempts=0)))
     assert (shorter.turns[0].terminal, shorter.turns[0].joined_text.text) == ("retry_limit", "Once upon")
 
 
 def test_version_1_is_a_line(tmp_path):
-    seen = shown(pi(pi_user("look"), pi_said(pi_call(**WHOLE), stop="toolUse"), pi_result(), pi_said(text("Done.")),
-                    pi_user("more"), pi_said(text("Yes.")), version=1), tmp_path)
+    seen = show(pi(pi_user("look"), pi_reply(pi_call(**WHOLE), stop="toolUse"), pi_result(), pi_reply(text("Done.")),
+                    pi_user("more"), pi_reply(text("Yes.")), version=1), tmp_path)
     assert places(seen) == [["request", "tool_result"], ["request"]]
     assert words(seen) == ["COMPLETE", "COMPLETE"]
 
 
 def test_version_2_has_words_that_an_extension_put_in(tmp_path):
     hook = {"type": "message", "message": {"role": "hookMessage", "customType": "x", "content": "be quick"}}
-    seen = shown(pi(pi_user("hi"), hook, pi_said(text("Hello.")), version=2), tmp_path)
+    seen = show(pi(pi_user("hi"), hook, pi_reply(text("Hello.")), version=2), tmp_path)
     assert [message.text for message in seen.responses[0].exchange.request.messages] == ["hi"]
-    alone = shown(pi(hook, pi_said(text("Hello.")), version=2), tmp_path)
+    alone = show(pi(hook, pi_reply(text("Hello.")), version=2), tmp_path)
     assert [message.text for message in alone.responses[0].exchange.request.messages] == ["be quick"]
 
 
@@ -210,26 +210,26 @@ def test_words_of_an_extension_and_commands_reach_the_model(tmp_path):
     hidden = {**ran, "excludeFromContext": True}
     injected = entry("custom_message", content="injected")
     rows = [injected, entry("message", message=ran), entry("message", message=hidden)]
-    seen = shown(pi(*rows, pi_said(text("Hello."))), tmp_path)
+    seen = show(pi(*rows, pi_reply(text("Hello."))), tmp_path)
     assert [message.text for message in seen.responses[0].exchange.request.messages] == ["injected", "ls\na.md"]
 
 
 def test_openclaw_names_the_header_and_a_call_as_parents(tmp_path):
-    seen = shown(pi(
-        pi_user("look", parentId=header()["id"]), pi_said(pi_call(**WHOLE), stop=None),
-        pi_result(parentId="call_01"), pi_said(text("Done."), stop="stop"),
+    seen = show(pi(
+        pi_user("look", parentId=header()["id"]), pi_reply(pi_call(**WHOLE), stop=None),
+        pi_result(parentId="call_01"), pi_reply(text("Done."), stop="stop"),
     ), tmp_path)
     assert places(seen) == [["request", "tool_result"]]
     assert "parent" not in notices(seen)
     assert {facts.agent for facts in seen.responses} == {"openclaw"}
-    alone = shown(pi(pi_user("look"), pi_said(text("Done."), stop="stop")), tmp_path)
+    alone = show(pi(pi_user("look"), pi_reply(text("Done."), stop="stop")), tmp_path)
     assert {facts.agent for facts in alone.responses} == {"pi"}
 
 
 def test_a_session_in_the_folder_of_openclaw_is_one_of_openclaw(tmp_path):
     folder = tmp_path / ".openclaw" / "agents" / "main" / "sessions"
     folder.mkdir(parents=True)
-    seen = shown(pi(pi_user("look"), pi_said(text("Done."), stop="stop")), folder)
+    seen = show(pi(pi_user("look"), pi_reply(text("Done."), stop="stop")), folder)
     assert {facts.agent for facts in seen.responses} == {"openclaw"}
 
 
@@ -242,15 +242,15 @@ def test_each_name_of_a_wire_format_is_known(tmp_path):
         ("google-vertex", "gemini_generate"), ("bedrock-converse-stream", "bedrock_converse"),
         ("ollama", "ollama_chat"), ("ollama-chat", "ollama_chat"),
     ]:
-        seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), api=name)), tmp_path)
+        seen = show(pi(pi_user("hi"), pi_reply(text("Hello."), api=name)), tmp_path)
         assert seen.responses[0].exchange.api == api
         assert api in seen.turns[0].verdict.sentence, "only a format that a row names is named"
 
 
 def test_no_report_names_a_wire_format_that_no_row_names(tmp_path):
     path = tmp_path / "s.jsonl"
-    path.write_text(pi(pi_user("hi"), pi_said(text("Hello."), api=None), pi_user("on"),
-                       pi_said(text("Hi."), api="ollama-chat")))
+    path.write_text(pi(pi_user("hi"), pi_reply(text("Hello."), api=None), pi_user("on"),
+                       pi_reply(text("Hi."), api="ollama-chat")))
     for given, first in ((None, None), ("ollama_chat", "ollama_chat"), ("openai_chat", "openai_chat")):
         seen = view(replay(open_case(open_paths([str(path)], api=given))))
         assert [named_api(facts.exchange) for facts in seen.responses] == [first, "ollama_chat"]
@@ -260,8 +260,8 @@ def test_no_report_names_a_wire_format_that_no_row_names(tmp_path):
 
 
 def test_a_cut_file_and_damaged_entries_are_told(tmp_path):
-    content = pi(pi_user("hi"), pi_said(text("Hello.")), pi_user("more"))
-    seen = shown(content.replace('"role": "user"', '"role": 7', 1)[:-9], tmp_path)
+    content = pi(pi_user("hi"), pi_reply(text("Hello.")), pi_user("more"))
+    seen = show(content.replace('"role": "user"', '"role": 7', 1)[:-9], tmp_path)
     assert "line 4, the last, is cut after" in notices(seen)
     assert "entries that are of an unexpected shape: 1" in notices(seen)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hello."]
@@ -280,7 +280,7 @@ def test_a_cut_file_and_damaged_entries_are_told(tmp_path):
 ])
 def test_the_providers_own_word_beside_pis(tmp_path, api, word, raw, stop, detail):
     more = {"rawStopReason": raw, "errorMessage": "declined"} if word == "error" else {"rawStopReason": raw}
-    seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), stop=word, api=api, message=more)), tmp_path)
+    seen = show(pi(pi_user("hi"), pi_reply(text("Hello."), stop=word, api=api, message=more)), tmp_path)
     found = seen.responses[0].exchange.response.stop_reason
     assert (found.normalized, found.detail, found.raw) == (stop, detail, raw)
     assert (found.evidence[0].rule, found.evidence[0].at.pointer) == ("transcript.provider", "/message/rawStopReason")
@@ -290,8 +290,8 @@ def test_the_providers_own_word_beside_pis(tmp_path, api, word, raw, stop, detai
 @pytest.mark.parametrize(("word", "raw"), [("aborted", "length"), ("error", "stop"), ("error", "error")])
 def test_an_abort_or_a_failure_after_the_providers_word_counts(tmp_path, word, raw):
     more = {"rawStopReason": raw, "errorMessage": "terminated"}
-    seen = shown(pi(pi_user("hi"), pi_said(text("Hello."), stop=word, message=more), pi_user("more"),
-                    pi_said(text("Done."), message={"rawStopReason": "stop"})), tmp_path)
+    seen = show(pi(pi_user("hi"), pi_reply(text("Hello."), stop=word, message=more), pi_user("more"),
+                    pi_reply(text("Done."), message={"rawStopReason": "stop"})), tmp_path)
     assert (stops(seen), rules(seen)[0]) == ([{"aborted": "cancelled"}.get(word, word), "end_turn"],
                                              "transcript.recorder")
     assert "1 of 2 stop reasons are pi's own words" in notices(seen)
@@ -299,33 +299,33 @@ def test_an_abort_or_a_failure_after_the_providers_word_counts(tmp_path, word, r
 
 def test_files_that_have_some_and_all_of_their_words_from_pi_are_added_up(tmp_path):
     for name, more in (("a", {"message": {"rawStopReason": "stop"}}), ("b", {})):
-        (tmp_path / f"{name}.jsonl").write_text(pi(pi_user(name), pi_said(text("Hello.")), pi_user("more"),
-                                                   pi_said(text("Done."), **more)))
-    seen = viewed(tmp_path)
+        (tmp_path / f"{name}.jsonl").write_text(pi(pi_user(name), pi_reply(text("Hello.")), pi_user("more"),
+                                                   pi_reply(text("Done."), **more)))
+    seen = view_file(tmp_path)
     assert "notice of 2 files: 3 of 4 stop reasons are pi's own words" in explain.text(seen, everything=False, table=80)
 
 
 def test_a_call_is_pis_to_know_where_the_provider_says_only_that_it_is_done(tmp_path):
     more = {"rawStopReason": "STOP"}
-    seen = shown(pi(pi_user("write"), pi_said(pi_call(**WHOLE), stop="toolUse", api="google-generative-ai",
-                                              message=more), pi_result("ok"), pi_said(text("Done."))), tmp_path)
+    seen = show(pi(pi_user("write"), pi_reply(pi_call(**WHOLE), stop="toolUse", api="google-generative-ai",
+                                              message=more), pi_result("ok"), pi_reply(text("Done."))), tmp_path)
     found = seen.responses[0].exchange.response.stop_reason
     assert (found.normalized, found.raw) == ("tool_call", "STOP")
     assert seen.responses[0].verdicts[0].admission.value == "ready"
 
 
 def test_an_entry_whose_parent_is_lost_follows_the_entry_before(tmp_path):
-    rows = pi(pi_user("go"), pi_said(pi_call(**WHOLE), stop="length"), entry("custom", customType="x"), pi_result(),
-              pi_said(text("Done."))).splitlines(keepends=True)
+    rows = pi(pi_user("go"), pi_reply(pi_call(**WHOLE), stop="length"), entry("custom", customType="x"), pi_result(),
+              pi_reply(text("Done."))).splitlines(keepends=True)
     rows[3] = rows[3][:40] + "\n"
-    seen = shown("".join(rows), tmp_path)
+    seen = show("".join(rows), tmp_path)
     assert (words(seen), places(seen)) == (["CUT CALL RUN"], [["request", "tool_result"]])
     assert "entries that name a parent that is not in the file before them, so their place is a guess: 1" \
         in notices(seen)
 
 
 def test_an_answer_whose_parent_is_lost_continues_no_finished_one(tmp_path):
-    seen = shown(pi(pi_user("go"), pi_said(text("Done.")), pi_said(text("More."), parentId="lost")), tmp_path)
+    seen = show(pi(pi_user("go"), pi_reply(text("Done.")), pi_reply(text("More."), parentId="lost")), tmp_path)
     assert words(seen) == ["COMPLETE", "COMPLETE"]
 
 
@@ -352,13 +352,14 @@ def streamed(*answers: Row, header_line: bool = True) -> str:
 
 
 ASKED_AND_SAID = (
-    pi_user("hi"), pi_said(pi_call(**WHOLE), stop="toolUse"), pi_result("done"), pi_said(text("Cut he"), stop="length"),
+    pi_user("hi"), pi_reply(pi_call(**WHOLE), stop="toolUse"), pi_result("done"),
+    pi_reply(text("Cut he"), stop="length"),
 )
 
 
 @pytest.mark.parametrize("header_line", [True, False])
 def test_the_events_that_pi_prints_hold_each_message_once(tmp_path, header_line):
-    seen = shown(streamed(*ASKED_AND_SAID, header_line=header_line), tmp_path)
+    seen = show(streamed(*ASKED_AND_SAID, header_line=header_line), tmp_path)
     assert (seen.inputs[0].format, stops(seen)) == ("pi", ["tool_call", "max_tokens"])
     first, last = (facts.exchange for facts in seen.responses)
     (call,) = first.response.tool_calls
@@ -371,7 +372,7 @@ def test_the_events_that_pi_prints_hold_each_message_once(tmp_path, header_line)
 def test_an_answer_that_has_no_end_in_the_stream_is_no_answer_and_is_named(tmp_path):
     rows = streamed(*ASKED_AND_SAID).splitlines()
     last = max(number for number, row in enumerate(rows) if "message_update" in row)
-    seen = shown("\n".join(rows[: last + 1]) + "\n", tmp_path)
+    seen = show("\n".join(rows[: last + 1]) + "\n", tmp_path)
     assert stops(seen) == ["tool_call"]
     begun = max(number for number, row in enumerate(rows, 1) if "message_start" in row)
     assert f"line {begun}: an answer begins here, and its end is not in the file: it was not read" in notices(seen)
@@ -382,7 +383,7 @@ def test_a_compaction_in_the_stream_is_noted_at_the_next_answer(tmp_path, kind):
     rows = streamed(*ASKED_AND_SAID).splitlines()
     ended = {"type": kind, "result": {"tokensBefore": 5400}, "aborted": False, "willRetry": False}
     at = max(number for number, row in enumerate(rows) if "message_start" in row)
-    seen = shown("\n".join([*rows[:at], json.dumps(ended), *rows[at:]]) + "\n", tmp_path)
+    seen = show("\n".join([*rows[:at], json.dumps(ended), *rows[at:]]) + "\n", tmp_path)
     (said_of_it,) = said(seen, "transcript.compacted")
     assert said_of_it == f"line {at + 1}: the history was compacted before this answer (5,400 tokens before)"
 
@@ -392,7 +393,7 @@ def test_a_compaction_in_the_stream_is_noted_at_the_next_answer(tmp_path, kind):
     "auto_retry_end", "compaction_start", "compaction_end", "auto_compaction_start", "auto_compaction_end",
 ])
 def test_an_event_about_the_session_is_no_record_of_unknown_type(kind, tmp_path):
-    seen = shown(streamed(*ASKED_AND_SAID) + json.dumps({"type": kind}) + "\n", tmp_path)
+    seen = show(streamed(*ASKED_AND_SAID) + json.dumps({"type": kind}) + "\n", tmp_path)
     assert stops(seen) == ["tool_call", "max_tokens"]
     assert "unknown type" not in notices(seen)
     assert f"{kind} (1)" in notices(seen)
@@ -404,26 +405,26 @@ NO_COUNTS = {"usage": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0,
 @pytest.mark.parametrize("api", ["openai-responses", "google-generative-ai"])
 def test_a_stop_without_the_end_of_the_answer_is_no_word(tmp_path, api):
     # pi 0.73.1 does not read `response.incomplete`, and keeps the `stop` that it began the answer with
-    cut = shown(pi(pi_user("go"), pi_said(text("Half of"), api=api, message=NO_COUNTS)), tmp_path)
+    cut = show(pi(pi_user("go"), pi_reply(text("Half of"), api=api, message=NO_COUNTS)), tmp_path)
     assert (stops(cut), words(cut)) == (["unknown"], ["END NOT RECORDED"])
-    counted = shown(pi(pi_user("go"), pi_said(text("Done."), api=api)), tmp_path)
+    counted = show(pi(pi_user("go"), pi_reply(text("Done."), api=api)), tmp_path)
     assert (stops(counted), words(counted)) == (["end_turn"], ["COMPLETE"])
-    empty = shown(pi(pi_user("go"), pi_said(api=api, tokens=0)), tmp_path)
+    empty = show(pi(pi_user("go"), pi_reply(api=api, tokens=0)), tmp_path)
     assert words(empty) == ["EMPTY ANSWER"]
-    known = shown(pi(pi_user("go"), pi_said(
+    known = show(pi(pi_user("go"), pi_reply(
         text("Half of"), api=api, message={**NO_COUNTS, "rawStopReason": "completed"})), tmp_path)
     assert stops(known) == ["end_turn"], "the provider's own word is there"
 
 
 def test_a_stop_without_counts_is_a_word_where_servers_may_send_none(tmp_path):
-    seen = shown(pi(pi_user("go"), pi_said(text("Done."), api="openai-completions", message=NO_COUNTS)), tmp_path)
+    seen = show(pi(pi_user("go"), pi_reply(text("Done."), api="openai-completions", message=NO_COUNTS)), tmp_path)
     assert (stops(seen), words(seen)) == (["end_turn"], ["COMPLETE"])
 
 
 @pytest.mark.parametrize("api", ["openai-responses", "google-generative-ai"])
 def test_a_call_beside_such_a_stop_is_held(tmp_path, api):
-    seen = shown(pi(pi_user("go"), pi_said(text("I write."), pi_call(path="a"), api=api, message=NO_COUNTS),
-                    pi_result("ok"), pi_said(text("Done."), api=api)), tmp_path)
+    seen = show(pi(pi_user("go"), pi_reply(text("I write."), pi_call(path="a"), api=api, message=NO_COUNTS),
+                    pi_result("ok"), pi_reply(text("Done."), api=api)), tmp_path)
     assert stops(seen) == ["interrupted", "end_turn"]
     assert said(seen, "agent.ran_unsure_call")
     assert words(seen) == ["CALL HELD"]
@@ -437,7 +438,7 @@ def test_a_call_beside_such_a_stop_is_held(tmp_path, api):
     ("openai-completions", "Provider finish_reason: content_filter was not expected", "safety_blocked", None),
 ])
 def test_the_word_in_an_error_that_pi_makes_of_it_is_the_providers(tmp_path, api, message, stop, raw):
-    seen = shown(pi(pi_user("go"), pi_said(text("Half of"), stop="error", api=api, message={"errorMessage": message})),
+    seen = show(pi(pi_user("go"), pi_reply(text("Half of"), stop="error", api=api, message={"errorMessage": message})),
                  tmp_path)
     (facts,) = seen.responses
     assert (stops(seen), facts.exchange.response.raw_stop_reason) == ([stop], raw)

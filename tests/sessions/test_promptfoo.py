@@ -8,7 +8,7 @@ import pytest
 
 from inspector.sessions.reasons import named_api
 from loop_core.values import ReasoningPart
-from tests.scenes.transcripts import shown, stops, words
+from tests.scenes.transcripts import show, stops, words
 
 CUT, WHOLE = '{"path": "a.md", "content": "# Rep', '{"path": "a.md"}'
 CLAUDE = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {"path": "a.md"}}
@@ -30,7 +30,7 @@ def evaluation(*results, config=None):
 
 
 def read(tmp_path, *results, config=None):
-    return shown(evaluation(*results, config=config), tmp_path, name="out.json")
+    return show(evaluation(*results, config=config), tmp_path, name="out.json")
 
 
 def response(seen, index=0):
@@ -131,6 +131,6 @@ def test_the_cap_is_that_of_the_providers_settings_unless_it_has_several(tmp_pat
     "go", json.dumps([{"role": "system", "content": "s"}, {"role": "user", "content": "go"}])])
 def test_lines_are_read_and_a_prompt_may_be_messages(tmp_path, raw):
     rows = [{**answered(word="length"), "prompt": {"raw": raw}}, answered()]
-    seen = shown("\n".join(map(json.dumps, rows)) + "\n", tmp_path, name="out.jsonl")
+    seen = show("\n".join(map(json.dumps, rows)) + "\n", tmp_path, name="out.jsonl")
     assert words(seen) == ["TRUNCATED", "COMPLETE"]
     assert seen.responses[0].exchange.request.messages[-1].parts[-1].text == "go"

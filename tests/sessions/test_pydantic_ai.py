@@ -9,7 +9,7 @@ import pytest
 from inspector.sessions.importers.recognition import choose
 from inspector.sessions.reasons import named_api
 from loop_core.values import ArgsForm, CallKind, ToolCall
-from tests.scenes.transcripts import places, shown, stops, words
+from tests.scenes.transcripts import places, show, stops, words
 
 CUT, WHOLE = '{"path": "a.md", "content": "# Rep', '{"path": "a.md"}'
 
@@ -39,7 +39,7 @@ def returned(content, **more):
 
 
 def read(tmp_path, *messages):
-    return shown(json.dumps([*messages]), tmp_path, name="history.json")
+    return show(json.dumps([*messages]), tmp_path, name="history.json")
 
 
 def test_a_history_is_recognised_by_its_first_message():

@@ -8,7 +8,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
-from tests.scenes.transcripts import places, rules, shown, stops, words
+from tests.scenes.transcripts import places, rules, show, stops, words
 
 
 def row(key, parent, kind, *parts, **more):
@@ -31,7 +31,7 @@ def file(*rows):
 
 
 def test_calls_results_and_thoughts(tmp_path):
-    seen = shown(file(
+    seen = show(file(
         row("1", None, "user", text("read it")),
         row("2", "1", "assistant", text("hm", thought=True), CALL, model="qwen3",
             usageMetadata={"promptTokenCount": 9, "candidatesTokenCount": 4, "thoughtsTokenCount": 2,
@@ -55,7 +55,7 @@ def test_calls_results_and_thoughts(tmp_path):
 def test_thoughts_stand_among_the_output_or_beside_it(tmp_path, made, thought, total, output):
     counts = {"promptTokenCount": 121, "candidatesTokenCount": made, "thoughtsTokenCount": thought,
               "totalTokenCount": total}
-    seen = shown(file(row("1", None, "user", text("go")),
+    seen = show(file(row("1", None, "user", text("go")),
                       row("2", "1", "assistant", text("Done."), usageMetadata=counts)), tmp_path)
     assert seen.responses[0].exchange.response.usage.output_tokens == output
 
@@ -67,7 +67,7 @@ def test_thoughts_stand_among_the_output_or_beside_it(tmp_path, made, thought, t
 ])
 def test_a_result_without_a_response_of_a_function(tmp_path, outcome, parts, said, failed):
     call = {"functionCall": {"name": "read_file", "args": {}}}
-    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", call),
+    seen = show(file(row("1", None, "user", text("go")), row("2", "1", "assistant", call),
                       row("3", "2", "tool_result", *parts, toolCallResult=outcome),
                       row("4", "3", "assistant", text("Done."))), tmp_path)
     (result,) = seen.responses[1].exchange.request.messages[0].results
@@ -81,7 +81,7 @@ def test_rows_without_names_follow_each_other(tmp_path):
             row("4", "3", "assistant", text("Done.")),
             row("5", "4", "user", text("goal check"), provenance="goal_runtime")]
     bare = [{name: value for name, value in each.items() if name not in ("uuid", "parentUuid")} for each in rows]
-    seen = shown(file(*bare), tmp_path)
+    seen = show(file(*bare), tmp_path)
     assert stops(seen) == ["tool_call", "unknown"], "what a program said is no sign of the user's"
     assert len(seen.turns) == 1
 
@@ -91,18 +91,18 @@ def test_pieces_of_a_message_are_one_answer_and_glued_records_are_two(tmp_path):
                   row("2", "1", "assistant", text("Done."), model="m"))
     glued = pieces.replace("\n", "", 1)
     for content in (pieces, glued):
-        seen = shown(content, tmp_path)
+        seen = show(content, tmp_path)
         (facts,) = seen.responses
         assert (facts.exchange.response.text, facts.exchange.model) == ("Done.", "m")
         assert seen.turns[0].run.record.user_text == "go"
-    cut = shown(glued + '{"uuid": "9", "sess', tmp_path)
+    cut = show(glued + '{"uuid": "9", "sess', tmp_path)
     assert any("is cut after" in notice for notice in cut.inputs[0].notices)
 
 
 def test_what_stands_behind_glued_records_is_not_passed_over_in_silence(tmp_path):
     glued = file(row("2", "1", "assistant", text("Done.")), row("3", "2", "user", text("thanks"))).replace("\n", "")
     behind = "]" + file(row("4", "3", "assistant", text("Yes.")))
-    seen = shown(file(row("1", None, "user", text("go"))) + glued + behind, tmp_path)
+    seen = show(file(row("1", None, "user", text("go"))) + glued + behind, tmp_path)
     assert [view.exchange.response.text for view in seen.responses] == ["Done."]
     assert "line 2 is not JSON: expected an object; the rest was read" in "\n".join(seen.inputs[0].notices)
 
@@ -110,7 +110,7 @@ def test_what_stands_behind_glued_records_is_not_passed_over_in_silence(tmp_path
 def test_a_failed_request_stands_in_telemetry(tmp_path):
     event = {"event.name": "api_error", "error_message": "Rate limit", "error_type": "x", "status_code": 429}
     tool = {"event.name": "tool_call", "function_name": "ls", "error_message": "no"}
-    seen = shown(file(row("1", None, "user", text("go")),
+    seen = show(file(row("1", None, "user", text("go")),
                       row("2", "1", "system", subtype="ui_telemetry", systemPayload={"uiEvent": event}),
                       row("3", "2", "system", subtype="ui_telemetry", systemPayload={"uiEvent": tool})), tmp_path)
     (facts,) = seen.responses
@@ -119,7 +119,7 @@ def test_a_failed_request_stands_in_telemetry(tmp_path):
 
 
 def test_a_failed_tool_and_a_hook_of_qwens(tmp_path):
-    seen = shown(file(
+    seen = show(file(
         row("1", None, "user", text("typed"), text("<context>"), systemPayload={"displayText": "typed"}),
         row("2", "1", "assistant", CALL), row("3", "2", "tool_result", FAILED),
         row("4", "3", "user", text("done in the background"), subtype="notification"),
@@ -132,14 +132,14 @@ def test_a_failed_tool_and_a_hook_of_qwens(tmp_path):
 
 @pytest.mark.parametrize("subtype", ["notification", "hook", "system_reminder", "cron"])
 def test_rows_that_qwen_writes_begin_no_turn(tmp_path, subtype):
-    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("One.")),
+    seen = show(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("One.")),
                       row("3", "2", "user", text("note"), subtype=subtype), row("4", "3", "assistant", text("Two.")),
                       ), tmp_path)
     assert stops(seen)[0] == "unknown", "what Qwen Code adds shows no end"
 
 
 def test_branches_titles_and_compressions(tmp_path):
-    seen = shown(file(
+    seen = show(file(
         row("1", None, "user", text("go")), row("2", "1", "assistant", text("One.")),
         row("3", "1", "system", subtype="rewind", systemPayload={"targetUuid": "1"}),
         row("4", "3", "system", subtype="custom_title", systemPayload={"customTitle": "Tides"}),
@@ -167,7 +167,7 @@ def test_rows_that_a_branch_copied_are_counted_once(tmp_path):
 
 
 def test_a_session_names_the_session_that_began_it(tmp_path):
-    seen = shown(file(row("0", None, "system", subtype="parent_session", systemPayload={"parentSessionId": "p1"}),
+    seen = show(file(row("0", None, "system", subtype="parent_session", systemPayload={"parentSessionId": "p1"}),
                       row("1", "0", "user", text("go")), row("2", "1", "assistant", text("One."))), tmp_path)
     assert seen.inputs[0].about.parent == "p1"
 
@@ -190,7 +190,7 @@ def test_its_rows_are_not_taken_for_claude_codes():
     ("of_tomorrow", "records of unknown type were passed over: system/of_tomorrow (1)"),
 ])
 def test_records_of_the_agent_that_hold_no_exchange(tmp_path, kind, notice):
-    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Done.")),
+    seen = show(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Done.")),
                       row("3", "2", "system", subtype=kind, systemPayload={"version": 1})), tmp_path)
     assert any(notice in each for each in seen.inputs[0].notices)
 
@@ -208,25 +208,25 @@ def outcome(parent, state, **more):
     ("cancelled", {"stopReason": "cancelled"}, "cancelled", "CANCELLED", "transcript.inferred.interrupted"),
 ])
 def test_the_outcome_of_a_turn_is_the_end_of_its_last_answer(tmp_path, parent, state, more, stop, word, rule):
-    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Hel")),
+    seen = show(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Hel")),
                       outcome(parent, state, **more)), tmp_path)
     assert (stops(seen), words(seen), rules(seen, 0)[-1]) == ([stop], [word], rule)
 
 
 @pytest.mark.parametrize(("word", "stop"), [("max_tokens", "max_tokens"), ("refusal", "safety_blocked")])
 def test_a_word_for_the_end_of_a_turn_is_that_of_its_last_answer(tmp_path, word, stop):
-    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Hel")),
+    seen = show(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Hel")),
                       outcome("2", "completed", stopReason=word)), tmp_path)
     assert (stops(seen), rules(seen, 0)) == ([stop], ["transcript.recorder", "qwen.turn_results"])
     assert [seen.at.pointer for seen in seen.responses[0].judgement.stop.evidence] == 2 * ["/systemPayload/stopReason"]
-    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", CALL),
+    seen = show(file(row("1", None, "user", text("go")), row("2", "1", "assistant", CALL),
                       row("3", "2", "tool_result", RESULT), outcome("3", "completed", stopReason=word)), tmp_path)
     assert stops(seen) == ["tool_call"]  # the next request was not sent
     assert any(f"the turn ended ({word})" in each.finding.message for each in seen.findings)
 
 
 def test_a_turn_that_the_outcome_says_was_stopped_names_why(tmp_path):
-    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Hel")),
+    seen = show(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Hel")),
                       outcome("2", "completed", stopReason="max_turn_requests")), tmp_path)
     assert any("line 3: the turn ended (max_turn_requests)" in each.finding.message for each in seen.findings)
 
@@ -236,7 +236,7 @@ def test_a_turn_that_the_outcome_says_was_stopped_names_why(tmp_path):
     pytest.param("4" * 5_000, "fatal", id="endless")])
 def test_a_turn_whose_outcome_is_an_error_failed(tmp_path, code, detail):
     failed = outcome("1", "error", error={"message": "it broke", "code": code})
-    seen = shown(file(row("1", None, "user", text("go")), failed), tmp_path)
+    seen = show(file(row("1", None, "user", text("go")), failed), tmp_path)
     first = seen.responses[0].exchange
     assert (stops(seen), first.response.error.message) == (["error"], "it broke")
     assert first.response.stop_reason.detail == detail
@@ -245,7 +245,7 @@ def test_a_turn_whose_outcome_is_an_error_failed(tmp_path, code, detail):
 
 def test_a_failure_that_telemetry_and_outcome_tell_of_is_one(tmp_path):
     event = {"event.name": "qwen-code.api_error", "error_message": "slow down", "status_code": 429}
-    seen = shown(file(
+    seen = show(file(
         row("1", None, "user", text("go")),
         row("2", "1", "system", subtype="ui_telemetry", systemPayload={"uiEvent": event}),
         outcome("2", "error", error={"message": "slow down", "code": "429"})), tmp_path)
@@ -259,7 +259,7 @@ def test_the_events_of_the_managed_engine_are_told(tmp_path):
 
     head = event("1", "managed_session_header_v1")
     assert choose(json.dumps(head).encode(), "a.jsonl") == "qwen"
-    seen = shown(file(head, event("2", "managed_session_event_v1"), row("3", None, "user", text("go")),
+    seen = show(file(head, event("2", "managed_session_event_v1"), row("3", None, "user", text("go")),
                       row("4", "3", "assistant", text("Done."))), tmp_path)
     assert stops(seen) == ["unknown"]
     assert "rows that are events of the managed engine, whose messages are in other files and were not read: 2" in (
@@ -267,13 +267,13 @@ def test_the_events_of_the_managed_engine_are_told(tmp_path):
 
 
 def test_a_row_whose_parent_is_lost_follows_the_row_before(tmp_path):
-    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", CALL),
+    seen = show(file(row("1", None, "user", text("go")), row("2", "1", "assistant", CALL),
                       row("3", "lost", "tool_result", RESULT), row("4", "3", "assistant", text("Done."))), tmp_path)
     assert (places(seen), stops(seen)[0]) == ([["request", "tool_result"]], "tool_call")
 
 
 def test_a_part_that_is_no_object_moves_no_call(tmp_path):
-    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", None, CALL),
+    seen = show(file(row("1", None, "user", text("go")), row("2", "1", "assistant", None, CALL),
                       row("3", "2", "tool_result", RESULT)), tmp_path)
     (verdict,) = seen.responses[0].verdicts
     assert (verdict.call.arguments, verdict.admission) == ('{"path": "a.md"}', "ready")
@@ -281,7 +281,7 @@ def test_a_part_that_is_no_object_moves_no_call(tmp_path):
 
 
 def test_an_answer_whose_parent_is_lost_is_no_part_of_the_one_before(tmp_path):
-    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Look."), CALL),
+    seen = show(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Look."), CALL),
                       row("4", "lost", "assistant", text("Done."))), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Look.", "Done."]
 
@@ -290,7 +290,7 @@ def test_a_result_without_an_id_behind_a_lost_answer_makes_no_earlier_call_ready
     """The user spoke in between: the result may be that of a call in the row that is lost."""
     call = {"functionCall": {"name": "write", "args": {"a": 1}}}
     result = {"functionResponse": {"name": "write", "response": {"output": "ok"}}}
-    seen = shown(file(
+    seen = show(file(
         row("1", None, "user", text("go")), row("2", "1", "assistant", call), row("3", "2", "user", text("again")),
         row("5", "4", "tool_result", result), row("6", "5", "assistant", text("Done."))), tmp_path)
     assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
@@ -306,19 +306,19 @@ def test_messages_of_the_model_with_a_response_between_them_are_answers_of_their
     rows = [row("1", None, "user", text("go")), told("2", "1"),
             row("3", "2", "assistant", text("Half of"), usageMetadata=counts), told("4", "3"),
             row("5", "4", "assistant", text("the rest"), usageMetadata=counts)]
-    seen = shown(file(*rows), tmp_path)
+    seen = show(file(*rows), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Half of", "the rest"]
     assert [facts.exchange.response.usage.output_tokens for facts in seen.responses] == [4, 4]
     assert len(seen.turns) == 1
-    other = shown(file(*rows[:3], told("4", "3", "qwen-code.tool_call"), rows[4]), tmp_path)
+    other = show(file(*rows[:3], told("4", "3", "qwen-code.tool_call"), rows[4]), tmp_path)
     assert len(other.responses) == 1
     rows[2].pop("usageMetadata")  # the counts come with the last piece of a message
-    assert len(shown(file(*rows), tmp_path).responses) == 1
+    assert len(show(file(*rows), tmp_path).responses) == 1
 
 
 @pytest.mark.parametrize(("kind", "stop"), [
     ("APIUserAbortError", "cancelled"), ("AbortError", "cancelled"), ("APIConnectionError", "error")])
 def test_a_request_that_the_client_stopped_was_cancelled(tmp_path, kind, stop):
-    seen = shown(file(row("1", None, "user", text("go")), told(
+    seen = show(file(row("1", None, "user", text("go")), told(
         "2", "1", "qwen-code.api_error", error_message="Request was aborted.", error_type=kind)), tmp_path)
     assert stops(seen) == [stop]

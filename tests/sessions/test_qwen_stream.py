@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions.reasons import named_api
-from tests.scenes.transcripts import shown, stops, words
+from tests.scenes.transcripts import show, stops, words
 
 INIT = {"type": "system", "subtype": "init", "session_id": "s", "model": "m", "qwen_code_version": "0.15.10"}
 
@@ -27,14 +27,14 @@ def outcome(text: str) -> dict[str, Any]:
 def test_a_failure_stands_at_the_end_of_a_text(tmp_path, as_list):
     text = "The queue was[API Error: Model stream ended without a finish reason.]"
     rows = [INIT, said(text), outcome(text)]
-    seen = shown(json.dumps(rows) if as_list else "".join(f"{json.dumps(row)}\n" for row in rows), tmp_path)
+    seen = show(json.dumps(rows) if as_list else "".join(f"{json.dumps(row)}\n" for row in rows), tmp_path)
     assert (seen.inputs[0].format, words(seen), stops(seen)) == ("qwen-stream", ["ERROR"], ["error"])
     response = seen.responses[0].exchange.response
     assert (response.text, response.error.message) == ("The queue was", "Model stream ended without a finish reason.")
 
 
 def test_no_row_names_a_wire_format(tmp_path):
-    seen = shown("".join(f"{json.dumps(row)}\n" for row in (INIT, said("Done."), outcome("Done."))), tmp_path)
+    seen = show("".join(f"{json.dumps(row)}\n" for row in (INIT, said("Done."), outcome("Done."))), tmp_path)
     (facts,) = seen.responses
     assert (words(seen), named_api(facts.exchange), facts.exchange.recorder) == (["END INFERRED"], None, "qwen-stream")
     assert "Qwen Code keeps none" in str(seen.inputs[0].notices[0])
@@ -42,5 +42,5 @@ def test_no_row_names_a_wire_format(tmp_path):
 
 def test_a_failure_alone_is_an_answer_without_text(tmp_path):
     rows = (INIT, said("[API Error: 401 no key]"), outcome("[API Error: 401 no key]"))
-    (facts,) = shown("".join(f"{json.dumps(row)}\n" for row in rows), tmp_path).responses
+    (facts,) = show("".join(f"{json.dumps(row)}\n" for row in rows), tmp_path).responses
     assert (facts.exchange.response.parts, facts.exchange.response.error.message) == ((), "401 no key")

@@ -12,7 +12,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.importers import recognition
 from inspector.sessions.importers.recognition import LONG_HEAD
-from tests.scenes.recordings import asked, chat, lines, user
+from tests.scenes.recordings import chat, lines, pair_of, user
 
 SCREENSHOT = "data:image/png;base64," + "iVBORw0K" * (LONG_HEAD // 8 + 1)
 PASTED = "# Notes \\\" of \\n" * (LONG_HEAD // 16 + 1)
@@ -27,7 +27,7 @@ def pair(content: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("written", [
-    lambda: lines(asked([user(SCREENSHOT)], chat("It is a cat.")), asked([user("And?")], chat("It is a cat."))),
+    lambda: lines(pair_of([user(SCREENSHOT)], chat("It is a cat.")), pair_of([user("And?")], chat("It is a cat."))),
     lambda: "\n".join(json.dumps(pair(each)) for each in (SCREENSHOT, "And?")).encode(),
     lambda: "\n".join(json.dumps(pair(each)) for each in (PASTED, "And?")).encode(),
     lambda: json.dumps([pair(SCREENSHOT), pair("And?")], indent=1).encode(),

@@ -403,7 +403,7 @@ def everything(exchange):
     return repr([getattr(exchange, name) for name in type(exchange).__slots__])
 
 
-def test_no_credential_of_a_har_is_in_its_exchanges(opened):
+def test_no_credential_of_a_har_is_in_its_exchanges(load):
     source = entry(
         [user(f"my key is {KEY}")],
         chat_body(f"do not share {KEY}"),
@@ -416,7 +416,7 @@ def test_no_credential_of_a_har_is_in_its_exchanges(opened):
         response_headers={"Set-Cookie": "sid=hunter2secret", "content-type": "application/json"},
         tools=[{"type": "mcp", "authorization": "hunter2secret"}],
     )
-    loaded = opened(har(source))
+    loaded = load(har(source))
     (exchange,) = loaded.exchanges
     assert "hunter2secret" not in everything(exchange)
     assert KEY not in everything(exchange)
@@ -526,11 +526,11 @@ def test_what_stands_for_a_name_that_was_taken_out(text, is_one):
     assert is_mask(text) is is_one
 
 
-def test_a_request_that_is_nested_too_deeply_to_be_cleaned_is_left_out(opened):
+def test_a_request_that_is_nested_too_deeply_to_be_cleaned_is_left_out(load):
     deep = '{"authorization": ' + "[" * 900 + "]" * 900 + "}"
     source = entry(None, chat_body("x"), request={})
     source["request"]["postData"]["text"] = deep
-    (exchange,) = opened(har(source)).exchanges
+    (exchange,) = load(har(source)).exchanges
     assert exchange.request is None or exchange.request.messages == ()
 
 

@@ -9,7 +9,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
 from inspector.sessions.importers.recognition import choose
-from tests.scenes.transcripts import rules, stops, viewed, words
+from tests.scenes.transcripts import rules, stops, view_file, words
 
 HISTORY, SCREEN = "api_conversation_history.json", "ui_messages.json"
 CALL = {"type": "tool_use", "id": "c1", "name": "apply_diff", "input": {}}
@@ -46,7 +46,7 @@ def task(tmp_path, history=None, screen=None, name=HISTORY, **beside):
     for file, value in ((name, history), (SCREEN, screen), *((f"{key}.json", value) for key, value in beside.items())):
         if value is not None:
             (folder / file).write_text(json.dumps(value))
-    return viewed(folder / (SCREEN if history is None else name))
+    return view_file(folder / (SCREEN if history is None else name))
 
 
 def notices(seen):
@@ -69,7 +69,7 @@ def test_history_usage_model_and_result(tmp_path):
 
 def test_either_file_opens_the_task(tmp_path):
     task(tmp_path, [ASKED, model(said("ok"))], [request(**DONE)])
-    by_screen = viewed(tmp_path / "task-1" / SCREEN)
+    by_screen = view_file(tmp_path / "task-1" / SCREEN)
     assert by_screen.responses[0].exchange.response.text == "ok"
     assert by_screen.responses[0].exchange.response.usage.output_tokens == 4
 
@@ -242,12 +242,12 @@ def test_damage(tmp_path):
     whole = json.dumps([ASKED, model(said("ok")), model(said("cut"))])
     (folder / HISTORY).write_text(whole[:-12])
     (folder / SCREEN).write_text('[{"ts": 1, "type": "say", "say": "api_req_started", "text": 3}, 7, nul')
-    seen = viewed(folder / HISTORY)
+    seen = view_file(folder / HISTORY)
     assert seen.responses[0].exchange.response.text == "ok"
     assert "is cut" in notices(seen)
     (folder / HISTORY).write_text(json.dumps([{"role": 3, "content": 4}, {"role": "assistant", "content": 3, "ts": "x",
                                                                          "reasoning_content": 1}, {}]))
-    assert "was expected" in notices(viewed(folder / HISTORY))
+    assert "was expected" in notices(view_file(folder / HISTORY))
 
 
 def test_recognised_by_name_or_rows():
@@ -280,7 +280,7 @@ def test_a_session_of_clines_sdk(tmp_path):
         user(said("go")), model(said("hm"), CALL, modelInfo={"id": "m-4"}), user(result("done"), ts=3000),
         model(said("ok"), ts=4000, metrics={"inputTokens": 9, "outputTokens": 4})]}
     path.write_text(json.dumps(whole))
-    seen = viewed(path)
+    seen = view_file(path)
     assert stops(seen) == ["tool_call", "unknown"]
     assert seen.responses[0].exchange.response.model == "m-4"
     assert seen.responses[1].exchange.response.usage is None  # the counts of a whole turn
@@ -301,7 +301,7 @@ def stored(tmp_path, *messages, status=None):
     path.write_text(json.dumps({"version": 1, "agent": "lead", "sessionId": "s1", "messages": messages}))
     if status is not None:
         (tmp_path / "s1.json").write_text(json.dumps({"version": 1, "session_id": "s1", "status": status}))
-    return viewed(path)
+    return view_file(path)
 
 
 def unread(text, name="apply_diff", key="c1"):

@@ -10,7 +10,7 @@ import pytest
 
 from inspector.sessions.folders import transcripts
 from inspector.sessions.importers.recognition import choose
-from tests.scenes.transcripts import rules, stops, viewed, words
+from tests.scenes.transcripts import rules, stops, view_file, words
 
 ZEROCLAW = """
 CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, session_key TEXT, role TEXT, content TEXT,
@@ -53,7 +53,7 @@ RESULT = {"tool_call_id": "c1", "content": "done"}
 
 
 def test_zeroclaw_calls_and_results(tmp_path):
-    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("system", "s"), said("user", "go"),
+    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("system", "s"), said("user", "go"),
                         said("assistant", call('{"a": 1}'), created_at="2026-01-01T00:00:00Z"), said("tool", RESULT),
                         said("assistant", "Done."),
                         {"table": "session_metadata", "session_key": "k", "state": "running"}))
@@ -72,7 +72,8 @@ def test_zeroclaw_calls_and_results(tmp_path):
 ])
 def test_zeroclaw_closes_a_request_without_an_answer(tmp_path, begins, stop, word):
     closed = f"[{begins} — not continuing this request]"
-    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"), said("assistant", closed),
+    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
+                           said("assistant", closed),
                         said("user", "again"), said("assistant", f"It says {closed}")))
     assert stops(seen) == [stop, "unknown"]
     assert words(seen)[0] == word
@@ -90,7 +91,7 @@ def test_zeroclaw_closes_a_request_without_an_answer(tmp_path, begins, stop, wor
 @pytest.mark.parametrize("part", ["", "Half of"])
 def test_zeroclaw_marks_an_answer_that_was_interrupted(tmp_path, mark, stop, part):
     text = f"{part}\n\n{mark}" if part else mark
-    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"), said("assistant", text),
+    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"), said("assistant", text),
                         said("user", "again"), said("assistant", f"It says {mark}")))
     assert stops(seen) == [stop, "unknown"]
     assert (seen.responses[0].exchange.response.text or "") == part
@@ -99,14 +100,14 @@ def test_zeroclaw_marks_an_answer_that_was_interrupted(tmp_path, mark, stop, par
 
 def test_zeroclaw_tells_results_of_calls_in_a_text_itself(tmp_path):
     told = '[Tool results]\n<tool_result name="ls">a</tool_result>'
-    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
+    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
                         said("assistant", "<tool_call>…</tool_call>"), said("user", told), said("assistant", "Done.")))
     assert stops(seen) == ["unknown", "unknown"]  # no user went on
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
 
 
 def test_zeroclaw_shows_a_cut_call(tmp_path):
-    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
+    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
                         said("assistant", call('{"path":"a'))))
     assert stops(seen) == ["max_tokens"]
     assert "transcript.inferred.call_cut" in rules(seen)
@@ -114,7 +115,7 @@ def test_zeroclaw_shows_a_cut_call(tmp_path):
 
 def test_zeroclaw_writes_a_result_for_an_interrupted_call(tmp_path):
     told = {"tool_call_id": "c1", "content": "[interrupted by user before this tool produced a result]"}
-    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
+    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
                         said("assistant", call("{}")), said("tool", told), said("user", "again")))
     assert stops(seen) == ["unknown"]
 
@@ -125,7 +126,7 @@ def test_zeroclaw_lines_that_begin_with_a_cut_call_hold_it(behind, tmp_path):
     path = tmp_path / "telegram_1.jsonl"
     rows = [{"role": "assistant", "content": json.dumps(call('{"path":"a'))}, *behind]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    seen = viewed(path)
+    seen = view_file(path)
     assert (seen.inputs[0].format, stops(seen)) == ("zeroclaw", ["max_tokens"])
     assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
 
@@ -135,7 +136,7 @@ def test_zeroclaw_lines(tmp_path):
     rows = [{"role": "user", "content": "go"}, {"role": "assistant", "content": json.dumps(call({"a": 1}))},
             {"role": "tool", "content": "plain"}, {"role": "assistant", "content": "{no JSON"}]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    seen = viewed(path)
+    seen = view_file(path)
     assert seen.responses[0].exchange.response.tool_calls[0].arguments == '{"a":1}'
     assert seen.responses[1].exchange.response.text == "{no JSON"
 
@@ -150,7 +151,7 @@ def test_zeroclaw_lines(tmp_path):
     "我生成了内部工具调用格式错误，无法完成此请求。请重试。",
 ])
 def test_zeroclaw_speaks_for_a_model_whose_calls_it_could_not_read(tmp_path, said_instead):
-    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
+    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
                         said("assistant", said_instead), said("user", "again")))
     assert stops(seen) == ["malformed_tool_call"]
     assert words(seen) != ["COMPLETE"]
@@ -164,7 +165,7 @@ def test_zeroclaw_speaks_for_a_model_whose_calls_it_could_not_read(tmp_path, sai
     "⚡ `gemini` 不可用 — 已由 **openai**（`gpt-5`）响应\n切换模型：/models",
 ])
 def test_zeroclaws_footer_about_another_model_is_no_text_of_the_model(tmp_path, footer):
-    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
+    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
                         said("assistant", f"Done.\n\n---\n{footer}"), said("user", "what did it say?"),
                         said("assistant", f"It said:\n\n---\n{footer}\nas I read it.")))
     first, second = (each.exchange for each in seen.responses)
@@ -177,7 +178,7 @@ def test_zeroclaws_footer_about_another_model_is_no_text_of_the_model(tmp_path, 
 @pytest.mark.parametrize("part", ["", "I read two files.\n\n"])
 def test_zeroclaw_names_the_limit_that_ended_a_turn(tmp_path, part):
     text = f"{part}*Turn stopped: reached maximum tool iterations (10).*"
-    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"), said("assistant", text),
+    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"), said("assistant", text),
                         said("user", "again"), said("assistant", f"{text} Indeed.")))
     first, second = (each.exchange.response for each in seen.responses)
     assert first.text == (part.strip() or None)
@@ -217,7 +218,7 @@ def test_zeroclaw_sessions_of_an_editor(tmp_path):
         {"id": 5, "session_id": 1, "role": "assistant", "content": "Done."},
     )
     assert choose(path.read_bytes()[:4096], str(path)) == "zeroclaw"
-    seen = viewed(path)
+    seen = view_file(path)
     assert stops(seen) == ["tool_call", "unknown", "max_tokens"]
     first, second, cut = (each.exchange for each in seen.responses)
     assert [(each.name, each.arguments) for each in first.response.tool_calls] == [
@@ -240,7 +241,7 @@ END = entry("tool", "done", tool_name="write", tool_call_id="c1", tool_is_error=
 
 
 def botnexus(tmp_path, *rows):
-    return viewed(built(tmp_path / "sessions.sqlite", BOTNEXUS, "session_history", *rows))
+    return view_file(built(tmp_path / "sessions.sqlite", BOTNEXUS, "session_history", *rows))
 
 
 def test_botnexus_two_rows_of_a_call(tmp_path):
@@ -290,7 +291,7 @@ def test_botnexus_crash_summary_and_folded_rows(tmp_path):
 
 def test_botnexus_rows_of_its_own_are_no_message_of_the_user(tmp_path):
     newer = BOTNEXUS.replace("is_history", "is_replay_banner INTEGER, message_kind TEXT, is_history")
-    seen = viewed(built(
+    seen = view_file(built(
         tmp_path / "sessions.sqlite", newer, "session_history", entry("user", "go"), entry("assistant", "a"),
         entry("user", "replayed", is_replay_banner=1), entry("assistant", "b"),
         entry("user", "it is done", message_kind="subagent-completion"), entry("assistant", "c"), entry("user", "b"),
@@ -343,7 +344,7 @@ TOOL = {"role": "tool", "content": "write", "toolName": "write", "toolCallId": "
 def botnexus_lines(tmp_path, *rows):
     path = tmp_path / "s.jsonl"
     path.write_text("".join(json.dumps({"isCrashSentinel": False, **row}) + "\n" for row in rows))
-    return viewed(path)
+    return view_file(path)
 
 
 @pytest.mark.parametrize(("start", "expected"), [([TOOL | {"kind": "tool-start"}], ["tool_call", "unknown"]),
@@ -376,7 +377,7 @@ def test_botnexus_lines(tmp_path):
             {"role": "tool", "content": "", "toolName": "ls", "toolCallId": "c", "toolArgs": '{"a"',
              "isCompactionSummary": False}]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    seen = viewed(path)
+    seen = view_file(path)
     assert stops(seen) == ["max_tokens"]
 
 
@@ -385,7 +386,7 @@ def test_odd_members(tmp_path):
     names = ("role", "content", "tool_name", "tool_call_id", "tool_args", "thinking_content", "timestamp")
     odd = dict.fromkeys(names, 3)
     path.write_text(json.dumps({"role": "user", "content": "x", "toolCallId": None}) + "\n" + json.dumps(odd) + "\n")
-    found = notices(viewed(path))
+    found = notices(view_file(path))
     assert "was expected" in found
 
 

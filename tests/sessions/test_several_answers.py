@@ -12,7 +12,7 @@ from loop_core import encode_response
 from loop_core.formats import FORMATS
 from loop_core.values import ChatResponse, Stop, StopReason, TextPart, Usage
 from loop_core.wire import wire
-from tests.scenes.transcripts import shown, stops
+from tests.scenes.transcripts import show, stops
 
 Row = dict[str, Any]
 
@@ -69,7 +69,7 @@ def texts(seen: Any) -> list[str | None]:
 @pytest.mark.parametrize("whole", [completion, message, response])
 @pytest.mark.parametrize("form", ["{0}\n{1}\n", "{0}{1}", "[{0}, {1}]", "\ufeff{0}\n\n{1}"])
 def test_whole_answers_in_one_file_are_answers_of_their_own(whole, form, tmp_path):
-    seen = shown(form.format(json.dumps(whole("one"), indent=2), json.dumps(whole("two"))), tmp_path, name="a.json")
+    seen = show(form.format(json.dumps(whole("one"), indent=2), json.dumps(whole("two"))), tmp_path, name="a.json")
     assert (texts(seen), stops(seen)) == (["one", "two"], ["end_turn", "end_turn"])
     assert len({facts.turn for facts in seen.responses}) == 2
     assert [facts.exchange.entry for facts in seen.responses] == [0, 1]
@@ -83,7 +83,7 @@ def test_the_whole_answers_of_a_cut_file_stay_answers_of_their_own(whole, form, 
     last = json.dumps(whole("three"))
     cut = last[:6] if missing is None else last[:-missing]
     written = form.format(json.dumps(whole("one"), indent=2), json.dumps(whole("two")), cut)
-    seen = shown(written, tmp_path, name="a.json")
+    seen = show(written, tmp_path, name="a.json")
     assert (texts(seen)[:2], stops(seen)) == (["one", "two"], ["end_turn", "end_turn", "interrupted"])
     assert len({facts.turn for facts in seen.responses}) == 3
     assert seen.responses[2].exchange.body == cut.strip().encode()
@@ -95,7 +95,7 @@ def test_the_whole_answers_of_a_cut_file_stay_answers_of_their_own(whole, form, 
     '{{\n  "data": [\n{0},\n{1}], "has_more": false, "object": "list"}}',
 ])
 def test_a_page_of_stored_answers_holds_them(whole, page, tmp_path):
-    seen = shown(page.format(json.dumps(whole("one")), json.dumps(whole("two"))), tmp_path, name="a.json")
+    seen = show(page.format(json.dumps(whole("one")), json.dumps(whole("two"))), tmp_path, name="a.json")
     assert (texts(seen), stops(seen)) == (["one", "two"], ["end_turn", "end_turn"])
 
 
@@ -107,7 +107,7 @@ def test_a_page_of_anything_else_is_no_recording(rows, tmp_path):
 
 
 def test_a_list_of_one_answer_is_that_answer(tmp_path):
-    seen = shown(json.dumps([completion("one", "length")]), tmp_path, name="a.json")
+    seen = show(json.dumps([completion("one", "length")]), tmp_path, name="a.json")
     assert (texts(seen), stops(seen)) == (["one"], ["max_tokens"])
 
 
@@ -134,13 +134,13 @@ def test_whole_answers_of_each_format_are_answers_of_their_own(api, form, tmp_pa
     """Of most formats they were one answer, which had the first text, and of some of these the last stop reason."""
     whole = bodies(api, stream=False)
     written = b"\n".join(whole) if form == "lines" else b"[" + b",".join(whole) + b"]"
-    assert ends(shown(written, tmp_path, name="a.json")) == list(ANSWERS)
+    assert ends(show(written, tmp_path, name="a.json")) == list(ANSWERS)
 
 
 @pytest.mark.parametrize("api", FORMATS)
 def test_streams_of_each_format_behind_one_another_are_answers_of_their_own(api, tmp_path):
     """All but three formats lost what followed the first stream; the legacy Text Completions joined the texts."""
-    seen = shown(b"".join(bodies(api, stream=True)), tmp_path, name="a.sse")
+    seen = show(b"".join(bodies(api, stream=True)), tmp_path, name="a.sse")
     assert ends(seen) == list(ANSWERS)
 
 
@@ -148,7 +148,7 @@ def test_streams_of_each_format_behind_one_another_are_answers_of_their_own(api,
 def test_a_stream_that_was_sent_twice_is_one_answer(api, tmp_path):
     stream = bodies(api, stream=True)[1]
     for written in (2 * stream, stream + b"\n\n" + stream):
-        assert ends(shown(written, tmp_path, name="a.sse")) == [ANSWERS[1]]
+        assert ends(show(written, tmp_path, name="a.sse")) == [ANSWERS[1]]
 
 
 @pytest.mark.parametrize("stream", [message_stream, response_stream])
@@ -156,13 +156,13 @@ def test_an_event_behind_the_end_of_its_own_stream_is_no_answer(stream, tmp_path
     """It was a second answer, of which the end seemed to be missing: events have come out of their order."""
     frames = stream("one").split("\n\n")[:-1]
     frames[-2:] = reversed(frames[-2:])
-    assert len(shown("\n\n".join([*frames, ""]), tmp_path, name="a.sse").responses) == 1
+    assert len(show("\n\n".join([*frames, ""]), tmp_path, name="a.sse").responses) == 1
 
 
 def test_a_line_that_holds_more_than_one_stream_ends(tmp_path):
     """A carriage return ends a line of server-sent events as well: the same line was read again for ever."""
     inside = "\r\rdata: ".join([*chunk_lines(chat_stream("two")), "[DONE]", *chunk_lines(chat_stream("three"))])
-    assert shown("\n".join([*chunk_lines(chat_stream("one")), "[DONE]", inside]), tmp_path, name="a.jsonl").responses
+    assert show("\n".join([*chunk_lines(chat_stream("one")), "[DONE]", inside]), tmp_path, name="a.jsonl").responses
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -171,13 +171,13 @@ def test_a_stop_word_in_each_chunk_of_an_older_stream_ends_nothing(named, tmp_pa
     chunks = [{"candidates": [{"content": {"parts": [{"text": text}], "role": "model"}, "finishReason": "STOP",
                                "index": 0}], **({"responseId": "a"} if named else {})} for text in ("One", " more.")]
     for written in (json.dumps(chunks), "\n".join(map(json.dumps, chunks))):
-        assert ends(shown(written, tmp_path, name="a.json")) == [("One more.", "end_turn")]
+        assert ends(show(written, tmp_path, name="a.json")) == [("One more.", "end_turn")]
 
 
 @pytest.mark.parametrize("stream", [chat_stream, message_stream, response_stream])
 def test_streams_as_lines_of_events_are_answers_of_their_own(stream, tmp_path):
     lines = "\n".join(line[6:] for line in (stream("one") + stream("two")).split("\n") if line.startswith("data: "))
-    seen = shown(lines, tmp_path, name="a.txt")
+    seen = show(lines, tmp_path, name="a.txt")
     assert (texts(seen), stops(seen)) == (["one", "two"], ["end_turn", "end_turn"])
 
 
@@ -191,7 +191,7 @@ def chunk_lines(*streams: str) -> list[str]:
 @pytest.mark.parametrize("last", ["", '{"id": "two", "object": "chat.comp', '{"error": {"message": "overloaded"}}'])
 def test_chunks_of_several_answers_in_lines_are_told_apart_by_their_ids(order, last, tmp_path):
     lines = chunk_lines(chat_stream("one"), chat_stream("two", "length"))
-    seen = shown("\n".join([*(lines[each] for each in order), last]), tmp_path, name="a.jsonl")
+    seen = show("\n".join([*(lines[each] for each in order), last]), tmp_path, name="a.jsonl")
     assert texts(seen) == ["one", "two"]
     assert [facts.exchange.response.raw_stop_reason for facts in seen.responses] == ["stop", "length"]
 
@@ -199,7 +199,7 @@ def test_chunks_of_several_answers_in_lines_are_told_apart_by_their_ids(order, l
 @pytest.mark.parametrize("stream", [chat_stream, message_stream, response_stream])
 def test_whole_streams_behind_one_another_are_answers_of_their_own(stream, tmp_path):
     for written in (stream("one") + stream("two"), (stream("one") + stream("two")).replace("\n", "\r\n")):
-        seen = shown(written, tmp_path, name="a.sse")
+        seen = show(written, tmp_path, name="a.sse")
         assert (texts(seen), stops(seen)) == (["one", "two"], ["end_turn", "end_turn"])
 
 
@@ -208,7 +208,7 @@ def test_streams_without_end_marks_are_told_apart_by_their_ids_if_each_has_a_sto
     """Their texts were one answer. A gateway that asks another provider for the rest sends no word of the first."""
     first, second = (chat_stream(key, end).removesuffix("data: [DONE]\n\n")
                      for key, end in (("one", word), ("two", "length")))
-    seen = shown(first + second, tmp_path, name="a.sse")
+    seen = show(first + second, tmp_path, name="a.sse")
     assert texts(seen) == (["one", "two"] if count == 2 else ["onetwo"])
     assert stops(seen)[-1] == "max_tokens"
 
@@ -217,7 +217,7 @@ def test_a_cut_call_of_the_second_stream_is_not_that_of_the_first(tmp_path):
     def begun(arguments: str) -> list[Row]:
         return [{"index": 0, "id": "c1", "type": "function", "function": {"name": "ls", "arguments": arguments}}]
 
-    seen = shown(chat_stream("one", "tool_calls", begun('{"a": 1}')) + chat_stream("two", "length", begun('{"a": ')),
+    seen = show(chat_stream("one", "tool_calls", begun('{"a": 1}')) + chat_stream("two", "length", begun('{"a": ')),
                  tmp_path, name="a.sse")
     assert [[verdict.call.arguments for verdict in facts.verdicts] for facts in seen.responses] == [
         ['{"a": 1}'], ['{"a": ']]
@@ -229,7 +229,7 @@ def test_a_damaged_line_among_whole_answers_costs_that_answer_alone(damaged, tmp
     """All answers were one that had sent nothing."""
     lines = [json.dumps(completion(key)) for key in ("one", "two", "three")]
     lines[damaged] = lines[damaged][:-9]
-    seen = shown("\n".join(lines), tmp_path, name="a.jsonl")
+    seen = show("\n".join(lines), tmp_path, name="a.jsonl")
     assert [facts.exchange.response.raw_stop_reason for facts in seen.responses] == [
         None if at == damaged else "stop" for at in range(3)]
     assert stops(seen)[damaged] == "interrupted"
@@ -240,7 +240,7 @@ def test_a_damaged_line_among_whole_answers_costs_that_answer_alone(damaged, tmp
 def test_a_damaged_first_line_of_a_stream_is_one_lost_frame(stream, size, tmp_path):
     """The whole stream was one that had sent nothing: its first line made it a body of one value."""
     first, *rest = chunk_lines(stream("one"))
-    seen = shown("\n".join([first[:size], *rest]), tmp_path, name="a.jsonl")
+    seen = show("\n".join([first[:size], *rest]), tmp_path, name="a.jsonl")
     text = None if stream is chat_stream else "one"  # in chunks of Chat Completions the first line has all of it
     assert (texts(seen), stops(seen)) == ([text], ["end_turn"])
     assert "GAP" in seen.turns[0].verdict.word
@@ -257,16 +257,16 @@ def test_a_damaged_first_line_of_a_stream_is_one_lost_frame(stream, size, tmp_pa
     "\n".join(chunk_lines(chat_stream("") + chat_stream("one"))),
 ])
 def test_what_may_be_one_answer_is_not_taken_apart(written, tmp_path):
-    assert len(shown(written, tmp_path, name="a.json").responses) == 1
+    assert len(show(written, tmp_path, name="a.json").responses) == 1
 
 
 def test_an_answer_of_an_api_that_is_not_read_is_not_called_a_request(tmp_path):
     of_ai21 = {"id": "x", "prompt": {"text": "a"}, "completions": [{"data": {"text": "b"}, "finishReason": {
         "reason": "length", "length": 2}}]}
-    why = str(shown(json.dumps(of_ai21), tmp_path, name="a.json").inputs[0].error)
+    why = str(show(json.dumps(of_ai21), tmp_path, name="a.json").inputs[0].error)
     assert "JSON of no API and no session format that is known" in why
     assert "a request without its response" in str(
-        shown('{"prompt": "a", "model": "m"}', tmp_path, name="b.json").inputs[0].error)
+        show('{"prompt": "a", "model": "m"}', tmp_path, name="b.json").inputs[0].error)
 
 
 @pytest.mark.parametrize(("written", "what"), [
@@ -275,7 +275,7 @@ def test_an_answer_of_an_api_that_is_not_read_is_not_called_a_request(tmp_path):
     ('data: {"b": 1}\n\n', "server-sent events of no API"),
 ])
 def test_what_is_refused_is_named_as_the_file_has_it(written, what, tmp_path):
-    assert what in str(shown(written, tmp_path, name="a.txt").inputs[0].error)
+    assert what in str(show(written, tmp_path, name="a.txt").inputs[0].error)
 
 
 @pytest.mark.parametrize("as_text", [True, False])
@@ -284,12 +284,12 @@ def test_whole_answers_that_a_logger_wrote_beside_their_times_are_answers_of_the
     """They were one stream: of Chat Completions the texts were joined, of others nothing seemed to have come."""
     whole = bodies(api, stream=False)
     rows = [{"ts": 1, "data": body.decode() if as_text else json.loads(body)} for body in whole]
-    assert ends(shown("\n".join(map(json.dumps, rows)), tmp_path, name="a.jsonl")) == list(ANSWERS)
+    assert ends(show("\n".join(map(json.dumps, rows)), tmp_path, name="a.jsonl")) == list(ANSWERS)
 
 
 @pytest.mark.parametrize("whole", [completion, message, response])
 @pytest.mark.parametrize("beside", ["start", {"model": "m", "messages": [{"role": "user", "content": "hi"}]}])
 def test_a_log_of_other_things_beside_whole_answers_is_no_stream(whole, beside, tmp_path):
     rows = [{"time": 1, "level": "info", "event": each} for each in (beside, whole("one"), beside, whole("two"))]
-    seen = shown("\n".join(map(json.dumps, rows)), tmp_path, name="a.jsonl")
+    seen = show("\n".join(map(json.dumps, rows)), tmp_path, name="a.jsonl")
     assert "JSON lines of no known format" in str(seen.inputs[0].error)

@@ -8,7 +8,7 @@ import pytest
 
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ArgsForm, TextPart, Usage
-from tests.scenes.transcripts import rules, shown, stops, words
+from tests.scenes.transcripts import rules, show, stops, words
 
 TASK = {"task": "go", "task_images": None}
 CUT, WHOLE = '{"team": "pla', {"team": "platform"}
@@ -40,7 +40,7 @@ def error(kind, text):
 
 
 def read(tmp_path, *steps):
-    return shown(json.dumps([TASK, *steps]), tmp_path, name="memory.json")
+    return show(json.dumps([TASK, *steps]), tmp_path, name="memory.json")
 
 
 def response(seen, index=0):
@@ -68,7 +68,7 @@ def test_the_steps_of_a_memory_are_recognised(written):
 
 @pytest.mark.parametrize("name", ["steps", "messages"])
 def test_the_steps_of_a_result_are_read(tmp_path, name):
-    seen = shown(json.dumps({"state": "success", name: [TASK, step(message())]}), tmp_path, name="result.json")
+    seen = show(json.dumps({"state": "success", name: [TASK, step(message())]}), tmp_path, name="result.json")
     assert (words(seen), seen.responses[0].exchange.started) == (["COMPLETE"], "2023-11-14T22:13:20.500+00:00")
 
 
@@ -220,7 +220,7 @@ def test_a_plan_is_an_answer_and_unknown_steps_are_counted(tmp_path):
 
 def test_a_memory_that_is_cut_gives_what_can_be_read(tmp_path):
     whole = json.dumps([TASK, step(message()), step(message("never whole"))])
-    seen = shown(whole[:-400], tmp_path, name="memory.json")
+    seen = show(whole[:-400], tmp_path, name="memory.json")
     assert response(seen).parts == (TextPart("hi"),)
 
 

@@ -18,7 +18,7 @@ from loop_core.wire.framing import TextSequence, text_sequence
 from tests.report.test_verdict import only
 from tests.scenes.bodies import entry, har
 from tests.scenes.essence import essence
-from tests.scenes.recordings import shown
+from tests.scenes.recordings import show
 
 URL = "wss://api.openai.com/v1/responses"
 API = "openai_responses"
@@ -113,8 +113,8 @@ def test_texts_of_a_sequence_have_places_whatever_the_chunks():
         assert [*framing.feed(body[:cut]), *framing.feed(body[cut:]), *framing.flush()] == whole
 
 
-def test_facts_point_into_frames(opened):
-    (read,) = opened(har(socket(sent(**ASK), *ended("hello")))).exchanges
+def test_facts_point_into_frames(load):
+    (read,) = load(har(socket(sent(**ASK), *ended("hello")))).exchanges
     found = provenance(read.api, read.body, read.response)
     (text,) = {read.body[piece.start : piece.end] for piece in found.of("text")}
     assert text == b'"hello"'
@@ -126,12 +126,12 @@ def test_facts_point_into_frames(opened):
 
 
 @pytest.mark.parametrize("opcode", [1, 2])
-def test_one_response_for_each_that_was_asked_for(opened, opcode):
+def test_one_response_for_each_that_was_asked_for(load, opcode):
     messages = [
         sent(1.0, **ASK), came(1.5, opcode, type="codex.rate_limits", limits={}),
         *ended("one"), sent(4.0, previous_response_id="resp_1", **{**ASK, "input": []}), *ended("two", "resp_2"),
     ]
-    loaded = opened(har(entry(None, "x", url="https://example.com/", method="GET"), socket(*messages)))
+    loaded = load(har(entry(None, "x", url="https://example.com/", method="GET"), socket(*messages)))
     first, second = loaded.exchanges
     assert [(each.response.text, each.response.id, each.entry) for each in (first, second)] == [
         ("one", "resp_1", 1), ("two", "resp_2", 1)]
@@ -148,14 +148,14 @@ def test_one_response_for_each_that_was_asked_for(opened, opcode):
     assert first.duration_ms == 2500.0
 
 
-def test_answers_that_are_asked_for_at_once_go_by_their_order_or_their_lane(opened):
+def test_answers_that_are_asked_for_at_once_go_by_their_order_or_their_lane(load):
     (one, two), (three, four) = ended("a", "r1"), ended("b", "r2")
-    piped = opened(har(socket(sent(**ASK), sent(**ASK), one, two, three, four))).exchanges
+    piped = load(har(socket(sent(**ASK), sent(**ASK), one, two, three, four))).exchanges
     assert [each.response.text for each in piped] == ["a", "b"]
     lanes = [{**message, "data": json.dumps({**json.loads(message["data"]), "stream_id": lane})}
              for message, lane in ((one, "x"), (three, "y"), (four, "y"), (two, "x"))]
     asked = [sent(stream_id="x", **ASK), sent(stream_id="y", **ASK)]
-    assert [each.response.text for each in opened(har(socket(*asked, *lanes))).exchanges] == ["a", "b"]
+    assert [each.response.text for each in load(har(socket(*asked, *lanes))).exchanges] == ["a", "b"]
 
 
 @pytest.mark.parametrize("end", [
@@ -163,43 +163,43 @@ def test_answers_that_are_asked_for_at_once_go_by_their_order_or_their_lane(open
     came(type="response.cancelled", response={"id": "r1", "status": "cancelled"}),
     came(type="error", error={"code": "slow_down", "message": "Later."}),
 ])
-def test_whatever_ends_an_answer_the_next_event_is_of_the_next_one(opened, end):
-    first, second = opened(har(socket(sent(**ASK), sent(**ASK), end, ended("b", "r2")[1]))).exchanges
+def test_whatever_ends_an_answer_the_next_event_is_of_the_next_one(load, end):
+    first, second = load(har(socket(sent(**ASK), sent(**ASK), end, ended("b", "r2")[1]))).exchanges
     assert (first.messages, second.messages) == ((2,), (3,))
     assert second.response.text == "b"
 
 
-def test_a_successor_that_the_server_begins_by_itself_is_an_answer_without_a_request(opened):
+def test_a_successor_that_the_server_begins_by_itself_is_an_answer_without_a_request(load):
     steered = ended("a", "r1", "incomplete", incomplete_details={"reason": "steered"})
     note = came(type="response.steer.accepted", steer={"id": "s"}, sequence_number=3)
-    first, second = opened(har(socket(sent(**ASK), note, *steered, *ended("b", "r2")))).exchanges
+    first, second = load(har(socket(sent(**ASK), note, *steered, *ended("b", "r2")))).exchanges
     assert (first.response.stop_reason.normalized, first.response.stop_reason.detail) == (Stop.PAUSED, "server")
     assert (second.response.text, second.request) == ("b", None)
 
 
-def test_what_follows_an_end_stays_with_its_answer(opened):
+def test_what_follows_an_end_stays_with_its_answer(load):
     late = came(type="response.steer.pending", reason="waiting_for_required_input", steer={}, sequence_number=9)
-    (read,) = opened(har(socket(sent(**ASK), *ended("a"), late))).exchanges
+    (read,) = load(har(socket(sent(**ASK), *ended("a"), late))).exchanges
     assert read.messages == (1, 2, 3)
 
 
 @pytest.mark.parametrize("shape", [
     lambda event: event, lambda event: {"response": event},
 ])
-def test_a_request_is_read_in_either_shape(opened, shape):
-    (read,) = opened(har(socket(sent(**shape(ASK)), *ended("a")))).exchanges
+def test_a_request_is_read_in_either_shape(load, shape):
+    (read,) = load(har(socket(sent(**shape(ASK)), *ended("a")))).exchanges
     assert (read.request.model, read.request.max_tokens) == ("m", 40)
 
 
-def test_a_warm_up_asks_for_no_answer(opened):
+def test_a_warm_up_asks_for_no_answer(load):
     warm = sent(generate=False, **ASK)
-    loaded = opened(har(socket(warm, *ended("", "r0"), sent(**ASK), *ended("a"))))
+    loaded = load(har(socket(warm, *ended("", "r0"), sent(**ASK), *ended("a"))))
     assert [each.response.text for each in loaded.exchanges] == ["a"]
     assert "warms up" in loaded.inputs[0].skipped[0].why
 
 
-def test_other_sockets_are_no_llm_traffic(opened):
-    loaded = opened(har(socket({"type": "send", "time": 1, "opcode": 1, "data": "hello"}, url="wss://chat.example/ws"),
+def test_other_sockets_are_no_llm_traffic(load):
+    loaded = load(har(socket({"type": "send", "time": 1, "opcode": 1, "data": "hello"}, url="wss://chat.example/ws"),
                         socket(sent(**ASK), url="wss://api.openai.com/v1/realtime?model=x")))
     assert loaded.exchanges == ()
     assert [skip.entry for skip in loaded.inputs[0].skipped] == [0, 1]
@@ -210,31 +210,31 @@ def test_other_sockets_are_no_llm_traffic(opened):
     {"type": "receive", "opcode": 2, "data": "no base64!"}, {"type": "send", "opcode": 1, "data": "[1]"},
     {"type": "receive", "opcode": 8, "data": ""},
 ])
-def test_odd_messages_are_passed_over(opened, odd):
-    (read,) = opened(har(socket(sent(**ASK), odd, *ended("a"), odd))).exchanges
+def test_odd_messages_are_passed_over(load, odd):
+    (read,) = load(har(socket(sent(**ASK), odd, *ended("a"), odd))).exchanges
     assert (read.response.text, read.response.stop_reason.normalized) == ("a", Stop.END_TURN)
 
 
 # -- how it ends -----------------------------------------------------------------------------------------------------
 
 
-def test_an_error_event_is_an_error_with_the_status_that_it_states(opened):
+def test_an_error_event_is_an_error_with_the_status_that_it_states(load):
     error = came(type="error", status=429, error={"type": "too_many", "message": "Slow."})
-    (read,) = opened(har(socket(sent(**ASK), error))).exchanges
+    (read,) = load(har(socket(sent(**ASK), error))).exchanges
     assert read.response.stop_reason.normalized is Stop.ERROR
     assert read.response.error.message == "Slow."
     assert read.response.error.retryable
 
 
-def test_a_connection_that_broke_and_one_that_was_not_recorded_further(opened):
+def test_a_connection_that_broke_and_one_that_was_not_recorded_further(load):
     begun = ended("a")[0]
     broken = {"type": "error", "time": 3, "opcode": -1, "data": "net::ERR"}
-    (read,) = opened(har(socket(sent(**ASK), begun, broken))).exchanges
+    (read,) = load(har(socket(sent(**ASK), begun, broken))).exchanges
     assert (read.response.stop_reason.normalized, read.response.transport_end) == (
         Stop.INTERRUPTED, TransportEnd.RESET)
     whole = har(socket(sent(**ASK), begun, *ended("later")[1:]))
     cut = whole[: whole.index("later") + 2]
-    (read,) = opened(cut, "cut.har").exchanges
+    (read,) = load(cut, "cut.har").exchanges
     assert read.response.stop_reason.detail == "recording_cut"
     assert read.messages[0] == 1
 
@@ -242,7 +242,7 @@ def test_a_connection_that_broke_and_one_that_was_not_recorded_further(opened):
 def test_an_answer_cut_by_its_budget_is_judged_and_shown_with_its_frames():
     output = {"incomplete_details": {"reason": "max_output_tokens"}}
     source = har(socket(sent(**ASK), *ended("a", status="incomplete", **output))).encode()
-    found = shown(data=source)
+    found = show(data=source)
     assert only(found).verdict.id == "truncated"
     facts = found.responses[0]
     (seen,) = facts.judgement.stop.evidence
@@ -255,11 +255,11 @@ def test_an_answer_cut_by_its_budget_is_judged_and_shown_with_its_frames():
     assert "+2,500ms after 1.5 s message 2" in text
 
 
-def test_a_session_file_of_such_an_answer_reads_alike(tmp_path, opened):
+def test_a_session_file_of_such_an_answer_reads_alike(tmp_path, load):
     from inspector.export.exchange_files import records
     from inspector.sessions.native import session_bytes
 
-    (read,) = opened(har(socket(sent(**ASK), *ended("a")))).exchanges
+    (read,) = load(har(socket(sent(**ASK), *ended("a")))).exchanges
     path = tmp_path / "s.jsonl"
     path.write_bytes(session_bytes(records([read])))
     (again,) = open_paths([str(path)]).exchanges
@@ -267,10 +267,10 @@ def test_a_session_file_of_such_an_answer_reads_alike(tmp_path, opened):
 
 
 @pytest.mark.parametrize("end", ["response.completed", "response.done"])
-def test_what_follows_an_end_belongs_to_the_next_answer(opened, end):
+def test_what_follows_an_end_belongs_to_the_next_answer(load, end):
     """Two answers are asked for at once, so that only the end of the first tells where the second begins."""
     first, last = ended("one")
     event = {**json.loads(last["data"]), "type": end}
-    seen = opened(har(socket(sent(**ASK), sent(**ASK), first, came(**event), *ended("two", "resp_2")))).exchanges
+    seen = load(har(socket(sent(**ASK), sent(**ASK), first, came(**event), *ended("two", "resp_2")))).exchanges
     assert [each.response.text for each in seen] == ["one", "two"]
     assert [each.response.stop_reason.normalized for each in seen] == [Stop.END_TURN, Stop.END_TURN]

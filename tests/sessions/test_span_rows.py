@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.scenes.transcripts import shown, stops, viewed, words
+from tests.scenes.transcripts import show, stops, view_file, words
 
 ANSWER = {"id": "msg_0123456789abcdef", "content": [{"type": "text", "text": "Hi."}], "stop_reason": "max_tokens",
           "type": "message", "role": "assistant", "model": "m"}
@@ -83,7 +83,7 @@ START = "2026-01-02T03:04:05"
     [span()], {"data": [span()], "next_cursor": None}, {"data": [of_api()], "next_cursor": None}, [of_frame()]],
     ids=["client", "page", "page in OTLP", "data frame"])
 def test_what_phoenix_gives_out_is_read_in_every_form(tmp_path, content):
-    *read, started = facts(shown(json.dumps(content), tmp_path))
+    *read, started = facts(show(json.dumps(content), tmp_path))
     assert (*read,) == READ
     assert started.startswith(START)
 
@@ -94,7 +94,7 @@ def test_the_database_of_phoenix_is_read(tmp_path):
         ("spans", {"trace_rowid": 3, "span_id": "s1", "name": "messages.create", "span_kind": "LLM", "start_time":
                    "2026-01-02 03:04:05.000000", "end_time": "2026-01-02 03:04:06.000000", "status_code": "OK",
                    "status_message": "", "attributes": json.dumps(NESTED), "events": "[]"})])
-    *read, started = facts(viewed(path))
+    *read, started = facts(view_file(path))
     assert (*read,) == READ
     assert started.startswith(START)
 
@@ -108,7 +108,7 @@ def test_the_database_of_mlflow_is_read(tmp_path):
     path = database(tmp_path, MLFLOW, [("spans", {
         "trace_id": "tr-1", "experiment_id": 1, "span_id": "s1", "start_time_unix_nano": 1767323045000000000,
         "content": json.dumps(content)})])
-    *read, started = facts(viewed(path))
+    *read, started = facts(view_file(path))
     assert (*read,) == READ
     assert started.startswith(START)
 
@@ -117,21 +117,21 @@ def test_the_database_of_mlflow_is_read(tmp_path):
 def test_damaged_rows_of_a_store_are_counted_or_empty(tmp_path, attributes):
     path = database(tmp_path, PHOENIX, [("traces", {"id": 1, "trace_id": "t1"}), ("spans", {
         "trace_rowid": 1, "span_id": "s1", "span_kind": "LLM", "attributes": attributes, "events": attributes})])
-    assert [word for word in words(viewed(path)) if word == "COMPLETE"] == []
+    assert [word for word in words(view_file(path)) if word == "COMPLETE"] == []
 
 
 def test_what_phoenix_adds_to_a_span_that_names_a_response_is_no_text(tmp_path):
     """An answer without content was complete, with the JSON of its id as the text."""
-    seen = shown(json.dumps([span(1, {**BARE, "anthropic.message.stop_reason": "end_turn"})]), tmp_path)
+    seen = show(json.dumps([span(1, {**BARE, "anthropic.message.stop_reason": "end_turn"})]), tmp_path)
     assert (words(seen), seen.responses[0].exchange.response.text) == (["END NOT RECORDED"], None)
 
 
 def test_an_answer_that_is_an_object_of_other_values_is_its_text(tmp_path):
     said = json.dumps({"id": "a", "model": "m"})
-    seen = shown(json.dumps([span(1, {**BARE, "output.value": said})]), tmp_path)
+    seen = show(json.dumps([span(1, {**BARE, "output.value": said})]), tmp_path)
     assert seen.responses[0].exchange.response.text == said
 
 
 def test_the_spans_of_the_client_and_of_an_instrumentation_are_one_answer_also_beside_each_other(tmp_path):
-    seen = shown(json.dumps([span(1), span(2, BARE, trace="t2")]), tmp_path)
+    seen = show(json.dumps([span(1), span(2, BARE, trace="t2")]), tmp_path)
     assert (stops(seen), seen.responses[0].exchange.response.text) == (["max_tokens"], "Hi.")

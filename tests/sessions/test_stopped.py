@@ -13,17 +13,17 @@ from tests.scenes.transcripts import (
     MISSING,
     block,
     claude,
-    failed,
+    failure,
     pi,
     pi_call,
+    pi_reply,
     pi_result,
-    pi_said,
     pi_user,
     places,
     prompt,
     result,
     rules,
-    shown,
+    show,
     stops,
     system,
     text,
@@ -66,7 +66,7 @@ def asked(seen) -> list[str]:
 @pytest.mark.parametrize("word", ["tool_use", None])
 @pytest.mark.parametrize("said", [REFUSED, NOT_NOW])
 def test_a_refused_call_did_not_run_and_the_interruption_ends_the_turn(tmp_path, word, said):
-    seen = shown(claude(
+    seen = show(claude(
         prompt("rename"), block(use(**WHOLE), stop=word), result(said, error=True), prompt([text(STOPPED_AT_TOOL)]),
         prompt("leave it"), block(text("Left."), "msg_02", "end_turn"),
     ), tmp_path)
@@ -84,7 +84,7 @@ def test_a_refused_call_did_not_run_and_the_interruption_ends_the_turn(tmp_path,
 def test_a_refusal_that_tells_the_agent_to_wait_ends_the_turn_without_a_mark(tmp_path):
     rows = [prompt("rename"), block(use(**WHOLE), stop="tool_use"), result(REFUSED, error=True)]
     for after in ((), (prompt("leave it"), block(text("Left."), "msg_02", "end_turn"))):
-        seen = shown(claude(*rows, *after), tmp_path)
+        seen = show(claude(*rows, *after), tmp_path)
         assert words(seen) == ["CANCELLED", "COMPLETE"][: len(seen.turns)]
         assert seen.turns[0].terminal == "cancelled"
         assert told(seen, "transcript.stopped") == [
@@ -93,7 +93,7 @@ def test_a_refusal_that_tells_the_agent_to_wait_ends_the_turn_without_a_mark(tmp
 
 @pytest.mark.parametrize("said", [WITH_REASON, REFUSED])
 def test_an_agent_that_goes_on_after_a_refusal_is_in_the_same_turn(tmp_path, said):
-    seen = shown(claude(prompt("rename"), block(use(**WHOLE)), result(said, error=True),
+    seen = show(claude(prompt("rename"), block(use(**WHOLE)), result(said, error=True),
                         block(text("Then b.md."), "msg_02", "end_turn")), tmp_path)
     assert places(seen) == [["request", "tool_result"]]
     assert admissions(seen) == [("rejected", "the user refused it: it did not run")]
@@ -103,12 +103,12 @@ def test_an_agent_that_goes_on_after_a_refusal_is_in_the_same_turn(tmp_path, sai
 
 def test_a_row_that_names_the_users_refusal_needs_no_known_wording(tmp_path):
     row = result("no, thank you", error=True, toolUseResult="User rejected tool use")
-    seen = shown(claude(prompt("go"), block(use(**WHOLE)), row, block(text("So."), "msg_02", "end_turn")), tmp_path)
+    seen = show(claude(prompt("go"), block(use(**WHOLE)), row, block(text("So."), "msg_02", "end_turn")), tmp_path)
     assert admissions(seen) == [("rejected", "the user refused it: it did not run")]
 
 
 def test_a_refusal_at_the_end_of_the_file_is_no_error_to_send_back(tmp_path):
-    seen = shown(claude(prompt("go"), block(use(**WHOLE)), result(WITH_REASON, error=True)), tmp_path)
+    seen = show(claude(prompt("go"), block(use(**WHOLE)), result(WITH_REASON, error=True)), tmp_path)
     (turn,) = seen.turns
     assert turn.verdict.word == "CALL REJECTED"
     assert "its call Write is rejected: the user refused it: it did not run" in turn.verdict.sentence
@@ -116,7 +116,7 @@ def test_a_refusal_at_the_end_of_the_file_is_no_error_to_send_back(tmp_path):
 
 
 def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
-    seen = shown(claude(
+    seen = show(claude(
         prompt("both"), block(use("toolu_01A", "Read", path="a"), uuid="a1"),
         block(use("toolu_01B", **WHOLE), uuid="a2"),
         result("A", "toolu_01A", parentUuid="a1"), result(REFUSED, "toolu_01B", True, parentUuid="a2"),
@@ -252,7 +252,7 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Error: Tool call invocation was rejected by user.", "the user refused it"),
 ])
 def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
-    seen = shown(claude(prompt("go"), block(use(**WHOLE)), result(said, error=True),
+    seen = show(claude(prompt("go"), block(use(**WHOLE)), result(said, error=True),
                         block(text("I see."), "msg_02", "end_turn")), tmp_path)
     assert stops(seen) == ["tool_call", "end_turn"]
     assert admissions(seen) == [("rejected", f"{why}: it did not run")]
@@ -276,15 +276,15 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
 ])
 def test_other_results_leave_the_call_as_it_is(tmp_path, said):
     assert refusal(ToolResultPart("toolu_01A", None, said), "Write") is None
-    seen = shown(claude(prompt("go"), block(use(**WHOLE)), result(said), block(text("So."), "msg_02", "end_turn")),
+    seen = show(claude(prompt("go"), block(use(**WHOLE)), result(said), block(text("So."), "msg_02", "end_turn")),
                  tmp_path)
     assert [admission for admission, _ in admissions(seen)] == ["ready"]
 
 
 def test_in_pi_a_skipped_call_did_not_run_and_steering_stays_in_the_turn(tmp_path):
-    seen = shown(pi(pi_user("write"), pi_said(pi_call(path="a.md"), stop="toolUse"),
+    seen = show(pi(pi_user("write"), pi_reply(pi_call(path="a.md"), stop="toolUse"),
                     pi_result("Skipped due to queued user message.", error=True), pi_user("to b.md instead"),
-                    pi_said(text("Done."))), tmp_path)
+                    pi_reply(text("Done."))), tmp_path)
     assert admissions(seen) == [("rejected", "the user spoke first, and it was skipped: it did not run")]
     assert places(seen) == [["request", "tool_result"]]
 
@@ -298,7 +298,7 @@ def test_in_pi_a_skipped_call_did_not_run_and_steering_stays_in_the_turn(tmp_pat
 @pytest.mark.parametrize("shape", ["blocks", "string", "meta"])
 def test_the_mark_of_an_interruption_ends_the_turn_however_it_is_written(tmp_path, mark, shape):
     row = prompt([text(mark)]) if shape == "blocks" else prompt(mark, isMeta=shape == "meta")
-    seen = shown(claude(prompt("hi"), block(text("Well")), row, prompt("never mind"),
+    seen = show(claude(prompt("hi"), block(text("Well")), row, prompt("never mind"),
                         block(text("Fine."), "msg_02", "end_turn")), tmp_path)
     assert stops(seen) == ["cancelled", "end_turn"]
     assert words(seen) == ["CANCELLED", "COMPLETE"]
@@ -309,21 +309,21 @@ def test_the_mark_of_an_interruption_ends_the_turn_however_it_is_written(tmp_pat
     [text(STOPPED), text("never mind")], f"{STOPPED}never mind", [text(f"{STOPPED}\nnever mind")],
 ])
 def test_words_behind_the_mark_are_the_next_message(tmp_path, content):
-    seen = shown(claude(prompt("hi"), block(text("Well")), prompt(content),
+    seen = show(claude(prompt("hi"), block(text("Well")), prompt(content),
                         block(text("Fine."), "msg_02", "end_turn")), tmp_path)
     assert asked(seen) == ["hi", "never mind"]
     assert words(seen) == ["CANCELLED", "COMPLETE"]
 
 
 def test_continue_after_an_interruption_is_another_turn(tmp_path):
-    seen = shown(claude(prompt("hi"), block(text("Well")), prompt([text(STOPPED)]), prompt("continue"),
+    seen = show(claude(prompt("hi"), block(text("Well")), prompt([text(STOPPED)]), prompt("continue"),
                         block(text("Fine."), "msg_02", "end_turn")), tmp_path)
     assert asked(seen) == ["hi", "continue"]
 
 
 def test_an_interruption_after_results_that_came_leaves_the_answer_whole(tmp_path):
     """The tool ran, and what the user stopped is the request that would have carried its result."""
-    seen = shown(claude(prompt("write"), block(use(**WHOLE)), result("File created"), prompt([text(STOPPED)]),
+    seen = show(claude(prompt("write"), block(use(**WHOLE)), result("File created"), prompt([text(STOPPED)]),
                         prompt("enough"), block(text("Yes."), "msg_02", "end_turn")), tmp_path)
     assert (stops(seen)[0], rules(seen)) == ("tool_call", ["transcript.absent", "transcript.inferred.calls_answered"])
     assert admissions(seen) == [("ready", "closed and complete; no usable schema is known")]
@@ -335,7 +335,7 @@ def test_an_interruption_after_results_that_came_leaves_the_answer_whole(tmp_pat
 @pytest.mark.parametrize("said", [STOPPED, "Interrupted by user"])
 def test_a_result_that_only_stands_for_the_interruption_shows_nothing_of_the_call(tmp_path, said):
     rows = [prompt("write"), block(use(**WHOLE)), result(said, error=True), prompt([text(STOPPED)])]
-    seen = shown(claude(*rows), tmp_path)
+    seen = show(claude(*rows), tmp_path)
     assert stops(seen) == ["cancelled"]
     assert [admission for admission, _ in admissions(seen)] == ["held"]
     assert words(seen) == ["CANCELLED"]
@@ -347,13 +347,13 @@ def test_a_result_that_only_stands_for_the_interruption_shows_nothing_of_the_cal
     (prompt([text(STOPPED_AT_TOOL)]),),
 ])
 def test_an_interruption_at_a_tool_leaves_the_answer_whole(tmp_path, rows):
-    seen = shown(claude(prompt("write"), block(use(**WHOLE)), *rows), tmp_path)
+    seen = show(claude(prompt("write"), block(use(**WHOLE)), *rows), tmp_path)
     assert stops(seen) == ["tool_call"]
     assert words(seen) == ["CANCELLED"]
 
 
 def test_an_interruption_that_follows_the_users_next_words_is_of_their_request(tmp_path):
-    seen = shown(claude(prompt("hi"), block(text("Hello."), stop="end_turn"), prompt("next"), prompt([text(STOPPED)]),
+    seen = show(claude(prompt("hi"), block(text("Hello."), stop="end_turn"), prompt("next"), prompt([text(STOPPED)]),
                         prompt("other"), block(text("Yes."), "msg_02", "end_turn")), tmp_path)
     assert words(seen) == ["COMPLETE", "COMPLETE"]
     assert told(seen, "transcript.stopped") == []
@@ -363,12 +363,12 @@ def test_an_interruption_that_follows_the_users_next_words_is_of_their_request(t
 
 def test_an_interruption_after_the_recorded_end_of_a_turn_is_not_of_that_turn(tmp_path):
     rows = [prompt("hi"), block(text("Hello.")), system("turn_duration"), prompt([text(STOPPED)])]
-    assert words(shown(claude(*rows), tmp_path)) == ["END INFERRED"]
+    assert words(show(claude(*rows), tmp_path)) == ["END INFERRED"]
 
 
 def test_an_interruption_in_a_sidechain_is_of_the_sidechain(tmp_path):
     side = {"isSidechain": True, "agentId": "a0"}
-    seen = shown(claude(
+    seen = show(claude(
         prompt("look", **side), block(text("Looking"), "msg_02", **side), prompt([text(STOPPED)], **side),
         prompt("main", parentUuid=None), block(text("Hello."), "msg_03", "end_turn"),
     ), tmp_path)
@@ -376,7 +376,7 @@ def test_an_interruption_in_a_sidechain_is_of_the_sidechain(tmp_path):
 
 
 def test_a_request_that_the_user_stopped_before_anything_came_is_cancelled(tmp_path):
-    seen = shown(claude(prompt("hi"), failed("API Error: Request was aborted.")), tmp_path)
+    seen = show(claude(prompt("hi"), failure("API Error: Request was aborted.")), tmp_path)
     assert (stops(seen), words(seen)) == (["cancelled"], ["CANCELLED"])
 
 
@@ -387,8 +387,8 @@ def test_the_mark_is_known_at_the_beginning_alone():
 
 
 def test_an_aborted_answer_of_pi_is_cancelled_and_the_next_message_another_turn(tmp_path):
-    half = pi_said(text("Once"), pi_call(path="a.md"), stop="aborted", message={"errorMessage": "Request was aborted"})
-    seen = shown(pi(pi_user("tell"), half, pi_user("continue"), pi_said(text("Done."))), tmp_path)
+    half = pi_reply(text("Once"), pi_call(path="a.md"), stop="aborted", message={"errorMessage": "Request was aborted"})
+    seen = show(pi(pi_user("tell"), half, pi_user("continue"), pi_reply(text("Done."))), tmp_path)
     assert stops(seen) == ["cancelled", "end_turn"]
     assert words(seen) == ["CANCELLED", "COMPLETE"]
     assert asked(seen) == ["tell", "continue"]
@@ -400,7 +400,7 @@ def test_a_long_turn_that_the_user_stopped_is_cancelled_though_our_machine_left_
     for number in range(12):
         rows += [block(use(f"toolu_{number:02}A", "Read", path=str(number)), f"msg_{number}", "tool_use"),
                  result("seen", f"toolu_{number:02}A")]
-    seen = shown(claude(*rows, prompt([text(STOPPED)]), prompt("stop"), block(text("Yes."), "msg_99", "end_turn")),
+    seen = show(claude(*rows, prompt([text(STOPPED)]), prompt("stop"), block(text("Yes."), "msg_99", "end_turn")),
                  tmp_path)
     assert seen.turns[0].terminal == "step_limit"
     assert words(seen) == ["CANCELLED", "COMPLETE"]
@@ -409,14 +409,14 @@ def test_a_long_turn_that_the_user_stopped_is_cancelled_though_our_machine_left_
 def test_a_call_whose_row_is_missing_is_not_recorded(tmp_path):
     """The word was written down with the text, and the file ends before the call, or lacks it."""
     rows = [prompt("go"), block(text("I will look."), stop="tool_use")]
-    seen = shown(claude(*rows), tmp_path)
+    seen = show(claude(*rows), tmp_path)
     assert (stops(seen), rules(seen)[-1]) == (["unknown"], "transcript.no_row")
     assert seen.responses[0].exchange.response.raw_stop_reason == "tool_use"
     assert words(seen) == ["END NOT RECORDED"]
     assert told(seen, "stop.unknown_word") == []
     assert told(seen, "transcript.not_recorded") == [
         "the stop reason is 'tool_use', and the row of the call is not in the file"]
-    more = shown(claude(*rows, block(text("Found."), "msg_02", "end_turn")), tmp_path)
+    more = show(claude(*rows, block(text("Found."), "msg_02", "end_turn")), tmp_path)
     assert words(more) == ["COMPLETE"]
     assert not [noted for noted in more.findings if noted.finding.rule.startswith("agent.")]
 
@@ -426,7 +426,7 @@ def test_a_call_whose_row_is_missing_is_not_recorded(tmp_path):
 
 def test_a_hook_that_stops_the_turn_is_told(tmp_path):
     note = {"type": "hook_stopped_continuation", "hookName": "PostToolUse:Write", "hookEvent": "PostToolUse"}
-    seen = shown(claude(prompt("write"), block(use(**WHOLE)), result("File created"),
+    seen = show(claude(prompt("write"), block(use(**WHOLE)), result("File created"),
                         {"type": "attachment", "attachment": note}, prompt("and now"),
                         block(text("Yes."), "msg_02", "end_turn")), tmp_path)
     assert words(seen) == ["CANCELLED", "COMPLETE"]
@@ -436,26 +436,26 @@ def test_a_hook_that_stops_the_turn_is_told(tmp_path):
 @pytest.mark.parametrize("note", [{"hookEvent": "Stop"}, {"hookName": "Stop"}, {"hookName": "SubagentStop"}])
 def test_a_stop_hook_that_prevents_more_is_the_end_of_the_loop(tmp_path, note):
     row = {"type": "attachment", "attachment": {"type": "hook_stopped_continuation", **note}}
-    seen = shown(claude(prompt("hi"), block(text("Hello.")), row), tmp_path)
+    seen = show(claude(prompt("hi"), block(text("Hello.")), row), tmp_path)
     assert words(seen) == ["END INFERRED"]
 
 
 def test_a_refusal_of_the_provider_is_blocked(tmp_path):
     said = "API Error: Claude Code is unable to respond to this request, which appears to violate our Usage Policy."
-    seen = shown(claude(prompt("hi"), failed(said)), tmp_path)
+    seen = show(claude(prompt("hi"), failure(said)), tmp_path)
     assert (stops(seen), words(seen)) == (["safety_blocked"], ["BLOCKED"])
 
 
 def test_what_a_stop_hook_says_to_the_model_shows_that_the_loop_had_ended(tmp_path):
     back = prompt("Stop hook feedback:\n- [check.sh]: the tests fail", isMeta=True)
     rows = [prompt("hi"), block(text("Done.")), back, block(text("Mended."), "msg_02", "end_turn")]
-    seen = shown(claude(*rows), tmp_path)
+    seen = show(claude(*rows), tmp_path)
     assert (stops(seen)[0], rules(seen)[-1]) == ("end_turn", "transcript.inferred.turn_ended")
     assert seen.responses[1].exchange.request.messages[0].text.startswith("Stop hook feedback")
 
 
 def test_a_message_after_results_that_no_answer_took_up_opens_a_turn(tmp_path):
-    seen = shown(claude(prompt("write"), block(use(**WHOLE)), result("File created"), prompt("a task for security too"),
+    seen = show(claude(prompt("write"), block(use(**WHOLE)), result("File created"), prompt("a task for security too"),
                         block(text("Yes."), "msg_02", "end_turn")), tmp_path)
     assert asked(seen) == ["write", "a task for security too"]
     assert seen.responses[1].exchange.request.messages[0].results[0].text == "File created"
@@ -467,7 +467,7 @@ def test_a_message_after_results_that_no_answer_took_up_opens_a_turn(tmp_path):
 ])
 def test_what_the_agent_puts_beside_results_opens_none(tmp_path, row):
     rows = [prompt("write"), block(use(**WHOLE)), result("File created"), row]
-    assert asked(shown(claude(*rows, block(text("Yes."), "msg_02", "end_turn")), tmp_path)) == ["write"]
+    assert asked(show(claude(*rows, block(text("Yes."), "msg_02", "end_turn")), tmp_path)) == ["write"]
 
 
 @pytest.mark.parametrize("said", [
@@ -478,7 +478,7 @@ def test_what_the_agent_puts_beside_results_opens_none(tmp_path, row):
     "<task-notification>done</task-notification>", "<bash-input>ls</bash-input>", "<teammate-message>x",
 ])
 def test_what_the_agent_writes_itself_is_no_message_of_the_user(tmp_path, said):
-    seen = shown(claude(prompt("hi"), block(text("Hello.")), prompt(said)), tmp_path)
+    seen = show(claude(prompt("hi"), block(text("Hello.")), prompt(said)), tmp_path)
     assert (stops(seen), rules(seen)) == (["unknown"], ["transcript.absent"])
 
 
@@ -500,8 +500,8 @@ def test_what_the_agent_writes_itself_is_no_message_of_the_user(tmp_path, said):
 ])
 def test_a_lost_connection_or_a_failed_server_is_asked_again(tmp_path, message):
     assert is_passing(message)
-    row = pi_said(text("Editing:"), stop="error", message={"errorMessage": message})
-    seen = shown(pi(pi_user("edit"), row), tmp_path)
+    row = pi_reply(text("Editing:"), stop="error", message={"errorMessage": message})
+    seen = show(pi(pi_user("edit"), row), tmp_path)
     assert (stops(seen), seen.responses[0].judgement.stop.detail) == (["error"], "retryable")
     assert words(seen) == ["ERROR"]
 
@@ -514,14 +514,14 @@ def test_a_lost_connection_or_a_failed_server_is_asked_again(tmp_path, message):
     "connect the account first",
 ])
 def test_a_fault_of_the_request_does_not_pass(tmp_path, message):
-    row = pi_said(text("Editing:"), stop="error", message={"errorMessage": message})
-    seen = shown(pi(pi_user("edit"), row), tmp_path)
+    row = pi_reply(text("Editing:"), stop="error", message={"errorMessage": message})
+    seen = show(pi(pi_user("edit"), row), tmp_path)
     assert (stops(seen), seen.responses[0].judgement.stop.detail) == (["error"], "fatal")
 
 
 def test_an_answer_that_broke_and_was_asked_for_at_once_again_is_a_retry(tmp_path):
-    broken = pi_said(text("Editing:"), pi_call(path="a.md"), stop="error", message={"errorMessage": "terminated"})
-    seen = shown(pi(pi_user("edit"), broken, pi_said(text("Done."))), tmp_path)
+    broken = pi_reply(text("Editing:"), pi_call(path="a.md"), stop="error", message={"errorMessage": "terminated"})
+    seen = show(pi(pi_user("edit"), broken, pi_reply(text("Done."))), tmp_path)
     assert places(seen) == [["request", "retry"]]
     assert words(seen) == ["RETRIED"]
 
@@ -542,7 +542,7 @@ def family(tmp_path, quoted: str, said: str = FOUND, name: str = "Task"):
     below.mkdir(parents=True, exist_ok=True)
     side = {"isSidechain": True, "agentId": "a0"}
     (below / "agent-a0.jsonl").write_text(claude(prompt("look", **side), block(text(said), "msg_09", **side)))
-    return shown(claude(prompt("main"), block(use("toolu_01T", name, prompt="look")), result(quoted, "toolu_01T"),
+    return show(claude(prompt("main"), block(use("toolu_01T", name, prompt="look")), result(quoted, "toolu_01T"),
                         block(text("Three places."), "msg_02", "end_turn")), tmp_path)
 
 
@@ -571,13 +571,13 @@ def test_the_notice_that_a_task_is_done_quotes_too(tmp_path):
     notice = f"<task-notification>\n<status>completed</status>\n<result>{FOUND}</result>\n</task-notification>"
     rows = [prompt("look", **side), block(text(FOUND), "msg_09", **side), prompt("main", parentUuid=None),
             block(use("toolu_01T", "Task", prompt="look")), result("Async agent launched.", "toolu_01T")]
-    seen = shown(claude(*rows, prompt(notice), block(text("So."), "msg_02", "end_turn")), tmp_path)
+    seen = show(claude(*rows, prompt(notice), block(text("So."), "msg_02", "end_turn")), tmp_path)
     assert (stops(seen)[0], rules(seen)[-1]) == ("end_turn", "transcript.inferred.quoted")
 
 
 def test_a_sidechain_in_the_same_file_is_quoted_too(tmp_path):
     side = {"isSidechain": True, "agentId": "a0"}
-    seen = shown(claude(
+    seen = show(claude(
         prompt("main"), block(use("toolu_01T", "Task", prompt="look"), uuid="call"),
         prompt("look", parentUuid=None, **side), block(text(FOUND), "msg_09", **side),
         result(FOUND, "toolu_01T", parentUuid="call"), block(text("So."), "msg_02", "end_turn"),

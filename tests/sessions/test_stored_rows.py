@@ -20,14 +20,14 @@ from tests.scenes.transcripts import (
     claude,
     pi,
     pi_call,
+    pi_reply,
     pi_result,
-    pi_said,
     pi_user,
     prompt,
     result,
     text,
     use,
-    viewed,
+    view_file,
 )
 
 KEY = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3gHi"
@@ -36,8 +36,8 @@ REFUSED = "The user doesn't want to proceed with this tool use. " + "The tool us
 SESSIONS = {
     "claude-code": lambda said: claude(prompt("read it"), block(use(file="a.md"), stop="tool_use"), result(said),
                                        block(text("Done."), "msg_02", "end_turn")),
-    "pi": lambda said: pi(pi_user("read it"), pi_said(pi_call(), stop="toolUse"), pi_result(said),
-                          pi_said(text("Done."))),
+    "pi": lambda said: pi(pi_user("read it"), pi_reply(pi_call(), stop="toolUse"), pi_result(said),
+                          pi_reply(text("Done."))),
 }
 
 
@@ -131,7 +131,7 @@ def test_a_file_that_was_changed_says_so(tmp_path, change):
 def test_a_view_of_a_file_that_was_changed_says_so_in_its_place(tmp_path):
     path = tmp_path / "s.jsonl"
     path.write_text(SESSIONS["claude-code"](LONG))
-    view = viewed(path)
+    view = view_file(path)
     path.unlink()
     sheet = Sheets().at(Viewpoint("wire", Outline(view), len(view.steps) - 1, "events"))
     assert "was changed or removed" in sheet.copy_text()

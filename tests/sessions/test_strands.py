@@ -9,7 +9,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, Usage
-from tests.scenes.transcripts import rules, stops, viewed, words
+from tests.scenes.transcripts import rules, stops, view_file, words
 
 AGENT = {"agent_id": "default", "state": {}, "conversation_manager_state": {}, "_internal_state": {}}
 CUT = "The selected tool write_file's tool use was incomplete due to maximum token limits being reached."
@@ -51,7 +51,7 @@ def session(folder, *messages):
 
 
 def read(folder, *messages):
-    return viewed(session(folder, *messages))
+    return view_file(session(folder, *messages))
 
 
 def response(seen, index=0):
@@ -144,7 +144,7 @@ def test_one_message_is_read_with_its_agent_and_alone_where_that_is_missing(tmp_
     (given,) = open_paths([str(message)]).inputs
     assert "expected the agent.json of the folder above" in given.error
     agent.unlink()
-    assert [each.exchange.response.parts for each in viewed(message).responses] == [(TextPart("hi"),)]
+    assert [each.exchange.response.parts for each in view_file(message).responses] == [(TextPart("hi"),)]
 
 
 def test_a_member_of_an_unexpected_type_is_told(tmp_path):

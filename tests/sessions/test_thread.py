@@ -32,8 +32,8 @@ CUT = "The report covers three regions. In the first, the queue was satur"
 REST = "ated for nineteen minutes. In the second, nothing happened."
 
 
-def threaded(opened, *entries):
-    return shape(opened(har(*entries)))
+def threaded(load, *entries):
+    return shape(load(har(*entries)))
 
 
 def link(loaded, entry_number):
@@ -45,20 +45,20 @@ def link(loaded, entry_number):
 # -- turns ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_tool_result_stays_in_the_turn_and_a_new_user_message_opens_one(opened):
+def test_a_tool_result_stays_in_the_turn_and_a_new_user_message_opens_one(load):
     look = call(arguments='{"where": "here"}')
     first = [user("what is here?")]
     second = [*first, assistant(None, look), result("a tree")]
     third = [*second, assistant("A tree."), user("and there?")]
     assert threaded(
-        opened,
+        load,
         entry(first, chat_body(None, "tool_calls", look)),
         entry(second, chat_body("A tree.")),
         entry(third, chat_body("A bush.")),
     ) == [[("what is here?", [(0, "request", 1), (1, "tool_result", 1)]), ("and there?", [(2, "request", 1)])]]
 
 
-def test_the_order_of_the_entries_changes_nothing(opened):
+def test_the_order_of_the_entries_changes_nothing(load):
     look, again = call(key="call_11111111aa"), call(key="call_22222222bb")
     first = [user("what is here?")]
     second = [*first, assistant(None, look), result("a tree", look["id"])]
@@ -69,7 +69,7 @@ def test_the_order_of_the_entries_changes_nothing(opened):
         entry(third, chat_body("Both.")),
     ]
     for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
-        loaded = opened(har(*(exchanges[number] for number in order)))
+        loaded = load(har(*(exchanges[number] for number in order)))
         places = [
             (order[loaded.exchanges[each.index].entry], each.place.value, each.ordinal)
             for each in loaded.turns[0].links
@@ -90,44 +90,44 @@ def test_the_order_of_the_entries_changes_nothing(opened):
     ],
     ids=["parts", "cache_control", "trailing space", "line ends"],
 )
-def test_harmless_differences_do_not_part_a_conversation(opened, alter):
+def test_harmless_differences_do_not_part_a_conversation(load, alter):
     first = [user("tell me all")]
     second = [*map(alter, first), alter(assistant("All is well.")), user("more")]
-    assert threaded(opened, entry(first, chat_body("All is well.")), entry(second, chat_body("No."))) == [
+    assert threaded(load, entry(first, chat_body("All is well.")), entry(second, chat_body("No."))) == [
         [("tell me all", [(0, "request", 1)]), ("more", [(1, "request", 1)])]
     ]
 
 
-def test_arguments_are_compared_as_values(opened):
+def test_arguments_are_compared_as_values(load):
     asked = [user("look")]
     sent = call(arguments='{"b":1,"a":2}')
     repeated = call(arguments='{"a": 2, "b": 1}')
     loaded = threaded(
-        opened,
+        load,
         entry(asked, chat_body(None, "tool_calls", sent)),
         entry([*asked, assistant("", repeated), result("x")], chat_body("ok")),
     )
     assert [len(turns) for turns in loaded] == [1]
 
 
-def test_dropped_ids_are_forgiven_and_other_ids_are_not(opened):
+def test_dropped_ids_are_forgiven_and_other_ids_are_not(load):
     asked = [user("look")]
     sent = call(key="call_Zx9Yw8Vu7Ts6")
     for key, together in (("0", True), ("resp_1:call_Zx9Yw8Vu7Ts6", True), ("call_Aa1Bb2Cc3Dd4", False)):
         repeated = call(key=key)
         loaded = threaded(
-            opened,
+            load,
             entry(asked, chat_body(None, "tool_calls", sent)),
             entry([*asked, assistant(None, repeated), result("x", key)], chat_body("ok")),
         )
         assert (len(loaded) == 1) is together, key
 
 
-def test_a_text_that_the_client_dropped_beside_its_call_is_forgiven(opened):
+def test_a_text_that_the_client_dropped_beside_its_call_is_forgiven(load):
     asked = [user("look")]
     for key in ("0", "call_Zx9Yw8Vu7Ts6"):
         sent = call(key=key)
-        loaded = opened(
+        loaded = load(
             har(
                 entry(asked, chat_body("I will look.", "tool_calls", sent)),
                 entry([*asked, assistant(None, sent), result("x", key)], chat_body("ok")),
@@ -137,45 +137,45 @@ def test_a_text_that_the_client_dropped_beside_its_call_is_forgiven(opened):
         assert link(loaded, 1).why.endswith("the history repeats its request and its calls")
 
 
-def test_a_history_that_was_edited_is_followed_by_the_id_of_its_call(opened):
+def test_a_history_that_was_edited_is_followed_by_the_id_of_its_call(load):
     sent = call(key="call_Zx9Yw8Vu7Ts6")
     edited = [user("(the beginning was summarised)"), assistant(None, sent), result("x", sent["id"])]
-    loaded = opened(har(entry([user("look")], chat_body(None, "tool_calls", sent)), entry(edited, chat_body("ok"))))
+    loaded = load(har(entry([user("look")], chat_body(None, "tool_calls", sent)), entry(edited, chat_body("ok"))))
     assert shape(loaded) == [[("look", [(0, "request", 1), (1, "tool_result", 1)])]]
     assert "the history before was edited" in link(loaded, 1).why
 
 
-def test_a_changed_system_message_does_not_part_a_conversation(opened):
+def test_a_changed_system_message_does_not_part_a_conversation(load):
     first = [{"role": "system", "content": "It is ten."}, user("hi")]
     second = [{"role": "system", "content": "It is eleven."}, user("hi"), assistant("Hello."), user("bye")]
-    assert len(threaded(opened, entry(first, chat_body("Hello.")), entry(second, chat_body("Bye.")))) == 1
+    assert len(threaded(load, entry(first, chat_body("Hello.")), entry(second, chat_body("Bye.")))) == 1
 
 
-def test_a_steering_message_after_tool_results_stays_in_the_turn(opened):
+def test_a_steering_message_after_tool_results_stays_in_the_turn(load):
     look = call()
     second = [user("look"), assistant(None, look), result("x"), user("be quick")]
-    loaded = opened(har(entry([user("look")], chat_body(None, "tool_calls", look)), entry(second, chat_body("ok"))))
+    loaded = load(har(entry([user("look")], chat_body(None, "tool_calls", look)), entry(second, chat_body("ok"))))
     assert shape(loaded) == [[("look", [(0, "request", 1), (1, "tool_result", 1)])]]
     assert "with a user message" in link(loaded, 1).why
 
 
-def test_exchanges_between_two_that_were_not_recorded_leave_a_gap_that_is_said(opened):
+def test_exchanges_between_two_that_were_not_recorded_leave_a_gap_that_is_said(load):
     look, again = call(key="call_11111111aa"), call(key="call_22222222bb")
     start = [user("look")]
     middle = [*start, assistant(None, look), result("x", look["id"])]
     later = [*middle, assistant(None, again), result("y", again["id"])]
-    loaded = opened(har(entry(start, chat_body(None, "tool_calls", look)), entry(later, chat_body("done"))))
+    loaded = load(har(entry(start, chat_body(None, "tool_calls", look)), entry(later, chat_body("done"))))
     assert shape(loaded) == [[("look", [(0, "request", 1), (1, "tool_result", 1)])]]
     assert "exchanges between the two were not recorded" in link(loaded, 1).why
 
 
-def test_turns_whose_first_exchange_is_missing_are_joined_by_their_opening(opened):
+def test_turns_whose_first_exchange_is_missing_are_joined_by_their_opening(load):
     start = [user("one")]
     look, again = call(key="call_11111111aa"), call(key="call_22222222bb")
     second = [*start, assistant("One."), user("two"), assistant(None, look), result("x", look["id"])]
     third = [*second, assistant(None, again), result("y", again["id"])]
     loaded = threaded(
-        opened,
+        load,
         entry(start, chat_body("One.")),
         entry(second, chat_body(None, "tool_calls", again)),
         entry(third, chat_body("Two.")),
@@ -183,17 +183,17 @@ def test_turns_whose_first_exchange_is_missing_are_joined_by_their_opening(opene
     assert loaded == [[("one", [(0, "request", 1)]), ("two", [(1, "tool_result", 1), (2, "tool_result", 2)])]]
 
 
-def test_exchanges_without_a_request_are_turns_of_their_own(opened):
-    assert threaded(opened, entry(None, chat_body("a")), entry(None, chat_body("a"))) == [
+def test_exchanges_without_a_request_are_turns_of_their_own(load):
+    assert threaded(load, entry(None, chat_body("a")), entry(None, chat_body("a"))) == [
         [("", [(0, "request", 1)])],
         [("", [(1, "request", 1)])],
     ]
 
 
-def test_a_conversation_continues_over_a_body_that_was_not_recorded(opened):
+def test_a_conversation_continues_over_a_body_that_was_not_recorded(load):
     first = [user("hi")]
     second = [*first, assistant("Hello."), user("bye")]
-    loaded = opened(har(entry(first, None, stream=True), entry(second, chat_body("Bye."))))
+    loaded = load(har(entry(first, None, stream=True), entry(second, chat_body("Bye."))))
     assert shape(loaded) == [[("hi", [(0, "request", 1)]), ("bye", [(1, "request", 1)])]]
     assert "not recorded" in link(loaded, 1).why
 
@@ -213,22 +213,22 @@ HINTS = [
 
 
 @pytest.mark.parametrize("hint", HINTS)
-def test_a_known_hint_after_a_cut_is_a_continuation(opened, hint):
+def test_a_known_hint_after_a_cut_is_a_continuation(load, hint):
     first = [user("write the report")]
     second = [*first, assistant(CUT), user(hint)]
-    assert threaded(opened, entry(first, chat_body(CUT, "length")), entry(second, chat_body(REST))) == [
+    assert threaded(load, entry(first, chat_body(CUT, "length")), entry(second, chat_body(REST))) == [
         [("write the report", [(0, "request", 1), (1, "continuation", 1)])]
     ]
 
 
 @pytest.mark.parametrize(("cap", "places"), [(7, ["request", "continuation"]), (8, ["request", "request"]), (None, [
     "request", "request"])])
-def test_a_spent_budget_is_a_cut_whatever_the_provider_says(opened, cap, places):
+def test_a_spent_budget_is_a_cut_whatever_the_provider_says(load, cap, places):
     """The answers have 7 tokens; 7 of 7, and a text that stops behind a comma, are a cut."""
     first, more = [user("write the report")], {} if cap is None else {"max_tokens": cap}
     cut = "The report covers three regions. In the first,"
     second = [*first, assistant(cut), user("Continue")]
-    loaded = opened(har(entry(first, chat_body(cut, "stop"), **more), entry(second, chat_body(REST), **more)))
+    loaded = load(har(entry(first, chat_body(cut, "stop"), **more), entry(second, chat_body(REST), **more)))
     assert [link(loaded, at).place.value for at in (0, 1)] == places
 
 
@@ -244,44 +244,44 @@ def test_a_spent_budget_is_a_cut_whatever_the_provider_says(opened, cap, places)
         "My call with Bob was cut off. Send him another one.",
     ],
 )
-def test_any_other_user_message_after_a_cut_is_a_new_turn(opened, text):
+def test_any_other_user_message_after_a_cut_is_a_new_turn(load, text):
     first = [user("write the report")]
     second = [*first, assistant(CUT), user(text)]
-    assert threaded(opened, entry(first, chat_body(CUT, "length")), entry(second, chat_body("ok"))) == [
+    assert threaded(load, entry(first, chat_body(CUT, "length")), entry(second, chat_body("ok"))) == [
         [("write the report", [(0, "request", 1)]), (text, [(1, "request", 1)])]
     ]
 
 
-def test_a_message_that_repeats_the_cut_text_is_a_continuation(opened):
+def test_a_message_that_repeats_the_cut_text_is_a_continuation(load):
     first = [user("write the report")]
     second = [*first, assistant(CUT), user(f"You had got to: «{CUT[-40:]}»")]
-    loaded = opened(har(entry(first, chat_body(CUT, "length")), entry(second, chat_body(REST))))
+    loaded = load(har(entry(first, chat_body(CUT, "length")), entry(second, chat_body(REST))))
     assert link(loaded, 1).place.value == "continuation"
     assert "repeats the end of the cut text" in link(loaded, 1).why
 
 
-def test_a_known_hint_after_a_clean_end_is_a_new_turn(opened):
+def test_a_known_hint_after_a_clean_end_is_a_new_turn(load):
     first = [user("write the report")]
     second = [*first, assistant("Done."), user("Continue")]
-    assert threaded(opened, entry(first, chat_body("Done.", "stop")), entry(second, chat_body("More."))) == [
+    assert threaded(load, entry(first, chat_body("Done.", "stop")), entry(second, chat_body("More."))) == [
         [("write the report", [(0, "request", 1)]), ("Continue", [(1, "request", 1)])]
     ]
 
 
-def test_a_system_hint_after_a_cut_is_a_continuation(opened):
+def test_a_system_hint_after_a_cut_is_a_continuation(load):
     first = [user("write the report")]
     second = [*first, assistant(CUT), {"role": "system", "content": "Go on from the cut."}]
-    loaded = threaded(opened, entry(first, chat_body(CUT, "length")), entry(second, chat_body(REST)))
+    loaded = threaded(load, entry(first, chat_body(CUT, "length")), entry(second, chat_body(REST)))
     assert loaded == [[("write the report", [(0, "request", 1), (1, "continuation", 1)])]]
 
 
-def test_prefills_are_continuations_one_after_the_other(opened):
+def test_prefills_are_continuations_one_after_the_other(load):
     first = [user("write the report")]
     second = [*first, assistant(CUT)]
     third = [*first, assistant(CUT + REST)]
     after = [*first, assistant(CUT + REST + " The end."), user("thanks")]
     assert threaded(
-        opened,
+        load,
         entry(first, chat_body(CUT, "length")),
         entry(second, chat_body(REST, "length")),
         entry(third, chat_body(" The end.")),
@@ -294,29 +294,29 @@ def test_prefills_are_continuations_one_after_the_other(opened):
     ]
 
 
-def test_segments_that_the_client_joined_with_their_overlap_removed_are_followed(opened):
+def test_segments_that_the_client_joined_with_their_overlap_removed_are_followed(load):
     first = [user("write the report")]
     hint = user("Continue exactly where you left off.")
     second = [*first, assistant(CUT), hint]
     tail = "was saturated for nineteen minutes, so that nothing else could be served at all that morn"
     third = [*first, assistant(CUT[:-9] + tail), hint]  # "was satur" stood twice and was removed once
     assert threaded(
-        opened,
+        load,
         entry(first, chat_body(CUT, "length")),
         entry(second, chat_body(tail, "length")),
         entry(third, chat_body("ing.")),
     ) == [[("write the report", [(0, "request", 1), (1, "continuation", 1), (2, "continuation", 2)])]]
 
 
-def test_a_prefill_of_the_users_own_is_a_request(opened):
+def test_a_prefill_of_the_users_own_is_a_request(load):
     asked = [user("as JSON"), assistant("{")]
-    assert threaded(opened, entry(asked, chat_body('"a": 1}'))) == [[("as JSON", [(0, "request", 1)])]]
+    assert threaded(load, entry(asked, chat_body('"a": 1}'))) == [[("as JSON", [(0, "request", 1)])]]
 
 
-def test_a_hint_where_the_cut_answer_was_left_out(opened):
+def test_a_hint_where_the_cut_answer_was_left_out(load):
     first = [user("write the report")]
     second = [*first, user("Your previous response was cut off. Continue exactly where you left off.")]
-    loaded = opened(har(entry(first, chat_body("", "length")), entry(second, chat_body(REST))))
+    loaded = load(har(entry(first, chat_body("", "length")), entry(second, chat_body(REST))))
     assert shape(loaded) == [[("write the report", [(0, "request", 1), (1, "continuation", 1)])]]
     assert "left out" in link(loaded, 1).why
 
@@ -388,27 +388,27 @@ CUT_CALL = call("write_file", '{"path": "a.txt", "content": "hel', "call_0a1b2c3
         ),
     ],
 )
-def test_a_cut_call_is_repaired_or_was_run(opened, history, place):
+def test_a_cut_call_is_repaired_or_was_run(load, history, place):
     first = [user("write it")]
     text = "I will write it." if history[0].get("content") == "I will write it." else None
     loaded = threaded(
-        opened, entry(first, chat_body(text, "length", CUT_CALL)), entry([*first, *history], chat_body("ok"))
+        load, entry(first, chat_body(text, "length", CUT_CALL)), entry([*first, *history], chat_body("ok"))
     )
     assert loaded == [[("write it", [(0, "request", 1), (1, place, 1)])]]
 
 
-def test_a_masked_cut_counts_as_a_cut(opened):
+def test_a_masked_cut_counts_as_a_cut(load):
     first = [user("write it")]
     second = [*first, assistant(None, CUT_CALL), result("the call was truncated and not executed", "call_0a1b2c3d4e")]
-    loaded = threaded(opened, entry(first, chat_body(None, "tool_calls", CUT_CALL)), entry(second, chat_body("ok")))
+    loaded = threaded(load, entry(first, chat_body(None, "tool_calls", CUT_CALL)), entry(second, chat_body("ok")))
     assert loaded[0][0][1][1] == (1, "repair", 1)
 
 
-def test_an_error_result_of_a_complete_call_is_no_repair(opened):
+def test_an_error_result_of_a_complete_call_is_no_repair(load):
     look = call()
     second = [user("look"), assistant(None, look), result("Error: invalid input, truncated file")]
     loaded = threaded(
-        opened, entry([user("look")], chat_body(None, "tool_calls", look)), entry(second, chat_body("ok"))
+        load, entry([user("look")], chat_body(None, "tool_calls", look)), entry(second, chat_body("ok"))
     )
     assert loaded[0][0][1][1] == (1, "tool_result", 1)
 
@@ -423,17 +423,17 @@ def test_an_error_result_of_a_complete_call_is_no_repair(opened):
         (chat_stream("half an ans", None).replace("data: [DONE]\n\n", ""), 200),
     ],
 )
-def test_the_same_request_after_a_failure_is_a_retry(opened, body, status):
+def test_the_same_request_after_a_failure_is_a_retry(load, body, status):
     asked = [user("hi")]
     failed = entry(asked, body, status=status)
-    assert threaded(opened, failed, failed, entry(asked, chat_body("hello"))) == [
+    assert threaded(load, failed, failed, entry(asked, chat_body("hello"))) == [
         [("hi", [(0, "request", 1), (1, "retry", 1), (2, "retry", 2)])]
     ]
 
 
-def test_the_same_request_after_an_answer_is_another_conversation(opened):
+def test_the_same_request_after_an_answer_is_another_conversation(load):
     asked = [user("hi")]
-    loaded = threaded(opened, entry(asked, chat_body("hello")), entry(asked, chat_body("hello again")))
+    loaded = threaded(load, entry(asked, chat_body("hello")), entry(asked, chat_body("hello again")))
     assert loaded == [[("hi", [(0, "request", 1)])], [("hi", [(1, "request", 1)])]]
 
 
@@ -446,19 +446,19 @@ REFUSED_KEY = '{"error": {"message": "invalid api key", "type": "authentication_
     ({"stream": True}, ("2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"), ["request", "request"]),
     ({}, ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"), ["request", "request"]),
 ])
-def test_what_was_refused_for_good_is_a_retry_only_as_the_same_request_later(opened, second, when, places):
+def test_what_was_refused_for_good_is_a_retry_only_as_the_same_request_later(load, second, when, places):
     """Another request with the same history, or one of which nobody knows when it was sent, is somebody else's."""
     ask = [user("hi")]
-    loaded = opened(har(entry(ask, REFUSED_KEY, status=401, started=when[0]),
+    loaded = load(har(entry(ask, REFUSED_KEY, status=401, started=when[0]),
                         entry(ask, chat_body("Hello."), started=when[1], **second)))
     assert [link(loaded, at).place.value for at in (0, 1)] == places
 
 
-def test_the_same_request_to_another_model_is_no_retry(opened):
+def test_the_same_request_to_another_model_is_no_retry(load):
     asked = [user("hi")]
     error = entry(asked, '{"error": {"message": "x"}}', status=500)
     assert (
-        len(threaded(opened, error, entry(asked, chat_body("hello"), request={"model": "other", "messages": asked})))
+        len(threaded(load, error, entry(asked, chat_body("hello"), request={"model": "other", "messages": asked})))
         == 2
     )
 
@@ -467,32 +467,32 @@ def test_the_same_request_to_another_model_is_no_retry(opened):
     ("http://127.0.0.1:8000", "http://127.0.0.1:8080", 2), ("http://[::1]:8000", "http://[fd00::2]:8000", 2),
     ("http://[::1]:8000", "http://[::1]:8000", 1), ("https://u:p@a.example", "https://A.example", 1),
 ])
-def test_the_same_request_to_another_server_is_no_retry(opened, first, second, turns):
+def test_the_same_request_to_another_server_is_no_retry(load, first, second, turns):
     asked, path = [user("hi")], "/v1/chat/completions"
     error = entry(asked, '{"error": {"message": "x"}}', status=500, url=first + path)
-    assert len(threaded(opened, error, entry(asked, chat_body("hello"), url=second + path))) == turns
+    assert len(threaded(load, error, entry(asked, chat_body("hello"), url=second + path))) == turns
 
 
-def test_an_entry_that_is_no_llm_traffic_is_named_by_its_whole_server(opened):
-    (skipped,) = opened(har(entry([user("hi")], "{}", url="http://[::1]:9000/other"))).inputs[0].skipped
+def test_an_entry_that_is_no_llm_traffic_is_named_by_its_whole_server(load):
+    (skipped,) = load(har(entry([user("hi")], "{}", url="http://[::1]:9000/other"))).inputs[0].skipped
     assert skipped.why == "no LLM traffic: POST [::1]:9000/other"
 
 
-def test_a_larger_cap_after_a_cut_call_is_a_repair_where_the_order_is_known(opened):
+def test_a_larger_cap_after_a_cut_call_is_a_repair_where_the_order_is_known(load):
     asked = [user("write it")]
     first = entry(asked, chat_body(None, "length", CUT_CALL), max_tokens=64, started="2026-03-01T10:00:00Z")
     second = entry(asked, chat_body(None, "tool_calls", call()), max_tokens=128, started="2026-03-01T10:00:05Z")
-    assert threaded(opened, first, second) == [[("write it", [(0, "request", 1), (1, "repair", 1)])]]
+    assert threaded(load, first, second) == [[("write it", [(0, "request", 1), (1, "repair", 1)])]]
     for each in (first, second):
         each["startedDateTime"] = "2026-01-01T00:00:00Z"
-    assert len(threaded(opened, first, second)) == 2
+    assert len(threaded(load, first, second)) == 2
 
 
-def test_a_second_answer_to_the_same_results_is_a_branch(opened):
+def test_a_second_answer_to_the_same_results_is_a_branch(load):
     look = call()
     asked = [user("look")]
     answered = [*asked, assistant(None, look), result("x")]
-    loaded = opened(
+    loaded = load(
         har(
             entry(asked, chat_body(None, "tool_calls", look)),
             entry(answered, chat_body("a")),
@@ -506,10 +506,10 @@ def test_a_second_answer_to_the_same_results_is_a_branch(opened):
 # -- ambiguity --------------------------------------------------------------------------------------------------------
 
 
-def test_parents_that_cannot_be_told_apart_are_shown_and_none_is_chosen(opened):
+def test_parents_that_cannot_be_told_apart_are_shown_and_none_is_chosen(load):
     asked = [user("pick a number")]
     after = [*asked, assistant("Four."), user("why?")]
-    loaded = opened(
+    loaded = load(
         har(entry(asked, chat_body("Four.")), entry(asked, chat_body("Four.")), entry(after, chat_body("Dice.")))
     )
     assert len(loaded.conversations) == 3
@@ -533,10 +533,10 @@ def in_new_york(monkeypatch):
     ("2026-03-01T10:00:00", "2026-03-01T10:00:05Z", "2026-03-01T10:00:10"),  # without a zone: UTC, not the reader's
     ("1772359200", "1772359205000", "1772359210"),  # seconds and milliseconds
 ])
-def test_times_tell_parents_apart(opened, in_new_york, times):
+def test_times_tell_parents_apart(load, in_new_york, times):
     asked = [user("pick a number")]
     after = [*asked, assistant("Four."), user("why?")]
-    loaded = opened(
+    loaded = load(
         har(
             entry(asked, chat_body("Four."), started=times[0]),
             entry(after, chat_body("Dice."), started=times[1]),
@@ -546,10 +546,10 @@ def test_times_tell_parents_apart(opened, in_new_york, times):
     assert shape(loaded)[0] == [("pick a number", [(0, "request", 1)]), ("why?", [(1, "request", 1)])]
 
 
-def test_the_ids_of_calls_tell_parents_apart_where_the_client_shortened_the_text(opened):
+def test_the_ids_of_calls_tell_parents_apart_where_the_client_shortened_the_text(load):
     asked = [user("add 2 and 3")]
     own = call("add", key="functions.add:0")
-    loaded = opened(
+    loaded = load(
         har(
             entry(asked, chat_body("I add them.", "tool_calls", own)),
             entry(asked, chat_body(None, "tool_calls", call("add", key="call_a"))),
@@ -567,7 +567,7 @@ def test_the_ids_of_calls_tell_parents_apart_where_the_client_shortened_the_text
     ("CiQB/+8" * 12, "CiQB_-8" * 12),  # another alphabet of base64
     ("CiQB/+8" * 12, "CiQB_-8" * 8 + "\u2026"),  # a recorder left out the end
 ])
-def test_a_signature_tells_parents_apart(opened, sent, back):
+def test_a_signature_tells_parents_apart(load, sent, back):
     asked = [{"role": "user", "parts": [{"text": "look"}]}]
 
     def called(signature):
@@ -580,7 +580,7 @@ def test_a_signature_tells_parents_apart(opened, sent, back):
         return json.dumps({"candidates": [{"content": content, "finishReason": "STOP", "index": 0}]})
 
     results = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"value": "tree"}}}]}
-    loaded = opened(
+    loaded = load(
         har(
             entry(None, answer(called("c2lnMQ==")), url=GEMINI, request={"contents": asked}),
             entry(None, answer(called(sent)), url=GEMINI, request={"contents": asked}),
@@ -595,17 +595,17 @@ def test_a_signature_tells_parents_apart(opened, sent, back):
     assert loaded.exchanges[link(loaded, 2).parent].entry == 1
 
 
-def test_a_new_message_after_a_failure_stays_in_the_conversation(opened):
+def test_a_new_message_after_a_failure_stays_in_the_conversation(load):
     asked = [user("hi")]
     failed = entry(asked, '{"error": {"message": "x"}}', status=500)
-    loaded = threaded(opened, failed, entry([*asked, user("are you there?")], chat_body("yes")))
+    loaded = threaded(load, failed, entry([*asked, user("are you there?")], chat_body("yes")))
     assert loaded == [[("hi", [(0, "request", 1)]), ("are you there?", [(1, "request", 1)])]]
 
 
-def test_models_tell_parents_apart(opened):
+def test_models_tell_parents_apart(load):
     asked = [user("pick a number")]
     after = [*asked, assistant("Four."), user("why?")]
-    loaded = opened(
+    loaded = load(
         har(
             entry(asked, chat_body("Four."), request={"model": "a", "messages": asked}),
             entry(asked, chat_body("Four."), request={"model": "b", "messages": asked}),
@@ -637,7 +637,7 @@ def asks(url, **body):
     return {"url": url, "request": body}
 
 
-def test_a_paused_answer_that_is_echoed_is_a_resume(opened):
+def test_a_paused_answer_that_is_echoed_is_a_resume(load):
     content = [
         {"type": "text", "text": "Let me search."},
         {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
@@ -645,13 +645,13 @@ def test_a_paused_answer_that_is_echoed_is_a_resume(opened):
     first = {"messages": [user("find x")], "model": "claude", "max_tokens": 9}
     second = {**first, "messages": [user("find x"), {"role": "assistant", "content": content}]}
     assert threaded(
-        opened,
+        load,
         entry(None, claude(content, "pause_turn"), **asks(MESSAGES, **first)),
         entry(None, claude([{"type": "text", "text": "Found."}], "end_turn"), **asks(MESSAGES, **second)),
     ) == [[("find x", [(0, "request", 1), (1, "resume", 1)])]]
 
 
-def test_anthropic_tool_results_with_an_error_flag_after_a_cut_are_a_repair(opened):
+def test_anthropic_tool_results_with_an_error_flag_after_a_cut_are_a_repair(load):
     content = [{"type": "tool_use", "id": "toolu_01AbCdEf23", "name": "w", "input": {"path": "a"}}]
     answer = [
         {"type": "tool_result", "tool_use_id": "toolu_01AbCdEf23", "is_error": True, "content": "content is missing"}
@@ -662,7 +662,7 @@ def test_anthropic_tool_results_with_an_error_flag_after_a_cut_are_a_repair(open
         "messages": [user("write"), {"role": "assistant", "content": content}, {"role": "user", "content": answer}],
     }
     assert threaded(
-        opened,
+        load,
         entry(None, claude(content, "max_tokens"), **asks(MESSAGES, **first)),
         entry(None, claude([{"type": "text", "text": "ok"}], "end_turn"), **asks(MESSAGES, **second)),
     ) == [[("write", [(0, "request", 1), (1, "repair", 1)])]]
@@ -682,7 +682,7 @@ def message_item(text):
     }
 
 
-def test_a_chain_of_response_ids_is_a_conversation(opened):
+def test_a_chain_of_response_ids_is_a_conversation(load):
     called = {
         "type": "function_call",
         "id": "fc_1",
@@ -693,7 +693,7 @@ def test_a_chain_of_response_ids_is_a_conversation(opened):
     }
     output = {"type": "function_call_output", "call_id": "call_1", "output": "a tree"}
     loaded = threaded(
-        opened,
+        load,
         entry(
             None,
             responses("resp_c", [message_item("Bye.")]),
@@ -709,33 +709,33 @@ def test_a_chain_of_response_ids_is_a_conversation(opened):
     assert loaded == [[("look", [(2, "request", 1), (1, "tool_result", 1)]), ("bye", [(0, "request", 1)])]]
 
 
-def test_an_id_that_was_not_recorded_is_a_conversation_of_its_own(opened):
+def test_an_id_that_was_not_recorded_is_a_conversation_of_its_own(load):
     asked = asks(RESPONSES, model="m", input="bye", previous_response_id="resp_gone")
-    assert threaded(opened, entry(None, responses("resp_b", [message_item("Bye.")]), **asked)) == [
+    assert threaded(load, entry(None, responses("resp_b", [message_item("Bye.")]), **asked)) == [
         [("bye", [(0, "request", 1)])]
     ]
 
 
-def test_ids_that_name_one_another_end_nowhere(opened):
+def test_ids_that_name_one_another_end_nowhere(load):
     first = asks(RESPONSES, model="m", input="a", previous_response_id="resp_b")
     second = asks(RESPONSES, model="m", input="b", previous_response_id="resp_a")
     loaded = threaded(
-        opened,
+        load,
         entry(None, responses("resp_a", [message_item("A")]), **first),
         entry(None, responses("resp_b", [message_item("B")]), **second),
     )
     assert len(loaded) == 2
 
 
-def test_a_background_response_that_is_polled_is_a_resume(opened):
+def test_a_background_response_that_is_polled_is_a_resume(load):
     asked = asks(RESPONSES, model="m", input="think", background=True)
     poll = entry(None, responses("resp_a", [message_item("Done.")]), url=RESPONSES + "/resp_a", method="GET")
-    assert threaded(opened, entry(None, responses("resp_a", [], "queued"), **asked), poll) == [
+    assert threaded(load, entry(None, responses("resp_a", [], "queued"), **asked), poll) == [
         [("think", [(0, "request", 1), (1, "resume", 1)])]
     ]
 
 
-def test_a_continuation_token_is_a_resume(opened):
+def test_a_continuation_token_is_a_resume(load):
     def answer(text, reason, **more):
         return json.dumps(
             {
@@ -757,7 +757,7 @@ def test_a_continuation_token_is_a_resume(opened):
     first["continuationToken"] = "dG9rZW4="
     first["candidates"][0]["continuationToken"] = "dG9rZW4="
     loaded = threaded(
-        opened,
+        load,
         entry(None, json.dumps(first), **asks(GEMINI, **asked)),
         entry(None, answer("b", "STOP"), **asks(GEMINI, **asked, continuationToken="dG9rZW4=")),
     )
@@ -791,10 +791,10 @@ def plain(loaded, key):
     )
 
 
-def test_interleaving_changes_nothing(opened):
+def test_interleaving_changes_nothing(load):
     apart = [conversation("ann", 3), conversation("bob", 4), conversation("cyd", 1)]
     separate = [
-        plain(opened(har(*each)), lambda exchange: exchange.response.text or exchange.request.messages[-1].text)
+        plain(load(har(*each)), lambda exchange: exchange.response.text or exchange.request.messages[-1].text)
         for each in apart
     ]
     expected = sorted(turns for each in separate for turns in each)
@@ -804,7 +804,7 @@ def test_interleaving_changes_nothing(opened):
         while any(queues):
             mixed.append(random.Random(seed * 100 + len(mixed)).choice([queue for queue in queues if queue]).pop(0))
         assert (
-            plain(opened(har(*mixed)), lambda exchange: exchange.response.text or exchange.request.messages[-1].text)
+            plain(load(har(*mixed)), lambda exchange: exchange.response.text or exchange.request.messages[-1].text)
             == expected
         )
 
@@ -821,11 +821,11 @@ def test_ids_are_unique_over_files(tmp_path):
     assert {turn.conversation for turn in loaded.turns} == {"c1", "c2"}
 
 
-def test_threading_grows_with_the_size_of_the_histories(opened):
+def test_threading_grows_with_the_size_of_the_histories(load):
     """Four times the turns are sixteen times the histories: the work may grow by no more, counted in calls."""
 
     def work(turns):
-        loaded = opened(har(*conversation("x", turns)))
+        loaded = load(har(*conversation("x", turns)))
         calls = Counter()
         sys.setprofile(lambda frame, event, argument: calls.update([event]))
         try:
@@ -837,10 +837,10 @@ def test_threading_grows_with_the_size_of_the_histories(opened):
     assert work(40) < 16 * work(10)
 
 
-def test_many_equal_requests_cost_no_more_than_others(opened):
+def test_many_equal_requests_cost_no_more_than_others(load):
     def work(count):
         asked = [user("again")]
-        loaded = opened(har(*[entry(asked, chat_body(f"answer {number}")) for number in range(count)]))
+        loaded = load(har(*[entry(asked, chat_body(f"answer {number}")) for number in range(count)]))
         calls = Counter()
         sys.setprofile(lambda frame, event, argument: calls.update([event]))
         try:
@@ -873,54 +873,54 @@ TEXT_FORMATS = pytest.mark.parametrize(("url", "body"), [
     ("https://api.anthropic.com/v1/complete", completed)])
 
 
-def prompted(opened, url, *exchanges):
-    return threaded(opened, *(entry(None, body, url=url, request={"model": "m", "prompt": prompt, "stream": False})
+def prompted(load, url, *exchanges):
+    return threaded(load, *(entry(None, body, url=url, request={"model": "m", "prompt": prompt, "stream": False})
                               for prompt, body in exchanges))
 
 
 @TEXT_FORMATS
 @pytest.mark.parametrize("between", ["", "\n\n"])
-def test_a_prompt_that_ends_with_its_answer_continues_it(opened, url, body, between):
+def test_a_prompt_that_ends_with_its_answer_continues_it(load, url, body, between):
     """Each was a turn of its own: the answer counted as cut though the next request had the rest of it."""
     assert prompted(
-        opened, url, ("Tell me.", body(CUT, "length")), (f"Tell me.{between}{CUT}", body("ated.", "stop")),
+        load, url, ("Tell me.", body(CUT, "length")), (f"Tell me.{between}{CUT}", body("ated.", "stop")),
     ) == [[("Tell me.", [(0, "request", 1), (1, "continuation", 1)])]]
 
 
 @TEXT_FORMATS
-def test_what_a_prompt_adds_behind_an_answer_is_the_next_message(opened, url, body):
+def test_what_a_prompt_adds_behind_an_answer_is_the_next_message(load, url, body):
     first, second = "User: go\nBot:", "\nUser: and then?\nBot:"
     assert prompted(
-        opened, url, (first, body(" Done.", "stop")), (f"{first} Done.{second}", body(" Nothing.", "stop")),
+        load, url, (first, body(" Done.", "stop")), (f"{first} Done.{second}", body(" Nothing.", "stop")),
         (f"{first} Done.{second} Nothing.{second}", body(" Still nothing.", "stop")),
     ) == [[(first, [(0, "request", 1)]), (second.strip(), [(1, "request", 1)]), (second.strip(), [(2, "request", 1)])]]
 
 
 @TEXT_FORMATS
-def test_prompts_that_only_begin_alike_are_conversations_of_their_own(opened, url, body):
-    found = prompted(opened, url, ("Tell me.", body("One.", "stop")), ("Tell me. One", body("Two.", "stop")),
+def test_prompts_that_only_begin_alike_are_conversations_of_their_own(load, url, body):
+    found = prompted(load, url, ("Tell me.", body("One.", "stop")), ("Tell me. One", body("Two.", "stop")),
                      ("Tell me. Two.", body("Three.", "stop")), ("Tell me.", body("", "stop")))
     assert [len(conversation) for conversation in found] == [1, 1, 1, 1]
 
 
 @TEXT_FORMATS
-def test_a_short_cut_answer_may_be_the_beginning_of_another_prompt_by_chance(opened, url, body):
+def test_a_short_cut_answer_may_be_the_beginning_of_another_prompt_by_chance(load, url, body):
     """`CUT, COMPLETED` or an answer that was lost: of a cut answer of one letter any other prompt seemed the rest."""
-    found = prompted(opened, url, ("Write", body(" a", "length")), ("Write about dogs.", body("Dogs.", "stop")))
+    found = prompted(load, url, ("Write", body(" a", "length")), ("Write about dogs.", body("Dogs.", "stop")))
     assert len(found) == 2
 
 
-def test_of_several_prompts_and_of_none_nothing_is_continued(opened):
+def test_of_several_prompts_and_of_none_nothing_is_continued(load):
     """The first answer was taken for that of the last prompt; any prompt continued an answer to none."""
     url, text = "https://api.openai.com/v1/completions", "It is a long story"
-    assert len(prompted(opened, url, (["Once.", "Twice."], completion(text, "stop")),
+    assert len(prompted(load, url, (["Once.", "Twice."], completion(text, "stop")),
                         ("Twice." + text, completion("x", "stop")), ("", completion(text, "stop")),
                         (text + ", she said.", completion("y", "stop")), (None, completion("z", "stop")))) == 5
 
 
-def test_a_prompt_beside_another_image_continues_nothing(opened):
+def test_a_prompt_beside_another_image_continues_nothing(load):
     url, first = "http://127.0.0.1:11434/api/generate", "What is this?"
-    found = threaded(opened, *(entry(None, generated(text, word), url=url, request={
+    found = threaded(load, *(entry(None, generated(text, word), url=url, request={
         "model": "m", "prompt": prompt, "images": [image]}) for prompt, image, text, word in (
             (first, "YQ==", CUT, "length"), (first + CUT, "Yg==", "ated.", "stop"))))
     assert len(found) == 2

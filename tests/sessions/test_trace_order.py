@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from inspector.sessions.importers import trace_order
-from tests.scenes.transcripts import shown, words
+from tests.scenes.transcripts import show, words
 
 Row = dict[str, Any]
 LOST = None
@@ -83,7 +83,7 @@ every_format = pytest.mark.parametrize("form", [litellm, langfuse, otlp, convers
 
 def check(form: Any, sent: list[Sent], tmp_path: Any, first: str = "COMPLETE") -> None:
     """The turns are those of the agents, with these verdicts, and no call lacks its result."""
-    seen = shown(form(sent), tmp_path)
+    seen = show(form(sent), tmp_path)
     turns = [[at for at, one in enumerate(sent) if one.turn == number] for number in {one.turn for one in sent}]
     assert sorted(sorted(turn.responses) for turn in seen.turns) == sorted(turns)
     assert words(seen) == [first, "COMPLETE"]
@@ -128,7 +128,7 @@ def test_the_id_of_a_result_places_a_request_of_new_messages_alone(form, tmp_pat
 def test_a_request_of_a_user_begins_a_conversation(form, role, tmp_path):
     """The first answer is cut, and the second agent does not go on with it."""
     before = [] if role is None else [{"role": role, "content": "s"}]
-    seen = shown(form([Sent(1, [*before, user("task 1")], said("The half"), "length"),
+    seen = show(form([Sent(1, [*before, user("task 1")], said("The half"), "length"),
                        Sent(2, [*before, user("task 2")], said("Done."))]), tmp_path)
     assert len({turn.conversation for turn in seen.turns}) == 2
 
@@ -159,8 +159,8 @@ def test_without_messages_the_time_decides_and_only_in_one_conversation():
 @pytest.mark.parametrize("form", [langfuse, otlp])
 def test_a_place_by_time_alone_is_reported(form, tmp_path):
     sent = [Sent(1, [user("go")], said("One.")), Sent(1, [], said("Two."))]
-    assert f"{trace_order.BY_TIME}: 1" in "".join(map(str, shown(form(sent), tmp_path).inputs[0].notices))
-    assert trace_order.BY_TIME not in "".join(map(str, shown(form(sent[:1]), tmp_path).inputs[0].notices))
+    assert f"{trace_order.BY_TIME}: 1" in "".join(map(str, show(form(sent), tmp_path).inputs[0].notices))
+    assert trace_order.BY_TIME not in "".join(map(str, show(form(sent[:1]), tmp_path).inputs[0].notices))
 
 
 @pytest.mark.parametrize("form", [litellm, langfuse, otlp])
@@ -169,5 +169,5 @@ def test_requests_of_one_trace_are_not_compared_each_with_each(form, tmp_path, m
     items = trace_order._items_of
     monkeypatch.setattr(trace_order, "_items_of", lambda given: looked.append(0) or items(given))
     sent = [Sent(at, [user(f"task {at}")] * (at + 1), calls(f"c{at}"), "tool_calls") for at in range(40)]
-    assert len({turn.conversation for turn in shown(form(sent), tmp_path).turns}) == 40
+    assert len({turn.conversation for turn in show(form(sent), tmp_path).turns}) == 40
     assert len(looked) <= 120  # the request, its answer, and the last answer of its history

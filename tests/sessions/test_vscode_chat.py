@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inspector.sessions.importers.recognition import choose
-from tests.scenes.transcripts import shown, stops, words
+from tests.scenes.transcripts import show, stops, words
 
 
 def call(arguments='{"path": "a"}', key="c1"):
@@ -32,7 +32,7 @@ def chat(*requests, **more):
 
 
 def read(tmp_path, *requests, **more):
-    return shown(json.dumps(chat(*requests, **more)), tmp_path, name="c.json")
+    return show(json.dumps(chat(*requests, **more)), tmp_path, name="c.json")
 
 
 def lines(*operations):
@@ -147,7 +147,7 @@ def test_an_empty_last_round_is_that_of_the_failure(tmp_path):
 
 
 def test_operations_are_folded(tmp_path):
-    seen = shown(lines(
+    seen = show(lines(
         {"kind": 0, "v": chat(customTitle="T")},
         {"kind": 2, "k": ["requests"], "v": [request("go"), request("gone"), request("gone too")]},
         {"kind": 2, "k": ["requests"], "v": [request("more", turn("Two."))], "i": 1},
@@ -172,7 +172,7 @@ def test_members_of_other_types_are_named(tmp_path, odd):
 
 def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
     whole = json.dumps(chat(request("go", turn("One.")), request("more", turn("Two."))))
-    assert texts(shown(whole[: whole.index("Two.")], tmp_path, name="c.json")) == ["One."]
+    assert texts(show(whole[: whole.index("Two.")], tmp_path, name="c.json")) == ["One."]
 
 
 def test_recognition():
@@ -187,7 +187,7 @@ def test_recognition():
 def test_operations_of_an_unknown_kind_are_named_and_change_nothing(tmp_path):
     begun = {"kind": 0, "v": chat(request("go", turn("hi")))}
     odd = [{"kind": kind, "k": ["requests"], "v": []} for kind in (9, 9, "hologram")]
-    seen = shown(lines(begun, *odd), tmp_path)
+    seen = show(lines(begun, *odd), tmp_path)
     assert texts(seen) == ["hi"]
     assert any(notice.endswith("operations of unknown kind were passed over: 9 (2), hologram (1)")
                for notice in seen.inputs[0].notices)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inspector.sessions.importers.recognition import choose
-from tests.scenes.transcripts import shown, stops, words
+from tests.scenes.transcripts import show, stops, words
 
 COUNT = iter(range(10**6))
 
@@ -30,7 +30,7 @@ def said(text, made=7, **more):
 
 
 def read(tmp_path, *rows):
-    return shown("".join(json.dumps(row) + "\n" for row in rows), tmp_path, name="runtime-trace.jsonl")
+    return show("".join(json.dumps(row) + "\n" for row in rows), tmp_path, name="runtime-trace.jsonl")
 
 
 def test_answers_calls_and_results(tmp_path):

@@ -23,9 +23,9 @@ from inspector.tui.panels import Cycle
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import Exports, SessionScreen
 from loop_core.values import Stop
-from tests.scenes.app import page, told, until
+from tests.scenes.app import page, until, view_text
 from tests.scenes.live import answer, streams
-from tests.scenes.live_branch import asked_body, cut_twice
+from tests.scenes.live_branch import request_body, write_two_turns
 from tests.scenes.loopback import Fake, Peer
 
 SIZES = [(80, 24), (160, 45)]
@@ -46,7 +46,7 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
 @pytest.fixture
 def made(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     monkeypatch.setattr(asking, "REPEAT_TIME", 0.0)  # a test's keys come faster than a hand's
-    path = cut_twice(fake.url, tmp_path / "s.har")
+    path = write_two_turns(fake.url, tmp_path / "s.har")
     return lambda: LoopInspector([path], opened_already=load([path], ReadingOptions()))
 
 
@@ -86,13 +86,13 @@ async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, siz
         screen = session(pilot)
         step = screen.run.view.steps[screen.step]
         assert (step.fidelity.value, step.turn.terminal) == ("LIVE", "completed")
-        assert fake.got[0].json == asked_body()
-        assert "LIVE from step 2 on" in told(pilot.app)
-        assert f"{fake.url}/v1/chat/completions, model m" in told(pilot.app)
+        assert fake.got[0].json == request_body()
+        assert "LIVE from step 2 on" in view_text(pilot.app)
+        assert f"{fake.url}/v1/chat/completions, model m" in view_text(pilot.app)
         assert "LIVE" in page(pilot.app)
         await pilot.press("5")
         await pilot.press("3")
-        assert "LIVE response 4" in told(pilot.app)
+        assert "LIVE response 4" in view_text(pilot.app)
         assert screen.runs.tree.every[1].name.startswith("live 2")
 
 
@@ -122,10 +122,10 @@ async def test_a_stand_in_answers_without_a_key_and_nobody_else_is_asked(
         step = screen.run.view.steps[screen.step]
         assert (step.fidelity.value, step.turn.terminal) == ("SIMULATED", "completed")
         assert "stand-in 2" in screen.runs.tree.every[1].name
-        assert "what was not recorded is made up" in " ".join(told(pilot.app).split())
-        assert "asked live" not in told(pilot.app)
+        assert "what was not recorded is made up" in " ".join(view_text(pilot.app).split())
+        assert "asked live" not in view_text(pilot.app)
         await pilot.press("2")
-        assert "SIMULATED response 4" in told(pilot.app)
+        assert "SIMULATED response 4" in view_text(pilot.app)
         assert fake.got == []
 
 
@@ -160,7 +160,7 @@ async def test_a_provider_that_needs_a_key_is_not_asked_without_one(
     monkeypatch.setattr(asking, "REPEAT_TIME", 0.0)
     for name in ("OPENAI_API_KEY", "LOOP_INSPECTOR_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    path = cut_twice("https://api.openai.com", tmp_path / "s.har")
+    path = write_two_turns("https://api.openai.com", tmp_path / "s.har")
     app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
     async with app.run_test(size=size) as pilot:
         await form_with_live(pilot)
@@ -392,7 +392,7 @@ async def test_no_key_is_shown_copied_or_written(
             session(pilot).step = step
             for tab in "1234567":
                 await pilot.press(tab, "y", *("v", "y") * (5 if tab == "3" else 1))
-                shown += [page(pilot.app), told(pilot.app)]
+                shown += [page(pilot.app), view_text(pilot.app)]
         await pilot.press("Y")
         shown.append(pilot.app.export_screenshot())
         exports = next(part for part in session(pilot).parts if isinstance(part, Exports))

@@ -22,7 +22,7 @@ from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.turn_list import fit_lines
 from inspector.tui.turns_screen import TurnsScreen
-from tests.scenes.app import assistant, body, continued, entry, page, ran_a_cut_call, seen, story, told, user
+from tests.scenes.app import assistant, body, cut_call_ran, cut_text, entry, page, screen_rows, story, user, view_text
 
 AppOn = Callable[..., LoopInspector]
 DECIDED = 21
@@ -48,7 +48,7 @@ async def test_a_session_opens_where_its_worst_turn_was_decided(app_on: AppOn) -
 
 
 async def test_a_session_that_a_limit_ended_opens_on_that_end_with_all_that_was_joined(app_on: AppOn) -> None:
-    entries = continued()[:-1]  # all of them cut; this loop asks for three continuations, the agent asked for more
+    entries = cut_text()[:-1]  # all of them cut; this loop asks for three continuations, the agent asked for more
     async with app_on(entries, begins=None).run_test(size=(80, 40)) as pilot:
         shown = page(pilot.app)
         assert "TRUNCATED" in shown
@@ -63,9 +63,9 @@ async def test_a_session_that_a_limit_ended_opens_on_that_end_with_all_that_was_
 @pytest.mark.parametrize("size", [(60, 20), (80, 24)])
 async def test_the_keys_stand_beside_what_is_said_at_the_opening(app_on: AppOn, size: tuple[int, int]) -> None:
     async with app_on(begins=None).run_test(size=size) as pilot:
-        assert "first step" in seen(pilot.app)[-1]
-        assert seen(pilot.app)[-1].rstrip().endswith("? help  q quit")
-        await pilot.click("#keys", offset=(seen(pilot.app)[-1].index("? help"), 0))
+        assert "first step" in screen_rows(pilot.app)[-1]
+        assert screen_rows(pilot.app)[-1].rstrip().endswith("? help  q quit")
+        await pilot.click("#keys", offset=(screen_rows(pilot.app)[-1].index("? help"), 0))
         await pilot.pause()
         assert isinstance(pilot.app.screen, HelpScreen)
 
@@ -78,7 +78,7 @@ async def test_a_session_in_which_all_is_well_opens_at_its_first_step(app_on: Ap
 
 
 async def test_an_exclamation_mark_goes_through_what_needs_attention_worst_first(app_on: AppOn) -> None:
-    entries = [*fine("a"), *continued(), *ran_a_cut_call(), *fine("b")]
+    entries = [*fine("a"), *cut_text(), *cut_call_ran(), *fine("b")]
     async with app_on(entries).run_test(size=(100, 24)) as pilot:
         view = session(pilot).run.view
         await pilot.press("!")
@@ -92,7 +92,7 @@ async def test_an_exclamation_mark_goes_through_what_needs_attention_worst_first
 
 
 async def test_an_exclamation_mark_stays_inside_the_filter(app_on: AppOn) -> None:
-    async with app_on([*continued(), *ran_a_cut_call()]).run_test(size=(100, 24)) as pilot:
+    async with app_on([*cut_text(), *cut_call_ran()]).run_test(size=(100, 24)) as pilot:
         await pilot.press("f", *"turn=1 state:ContinuePending", "enter", "!")
         assert session(pilot).listed is not None
         assert session(pilot).listed.keeps(session(pilot).step)
@@ -103,11 +103,11 @@ async def test_an_exclamation_mark_stays_inside_the_filter(app_on: AppOn) -> Non
 async def test_the_header_is_about_the_turn_at_the_cursor(app_on: AppOn, size: tuple[int, int]) -> None:
     async with app_on().run_test(size=size) as pilot:
         verdict = pilot.app.screen.query_one("#verdict").region
-        assert "✂ LIMIT REACHED  turn 1 of 2" in seen(pilot.app)[0]
-        assert "1 ✖ CUT CALL RUN · 1 ✂ LIMIT REACHED" in seen(pilot.app)[verdict.bottom - 1]
+        assert "✂ LIMIT REACHED  turn 1 of 2" in screen_rows(pilot.app)[0]
+        assert "1 ✖ CUT CALL RUN · 1 ✂ LIMIT REACHED" in screen_rows(pilot.app)[verdict.bottom - 1]
         await pilot.press("]")
-        assert "✖ CUT CALL RUN  turn 2 of 2" in seen(pilot.app)[0]
-        assert "1 ✖ CUT CALL RUN · 1 ✂ LIMIT REACHED" in seen(pilot.app)[verdict.bottom - 1]
+        assert "✖ CUT CALL RUN  turn 2 of 2" in screen_rows(pilot.app)[0]
+        assert "1 ✖ CUT CALL RUN · 1 ✂ LIMIT REACHED" in screen_rows(pilot.app)[verdict.bottom - 1]
         assert pilot.app.screen.query_one("#verdict").region == verdict, "nothing below it moves"
 
 
@@ -115,11 +115,11 @@ async def test_the_header_is_about_the_turn_at_the_cursor(app_on: AppOn, size: t
 async def test_the_whole_verdict_is_one_key_or_click_away(app_on: AppOn, size: tuple[int, int]) -> None:
     async with app_on(begins=None).run_test(size=size) as pilot:
         turn = session(pilot).run.view.turns[1]
-        head = " ".join(row.strip() for row in seen(pilot.app)[:2])
+        head = " ".join(row.strip() for row in screen_rows(pilot.app)[:2])
         assert ("V shows all" in head) is (size[0] < 100), "a verdict that is cut names the key"
         await pilot.press("V")
         assert isinstance(pilot.app.screen, VerdictSheet)
-        said = told(pilot.app)
+        said = view_text(pilot.app)
         assert turn.verdict.advice is not None
         for words in (turn.verdict.sentence, turn.verdict.advice.text, "1 ✖ CUT CALL RUN", "run original", "story.har"):
             assert words in said
@@ -175,7 +175,7 @@ async def test_the_key_of_the_advice_is_visible_at_every_size(name: str, key: st
             assert f"change   {key}: {advice[:12]}" in page(app)
             await pilot.press("enter")
             await pilot.pause()
-        header_rows = " ".join(seen(app)[:3])
+        header_rows = " ".join(screen_rows(app)[:3])
         assert f" {key}: " in header_rows
 
 
@@ -211,13 +211,13 @@ def test_a_verdict_fits_its_rows_with_its_advice(tmp_path: Path, width: int, row
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
 async def test_several_files_are_named_in_the_header_and_the_list(tmp_path: Path, size: tuple[int, int]) -> None:
     (tmp_path / "deep").mkdir()
-    paths = [str(story(tmp_path, ran_a_cut_call(), "one.har")), str(story(tmp_path, fine("b"), "deep/two.har"))]
+    paths = [str(story(tmp_path, cut_call_ran(), "one.har")), str(story(tmp_path, fine("b"), "deep/two.har"))]
     async with LoopInspector(paths, opened_already=load(paths, ReadingOptions())).run_test(size=size) as pilot:
-        assert "one.har" in seen(pilot.app)[2]
+        assert "one.har" in screen_rows(pilot.app)[2]
         await pilot.press("]")
-        assert "deep/two.har" in seen(pilot.app)[2]
+        assert "deep/two.har" in screen_rows(pilot.app)[2]
         await pilot.press("8")
-        rows = [row for row in seen(pilot.app)[3:-2] if row.strip()]
+        rows = [row for row in screen_rows(pilot.app)[3:-2] if row.strip()]
         names = [at for at, row in enumerate(rows) if row[:40].strip(" │▕") in ("one.har", "deep/two.har")]
         turns = [at for at, row in enumerate(rows) if row.startswith((" turn 1  ", " turn 2  "))]
         assert [at + 1 for at in names] == turns
@@ -228,18 +228,18 @@ async def test_several_files_are_named_in_the_header_and_the_list(tmp_path: Path
 async def test_a_long_file_name_leaves_room_for_the_run_and_is_cut_at_its_beginning_alone(tmp_path: Path) -> None:
     """A run that a stand-in answered has a file of its own, with a long name, beside the recording."""
     long = f"{'20261129-014904-856670-' * 2}stand-in.har"
-    paths = [str(story(tmp_path, continued(), "one.har")), str(story(tmp_path, fine("b"), long))]
+    paths = [str(story(tmp_path, cut_text(), "one.har")), str(story(tmp_path, fine("b"), long))]
     async with LoopInspector(paths, opened_already=load(paths, ReadingOptions())).run_test(size=(80, 24)) as pilot:
         await pilot.press("]")
-        assert seen(pilot.app)[2].rstrip().endswith("-856670-stand-in.har · 2 inputs")
+        assert screen_rows(pilot.app)[2].rstrip().endswith("-856670-stand-in.har · 2 inputs")
         await pilot.press("[", "e", "5", "enter", "]")
         assert session(pilot).run.name == "attempts=5"
-        assert "stand-in.har · run attempts=5" in seen(pilot.app)[2]
+        assert "stand-in.har · run attempts=5" in screen_rows(pilot.app)[2]
 
 
 def test_the_rows_of_an_outline_are_numbered_with_the_files_in_it(tmp_path: Path) -> None:
     paths = [str(story(tmp_path, entries, name)) for name, entries in (
-        ("a.har", continued()), ("b.har", ran_a_cut_call()), ("c.har", fine("c")))]
+        ("a.har", cut_text()), ("b.har", cut_call_ran()), ("c.har", fine("c")))]
     outline = Outline(load(paths, ReadingOptions()).original.view)
     shown = [outline.at(row) for row in range(outline.rows)]
     assert [step for _, step in shown if step is not None] == list(range(len(outline.view.steps)))

@@ -18,7 +18,19 @@ from inspector.tui.run_tree import RunRows, RunTree
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from loop_core.turn.presets import POLICIES
-from tests.scenes.app import PARTS, continued, entry, page, ran_a_cut_call, seen, store_open, stream, told, until, user
+from tests.scenes.app import (
+    PARTS,
+    cut_call_ran,
+    cut_text,
+    entry,
+    page,
+    screen_rows,
+    store_open,
+    stream,
+    until,
+    user,
+    view_text,
+)
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)
@@ -42,7 +54,7 @@ async def settled(pilot: Pilot[Any]) -> None:
     ("profile", ["v"], "venice"), ("source", ["space"], "simulation"),
 ])
 async def test_each_word_of_the_form_makes_a_branch(app_on: AppOn, name: str, keys: list[str], value: str) -> None:
-    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", *["down"] * (5 + WORDS.index(name)))
         form = pilot.app.screen
         assert isinstance(form, LimitsForm)
@@ -58,7 +70,7 @@ async def test_each_word_of_the_form_makes_a_branch(app_on: AppOn, name: str, ke
 
 
 async def test_the_form_says_what_a_change_would_do(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", "5")
         # The default of 3 stops at step 13 of 20; with 5 the run is 18 steps, 12 of them shared.
         changes = "would change 8 steps from step 13 · turn 1 would end differently"
@@ -72,7 +84,7 @@ async def test_the_form_says_what_a_change_would_do(app_on: AppOn) -> None:
 
 
 async def test_several_turns_that_would_end_otherwise_are_plural(app_on: AppOn) -> None:
-    async with app_on([*continued(), *continued(PARTS[1:])]).run_test(size=(80, 24)) as pilot:
+    async with app_on([*cut_text(), *cut_text(PARTS[1:])]).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", "1")
         await until(pilot, lambda: "turns 1, 2 would end differently" in page(pilot.app))
 
@@ -84,7 +96,7 @@ def session_of(pilot: Pilot[Any]) -> SessionScreen:
 
 
 async def test_any_other_limit_is_typed_by_its_name(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", "up", *"max_tool_step=3", "enter")
         assert "unknown setting 'max_tool_step'; did you mean max_tool_steps?" in page(pilot.app)
         await pilot.press(*["backspace"] * 2, *"s=3 min_progress_chars=5000", "enter")
@@ -94,7 +106,7 @@ async def test_any_other_limit_is_typed_by_its_name(app_on: AppOn) -> None:
 
 
 async def test_the_names_of_all_other_limits_can_be_read_at_80_by_24(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", "up")
         assert pilot.app.focused.id == OTHER_LIMITS
         shown = page(pilot.app)
@@ -110,7 +122,7 @@ async def test_a_cap_that_the_request_leaves_out_is_said_to_be_not_set(app_on: A
 
 
 async def test_from_this_step_on_keeps_what_came_before(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await pilot.press(*["space"] * 5, "E")
         assert "Run again from step 6 on" in page(pilot.app)
         await pilot.press("5", "enter")
@@ -124,7 +136,7 @@ async def test_from_this_step_on_keeps_what_came_before(app_on: AppOn) -> None:
 
 
 async def test_the_tree_shows_goes_and_takes_away(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await pilot.press("e", "4", "enter", "e", "1", "enter", "R")
         assert isinstance(pilot.app.screen, RunTree)
         shown = page(pilot.app)
@@ -155,7 +167,7 @@ async def test_the_tree_shows_goes_and_takes_away(app_on: AppOn) -> None:
 
 
 async def test_the_original_is_not_laid_beside_itself(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await pilot.press("e", "5", "enter", "R", "g", "enter", "R", "d")
         assert isinstance(pilot.app.screen, RunTree)
         assert "choose another run: d shows it beside the original" in page(pilot.app)
@@ -164,19 +176,19 @@ async def test_the_original_is_not_laid_beside_itself(app_on: AppOn) -> None:
 
 
 async def test_the_tree_shows_how_each_run_ends_also_where_its_name_is_too_long(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(60, 20)) as pilot:
+    async with app_on(cut_text()).run_test(size=(60, 20)) as pilot:
         await pilot.press("e", "5", "down", *"90000", "down", *"888888", "down", "2", "enter")
         name = session(pilot).run.name
         assert len(name) > 50, name
         await pilot.press("R")
         await pilot.pause()
-        row = next(row for row in seen(pilot.app) if "└ attempts=5" in row)
+        row = next(row for row in screen_rows(pilot.app) if "└ attempts=5" in row)
         assert name not in row
         assert "…  Complete" in row
 
 
 async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await pilot.press("e", "5", "enter", "R", "g", "d")
         screen = pilot.app.screen
         assert isinstance(screen, SideBySide)
@@ -206,7 +218,7 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: App
 
 
 async def test_equal_steps_side_by_side_are_unfolded(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await pilot.press("e", "5", "enter", "R", "g", "d", "k", "enter")
         pairs = pilot.app.screen.query_one(PairList)
         assert pairs.shown[pairs.cursor] == (0, 0, True)
@@ -218,7 +230,7 @@ async def test_equal_steps_side_by_side_are_unfolded(app_on: AppOn) -> None:
 
 
 async def test_the_runs_are_compared_by_the_turn_at_the_cursor(app_on: AppOn) -> None:
-    async with app_on([*continued(), *ran_a_cut_call()]).run_test(size=THREE) as pilot:
+    async with app_on([*cut_text(), *cut_call_ran()]).run_test(size=THREE) as pilot:
         await pilot.press("g", "e", "5", "enter", "R")
         assert "how turn 1 ends in each" in page(pilot.app)
         rows = rows_of_runs(pilot)
@@ -238,23 +250,23 @@ async def test_the_runs_are_compared_by_the_turn_at_the_cursor(app_on: AppOn) ->
 
 
 async def test_diff_compares_the_original_run_with_its_latest_branch(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await settled(pilot)
         await pilot.press("5", "v", "v")
-        assert "this is the only run; e runs it again with other limits, and compares both here" in told(pilot.app)
+        assert "this is the only run; e runs it again with other limits, and compares both here" in view_text(pilot.app)
         for cap in "05":
             await pilot.press("e", cap, "enter")
             await settled(pilot)
-            beside = told(pilot.app)
+            beside = view_text(pilot.app)
             await pilot.press("R", "g", "enter")  # back to the original
             await settled(pilot)
             assert session(pilot).run.name == "original"
-            assert f"Run attempts={cap} beside the original" in told(pilot.app)
-            assert told(pilot.app) == beside, "the same comparison, whichever of the two is shown"
+            assert f"Run attempts={cap} beside the original" in view_text(pilot.app)
+            assert view_text(pilot.app) == beside, "the same comparison, whichever of the two is shown"
 
 
 async def test_every_key_of_the_form_is_shown_at_60_columns(app_on: AppOn) -> None:
-    async with app_on(continued(cap=64)[:-1]).run_test(size=(60, 20)) as pilot:
+    async with app_on(cut_text(cap=64)[:-1]).run_test(size=(60, 20)) as pilot:
         for opens, does in (("e", "runs"), ("F", "shows costs")):
             await pilot.press(opens)
             await pilot.pause()
@@ -263,13 +275,13 @@ async def test_every_key_of_the_form_is_shown_at_60_columns(app_on: AppOn) -> No
 
 
 async def test_what_was_tried_and_written_is_there_the_next_time(app_on: AppOn, tmp_path: Path) -> None:
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await settled(pilot)
         await pilot.press("m", "space", "semicolon", *"look", "enter", "b", "enter", "escape", "e", "5", "enter", "m")
         await settled(pilot)
         marked = session(pilot).step
     assert len(list((tmp_path / "data").rglob("*.jsonl"))) == 1
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await settled(pilot)
         screen = session(pilot)
         assert "saved earlier for this session: 1 branch, 2 marks, 1 note, 1 breakpoint" in page(pilot.app)
@@ -280,7 +292,7 @@ async def test_what_was_tried_and_written_is_there_the_next_time(app_on: AppOn, 
         assert screen.run.name == "attempts=5"
         assert screen.remarks.marks == {marked}
         await pilot.press("R", "G", "x", "x", "escape", "b", "d", "escape")
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await settled(pilot)
         assert [run.name for run in session(pilot).runs.every] == ["original"]
         assert session(pilot).remarks.breakpoints == ()
@@ -290,7 +302,7 @@ async def test_what_is_done_before_the_store_is_open_is_kept_too(
     app_on: AppOn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SessionScreen, "restore", lambda self: None)
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await pilot.press("m", "e", "5", "enter")
         screen = session(pilot)
         screen.remarks.restore()
@@ -299,7 +311,7 @@ async def test_what_is_done_before_the_store_is_open_is_kept_too(
         assert screen.run.name == "attempts=5"
     monkeypatch.undo()
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(screen.runs.store.path.parents[1]))
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await settled(pilot)
         assert session(pilot).remarks.marks == {0}
         assert len(session(pilot).runs.every) == 2
@@ -308,13 +320,13 @@ async def test_what_is_done_before_the_store_is_open_is_kept_too(
 async def test_the_tree_that_is_opened_before_the_saved_runs_are_read_shows_them_then(
     app_on: AppOn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await settled(pilot)
         await pilot.press("e", "5", "enter")
         await settled(pilot)
     restore = SessionScreen.restore
     monkeypatch.setattr(SessionScreen, "restore", lambda self: None)
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         screen = session(pilot)
         await pilot.press("R")
         assert "attempts=5" not in page(pilot.app)
@@ -326,20 +338,20 @@ async def test_the_tree_that_is_opened_before_the_saved_runs_are_read_shows_them
 
 
 async def test_looking_alone_writes_nothing(app_on: AppOn, tmp_path: Path) -> None:
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await settled(pilot)
         await pilot.press("space", "c", "f", *"held", "escape", "R", "escape", "b", "escape")
     assert not (tmp_path / "data").exists()
 
 
 async def test_a_file_of_a_newer_version_is_left_alone_and_told(app_on: AppOn, tmp_path: Path) -> None:
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await settled(pilot)
         await pilot.press("m")
     (kept,) = (tmp_path / "data").rglob("*.jsonl")
     newer = '{"loop_inspector_branches":99,"session":"x"}\n'
     kept.write_text(newer)
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await settled(pilot)
         assert "nothing is kept of this session" in page(pilot.app)
         await pilot.press("m")
@@ -360,7 +372,7 @@ async def test_a_branch_that_cannot_be_kept_says_so_and_is_shown_so_until_it_can
     data = tmp_path / "file"
     data.touch()
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(data))
-    path = continued()
+    path = cut_text()
     async with app_on(path).run_test(size=THREE) as pilot:
         await settled(pilot)
         await pilot.press("e", "5", "enter")
@@ -386,7 +398,7 @@ async def test_a_branch_that_was_made_before_the_store_was_open_says_that_it_is_
     data.touch()
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(data))
     monkeypatch.setattr(SessionScreen, "restore", lambda self: None)
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await pilot.press("e", "5", "enter")
         assert "not kept" not in page(pilot.app)
         session(pilot).remarks.restore()
@@ -401,7 +413,7 @@ async def test_a_branch_that_is_taken_away_and_would_come_back_says_so(
 ) -> None:
     data = tmp_path / "data"
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(data))
-    async with app_on(continued()).run_test(size=THREE) as pilot:
+    async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await settled(pilot)
         await pilot.press("e", "5", "enter")
         data.rename(tmp_path / "elsewhere")
@@ -412,7 +424,7 @@ async def test_a_branch_that_is_taken_away_and_would_come_back_says_so(
 
 
 async def test_a_branch_of_a_session_from_standard_input_says_that_it_is_not_kept(app_on: AppOn) -> None:
-    app = app_on(continued())
+    app = app_on(cut_text())
     assert app._start is not None
     app._start = replace(app._start, paths=("-",))
     async with app.run_test(size=THREE) as pilot:
@@ -422,11 +434,11 @@ async def test_a_branch_of_a_session_from_standard_input_says_that_it_is_not_kep
 
 
 async def test_the_form_says_what_each_policy_does_as_it_is_chosen(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", *["down"] * 5)
         for policy in POLICIES.values():
-            told = " ".join(page(pilot.app).replace("│", " ").split())
-            assert f"{policy.name}: {policy.title} · p compares them all" in told
+            page_text = " ".join(page(pilot.app).replace("│", " ").split())
+            assert f"{policy.name}: {policy.title} · p compares them all" in page_text
             await pilot.press("right")
 
 

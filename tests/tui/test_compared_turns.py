@@ -14,11 +14,11 @@ from inspector.tui.beside_screen import SideBySide
 from inspector.tui.lists import Choose
 from inspector.tui.messages import PathWanted
 from inspector.tui.session_screen import SessionScreen
-from tests.scenes.app import continued, page, ran_a_cut_call, story
+from tests.scenes.app import cut_call_ran, cut_text, page, story
 from tests.tui.test_attention import fine
 
 AppOn = Callable[..., LoopInspector]
-BOTH = [*continued(), *ran_a_cut_call()]
+BOTH = [*cut_text(), *cut_call_ran()]
 
 
 def session(pilot: Pilot[Any]) -> SessionScreen:
@@ -100,12 +100,12 @@ async def test_in_a_branch_the_same_turn_of_the_original_is_offered_first(app_on
 
 
 async def test_a_turn_that_was_put_aside_stands_beside_one_of_another_session(app_on: AppOn, tmp_path: Path) -> None:
-    async with app_on(continued()).run_test(size=(120, 35)) as pilot:
+    async with app_on(cut_text()).run_test(size=(120, 35)) as pilot:
         await pilot.press("d")
         assert "▶ this turn" in page(pilot.app)
         await pilot.press("enter")
         assert "put aside · open another session and press d" in page(pilot.app)
-        pilot.app.post_message(PathWanted(str(story(tmp_path, ran_a_cut_call(), "other.har")), remember=False))
+        pilot.app.post_message(PathWanted(str(story(tmp_path, cut_call_ran(), "other.har")), remember=False))
         await pilot.pause()
         await pilot.app.workers.wait_for_complete()
         await pilot.press("d")

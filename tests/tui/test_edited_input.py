@@ -18,7 +18,7 @@ from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_editors import InputEditor
 from loop_core.values import Stop
-from tests.scenes.app import HOSTILE, assistant, body, continued, entry, hostile, page, result, told, until, user
+from tests.scenes.app import HOSTILE, assistant, body, cut_text, entry, hostile, page, result, until, user, view_text
 from tests.scenes.live import answer, streams
 from tests.scenes.live_branch import with_a_call as recorded_call
 from tests.scenes.loopback import Fake
@@ -62,7 +62,7 @@ async def test_another_tool_result_is_a_run_that_says_where_the_recording_stops(
             "Request", "EvaluateStop", "ExecuteTools", "Request", "Unrecorded"]
         assert "the recording stops answering at step 5" in page(pilot.app)
         assert "EDITED, NOT ASKED" in page(pilot.app)
-        shown = told(pilot.app)
+        shown = view_text(pilot.app)
         assert "turn 1, input 2 (result of write_file), 12 characters became 13" in shown
         assert "ok, 28 bytes" in shown
         await pilot.press("W", "enter")
@@ -70,7 +70,7 @@ async def test_another_tool_result_is_a_run_that_says_where_the_recording_stops(
 
 
 async def test_the_only_message_is_edited_at_once_and_given_up_at_the_second_escape(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
         await pilot.press("W")
         assert isinstance(pilot.app.screen, InputEditor)
         await pilot.press("f2")
@@ -88,7 +88,7 @@ async def test_the_only_message_is_edited_at_once_and_given_up_at_the_second_esc
 
 
 async def test_asking_live_says_first_where_it_goes(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
         await pilot.press("W", *" Now.", "f4")
         assert isinstance(pilot.app.screen, AskLive)
         shown = page(pilot.app)
@@ -132,4 +132,4 @@ async def test_an_edited_result_is_asked_live_from_the_editor(
         assert view.turns[0].joined_text.text == "It rains."
         assert view.turns[0].verdict.word != "EDITED, NOT ASKED"
         assert fake.got[0].json["messages"][-1]["content"] == "rain"
-        assert "turn 1, input 2 (result of weather), 4 characters became 4" in told(app)
+        assert "turn 1, input 2 (result of weather), 4 characters became 4" in view_text(app)

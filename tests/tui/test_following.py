@@ -22,12 +22,12 @@ from inspector.tui.turn_list import AGENTS, RECENT
 from inspector.whatif import branch_report
 from inspector.whatif.store import Store
 from tests.scenes.app import page, until
-from tests.scenes.recordings import ASKS, asked, chat, lines, user
+from tests.scenes.recordings import ASKS, chat, lines, pair_of, user
 from tests.scenes.transcripts import block, claude, prompt, text
 
 ROOT = Path(__file__).parents[2]
-WHOLE = asked(ASKS, chat("All of it."), max_tokens=50)
-LOST = asked([user("Two?")], chat("Half of it", "length"), max_tokens=7)
+WHOLE = pair_of(ASKS, chat("All of it."), max_tokens=50)
+LOST = pair_of([user("Two?")], chat("Half of it", "length"), max_tokens=7)
 
 
 @pytest.fixture(autouse=True)
@@ -240,7 +240,7 @@ async def test_the_table_of_a_file_that_grows_has_a_row_for_each_new_turn(path) 
     app = LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()), as_table=True)
     async with app.run_test(size=(120, 35)) as pilot:
         await until(pilot, lambda: listed(app) == [("s.jsonl", "TRUNCATED", 2), ("s.jsonl", "COMPLETE", 1)])
-        add(path, asked([user("Three?")], chat("Half", "length"), max_tokens=7))
+        add(path, pair_of([user("Three?")], chat("Half", "length"), max_tokens=7))
         await until(pilot, lambda: len(listed(app)) == 3)
         assert listed(app)[2] == ("s.jsonl", "TRUNCATED", 3)  # rows keep their places
         path.write_bytes(b"")
@@ -322,7 +322,7 @@ async def test_a_further_file_of_a_loggers_folder_goes_on_with_its_conversation(
     def write(number: int) -> None:
         talk = [user(f"question {each}") if each % 2 == 0 else {"role": "assistant", "content": f"answer {each - 1}"}
                 for each in range(2 * number + 1)]
-        (tmp_path / f"{number}.json").write_bytes(lines(asked(talk, chat(f"answer {2 * number}"), max_tokens=50)))
+        (tmp_path / f"{number}.json").write_bytes(lines(pair_of(talk, chat(f"answer {2 * number}"), max_tokens=50)))
 
     write(0)
     app = LoopInspector([str(tmp_path)])

@@ -9,7 +9,7 @@ import pytest
 from inspector.tui.app import LoopInspector
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.tabs import TABS
-from tests.scenes.app import CUT_ARGUMENTS, HOSTILE, continued, entry, har, hostile, page, seen, told, user
+from tests.scenes.app import CUT_ARGUMENTS, HOSTILE, cut_text, entry, har, hostile, page, screen_rows, user, view_text
 from tests.scenes.shapes import EVERY, SHAPES, places, put
 
 AppOn = Callable[..., LoopInspector]
@@ -33,7 +33,7 @@ async def test_no_view_lets_a_command_through(app_on: AppOn, size: tuple[int, in
                 for form in range({"wire": 5, "diff": 3}.get(tab.name, 1)):
                     if form:
                         await pilot.press("v")
-                    assert commands_in(seen(pilot.app)) == set(), (tab.name, form)
+                    assert commands_in(screen_rows(pilot.app)) == set(), (tab.name, form)
             await pilot.press("space")
 
 
@@ -48,22 +48,22 @@ async def test_markup_is_text(app_on: AppOn, key: str) -> None:
 async def test_a_branch_and_the_form_are_inert_too(app_on: AppOn) -> None:
     async with app_on(hostile()).run_test(size=(120, 40)) as pilot:
         await pilot.press("e")
-        assert commands_in(seen(pilot.app)) == set()
+        assert commands_in(screen_rows(pilot.app)) == set()
         await pilot.press("1", "enter")
-        assert commands_in(seen(pilot.app)) == set()
+        assert commands_in(screen_rows(pilot.app)) == set()
         await pilot.press("/", "x", "enter", "?")
-        assert commands_in(seen(pilot.app)) == set()
+        assert commands_in(screen_rows(pilot.app)) == set()
 
 
 async def test_a_file_name_is_inert(tmp_path: Path) -> None:
     path = tmp_path / "a\x1b[31m[red]b.har"
-    path.write_text(har(continued()))
+    path.write_text(har(cut_text()))
     app = LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()))
     async with app.run_test(size=(120, 40)) as pilot:
-        assert commands_in(seen(app)) == set()
+        assert commands_in(screen_rows(app)) == set()
         assert "a␛[31m[red]b.har" in page(app)
         await pilot.press("Y")
-        assert commands_in(seen(app)) == set()
+        assert commands_in(screen_rows(app)) == set()
 
 
 async def test_credentials_are_in_no_view(app_on: AppOn) -> None:
@@ -81,7 +81,7 @@ async def test_credentials_are_in_no_view(app_on: AppOn) -> None:
 async def test_a_held_call_shows_its_cut(app_on: AppOn) -> None:
     async with app_on().run_test(size=(160, 45)) as pilot:
         await pilot.press("]", "space", "4")
-        assert CUT_ARGUMENTS + "▌" in told(pilot.app)
+        assert CUT_ARGUMENTS + "▌" in view_text(pilot.app)
         assert "▣ HELD write_file" in page(pilot.app)
 
 

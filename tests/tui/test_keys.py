@@ -29,15 +29,15 @@ from tests.scenes.app import (
     PARTS,
     assistant,
     body,
+    cut_call_ran,
     entry,
     page,
-    ran_a_cut_call,
     result,
-    seen,
+    screen_rows,
     story,
     stream,
-    told,
     user,
+    view_text,
 )
 
 AppOn = Callable[..., LoopInspector]
@@ -85,7 +85,7 @@ async def test_list_keys_move_over_steps_and_pass_headings(app_on: AppOn) -> Non
             assert session(pilot).step == step
         await pilot.press(*"j" * 20)
         assert session(pilot).step == 20  # two headings were passed on the way
-        row = seen(pilot.app)[steps.region.y + steps.cursor - int(steps.scroll_offset.y)]
+        row = screen_rows(pilot.app)[steps.region.y + steps.cursor - int(steps.scroll_offset.y)]
         assert "▶ 21" in row
 
 
@@ -197,7 +197,7 @@ async def test_a_turn_is_gone_to_by_its_number(app_on: AppOn) -> None:
 
 
 async def test_a_file_is_gone_to_by_a_part_of_its_name(tmp_path: Path) -> None:
-    paths = [str(story(tmp_path, ran_a_cut_call(), name)) for name in ("alpha.har", "beta.har", "betamax.har")]
+    paths = [str(story(tmp_path, cut_call_ran(), name)) for name in ("alpha.har", "beta.har", "betamax.har")]
     for number, path in enumerate(paths):  # files of the same bytes are one
         Path(path).write_text(Path(path).read_text() + number * "\n")
     async with LoopInspector(paths, opened_already=load(paths, ReadingOptions())).run_test(size=ONE_PANE) as pilot:
@@ -313,7 +313,7 @@ async def test_search_finds_goes_on_and_comes_round(app_on: AppOn) -> None:
     async with app_on().run_test(size=(80, 15)) as pilot:
         text = pilot.app.screen.query_one(TextView)
         await pilot.press("/", *"certificates", "enter")
-        assert any("certificates" in row for row in seen(pilot.app))
+        assert any("certificates" in row for row in screen_rows(pilot.app))
         first = text._match
         await pilot.press("/", *"segment", "enter")
         lines = [text._match]
@@ -344,10 +344,10 @@ async def test_a_call_of_which_nothing_shows_a_cut_is_not_called_cut(app_on: App
     whole = entry([user("Write it.")], body(assistant(None, '{"path": "a.md", "content": "all"}'), "odd_word", 8), 256)
     async with app_on([whole]).run_test(size=(120, 30)) as pilot:
         await pilot.press("space")
-        assert "its arguments parse; no known stop reason says that the answer is whole" in told(pilot.app)
+        assert "its arguments parse; no known stop reason says that the answer is whole" in view_text(pilot.app)
         await pilot.press("4")
-        assert "what to do     do not run it; ask for the call again if it is still needed" in told(pilot.app)
-        assert "raise the output limit" not in told(pilot.app)
+        assert "what to do     do not run it; ask for the call again if it is still needed" in view_text(pilot.app)
+        assert "raise the output limit" not in view_text(pilot.app)
 
 
 async def test_search_in_the_list_stays_inside_the_filter(app_on: AppOn) -> None:
@@ -358,9 +358,9 @@ async def test_search_in_the_list_stays_inside_the_filter(app_on: AppOn) -> None
         for _ in range(8):
             found.append(screen.step)
             assert screen.run.view.steps[screen.step].state.value == "EvaluateStop"
-            row = seen(pilot.app)[steps.region.y + steps.cursor - int(steps.scroll_offset.y)]
+            row = screen_rows(pilot.app)[steps.region.y + steps.cursor - int(steps.scroll_offset.y)]
             assert f"▶ {screen.step + 1:>2} " in row, "the cursor stands on the step that the other panes show"
-            assert f"step {screen.step + 1}/28" in seen(pilot.app)[-2]
+            assert f"step {screen.step + 1}/28" in screen_rows(pilot.app)[-2]
             await pilot.press("n")
         assert len(set(found)) > 2
         await pilot.press("/", *"Unrecorded", "enter")
@@ -372,7 +372,7 @@ async def test_search_in_the_text_leaves_every_pane_on_its_step(app_on: AppOn) -
         screen, steps = session(pilot), pilot.app.screen.query_one(StepList)
         await pilot.press("f", *"held", "enter", "tab", "/", *"write_file", "enter", "n")
         assert screen.rows.keeps(screen.step)
-        row = seen(pilot.app)[steps.region.y + steps.cursor - int(steps.scroll_offset.y)]
+        row = screen_rows(pilot.app)[steps.region.y + steps.cursor - int(steps.scroll_offset.y)]
         assert f"▶ {screen.step + 1:>2} " in row
         assert "write_file" in page(pilot.app)
 
@@ -466,10 +466,10 @@ async def test_wire_shows_the_request_that_a_step_sends(app_on: AppOn) -> None:
         assert steps[sending].response == 0, "the answer at hand is still the one before"
         session(pilot).go(sending, "")
         await pilot.press("3", "v", "v", "v", "v")
-        assert "request of response 2" in told(pilot.app)
+        assert "request of response 2" in view_text(pilot.app)
         assert "tool result ok, 28 bytes" in page(pilot.app)
         await pilot.press("backspace")
-        assert "request of response 1" in told(pilot.app)
+        assert "request of response 1" in view_text(pilot.app)
 
 
 async def test_v_cycles_the_forms_of_wire_and_diff(app_on: AppOn) -> None:
@@ -484,7 +484,7 @@ async def test_v_cycles_the_forms_of_wire_and_diff(app_on: AppOn) -> None:
         await pilot.press("5")
         marks = []
         for _ in range(3):
-            marks.append(told(pilot.app).split("\n")[0])
+            marks.append(view_text(pilot.app).split("\n")[0])
             await pilot.press("v")
         assert [mark.partition(" ")[0] for mark in marks] == ["Step", "Request", "this"]
         assert marks[2].startswith("this is the only run; e runs it again")
@@ -514,7 +514,7 @@ async def test_v_lays_the_segments_side_by_side(app_on: AppOn, size: tuple[int, 
         await pilot.pause()
         assert session(pilot).panes.forms["merged"] == "side by side"
         assert "seam 1 to 2: prefill, joined byte for byte · rule: careful" in page(pilot.app)
-        rows = seen(pilot.app)
+        rows = screen_rows(pilot.app)
         heads = next(row for row in rows if "segment 1 " in row)
         assert heads.index("segment 1 ") < heads.index("segment 2 ")
         left = next(row for row in rows if f"1 {PARTS[0][:20]}" in row)
@@ -532,11 +532,11 @@ async def test_s_tries_the_seam_rules_and_comes_back(app_on: AppOn) -> None:
     entries = [entry([ask], stream(first, "length", 64)),
                entry([ask, assistant(first), hint], stream(again + "And it ends.", "stop", 8))]
     async with app_on(entries).run_test(size=ONE_PANE) as pilot:
-        before = told(pilot.app)
+        before = view_text(pilot.app)
         await pilot.press("s")
         assert session(pilot).panes.seam == "concat"
         assert "seam concat: 40 characters differ from careful · branch: --set seam=concat" in page(pilot.app)
-        assert f'++ "{again}" 40 characters more than by the rule careful' in told(pilot.app)
+        assert f'++ "{again}" 40 characters more than by the rule careful' in view_text(pilot.app)
         assert session(pilot).sheet.copy_text() == first + again + "And it ends."
         await pilot.press("s")
         assert session(pilot).panes.seam == "overlap"
@@ -545,7 +545,7 @@ async def test_s_tries_the_seam_rules_and_comes_back(app_on: AppOn) -> None:
         await pilot.press("s")
         assert session(pilot).panes.seam is None
         assert "seam rule careful: the rule in force" in page(pilot.app)
-        assert told(pilot.app) == before
+        assert view_text(pilot.app) == before
         await pilot.press("2", "s")
         assert "seams are tried in Merged: 1 opens it" in page(pilot.app)
 
@@ -884,7 +884,7 @@ async def test_the_palette_offers_every_key(app_on: AppOn) -> None:
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 160])
 async def test_the_key_bar_holds_whole_keys_and_always_help_and_back(app_on: AppOn, width: int) -> None:
     async with app_on().run_test(size=(width, 24)) as pilot:
-        bar = seen(pilot.app)[-1].rstrip()
+        bar = screen_rows(pilot.app)[-1].rstrip()
         assert bar.endswith("? help  q quit")
         whole = {f"{key} {found.binding.description}" for key, found in shown_keys(pilot.app.screen)} | {"q quit"}
         assert all(part.strip() in whole for part in bar.split("  ") if part.strip())
@@ -936,7 +936,7 @@ async def test_diff_shows_what_a_request_added_to_the_context(app_on: AppOn, siz
         assert "Request of response" in shown
         assert "shown as  step [request] run  v changes" in shown
         assert "added" in shown
-        assert "measured" in told(pilot.app)
+        assert "measured" in view_text(pilot.app)
         step = session(pilot).step
         await pilot.press("]")
         assert session(pilot).step != step

@@ -38,7 +38,7 @@ from inspector.tui.turns_screen import TurnsScreen
 from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.values import Stop, ToolCall, Usage
-from tests.scenes.app import check_wheel, page, told, until
+from tests.scenes.app import check_wheel, page, until, view_text
 from tests.scenes.live import ERROR, answer, streams
 from tests.scenes.loopback import Fake, Peer
 
@@ -120,16 +120,16 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.pause()
         assert "WAITS  to send the first request of the turn" in page(pilot.app)
-        assert '"max_tokens": 20' in told(pilot.app)
-        assert f"POST {fake.url}/v1/chat/completions" in told(pilot.app)
+        assert '"max_tokens": 20' in view_text(pilot.app)
+        assert f"POST {fake.url}/v1/chat/completions" in view_text(pilot.app)
         assert fake.got == []
         await pilot.press("space")
         assert screen(pilot).note == "this is the last step · d does what follows"
         await pilot.press("d")
         await until(pilot, waits(pilot, Send))
         assert len(fake.got) == 1
-        assert "One, two, " in told(pilot.app)
-        assert "NEXT REQUEST" in told(pilot.app)
+        assert "One, two, " in view_text(pilot.app)
+        assert "NEXT REQUEST" in view_text(pilot.app)
         assert "continuation 1" in page(pilot.app)
         assert "RequestContinuation LIVE \"length\" → max_tokens attempts 1/3" in page(pilot.app)
         await pilot.press("d")
@@ -147,7 +147,7 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
         await pilot.press("backspace", "backspace")
         assert screen(pilot).step == steps - 3
         await pilot.press("3")
-        assert "[DONE]" in told(pilot.app)
+        assert "[DONE]" in view_text(pilot.app)
         await pilot.press("e", *"0", "enter")
         assert len(screen(pilot).runs.every) == 2, "what-ifs work on the recording"
     assert [turn.joined_text.text for turn in again(tmp_path).turns] == ["One, two, three."]
@@ -176,8 +176,8 @@ async def test_keys_mean_something_only_where_they_can(fake: Fake, tmp_path: Pat
             assert f"{key} works when the turn is over (D runs it to its end): " in page(pilot.app)
         await pilot.press("question_mark")
         await pilot.pause()
-        assert "Live turn" in told(pilot.app)
-        assert "Carry out what waits" in told(pilot.app)
+        assert "Live turn" in view_text(pilot.app)
+        assert "Carry out what waits" in view_text(pilot.app)
         await pilot.press("escape", "A")
         await until(pilot, waits(pilot, Finish))
         assert {"live.do", "live.say"} <= keys()
@@ -244,7 +244,7 @@ async def test_budget_and_limits_are_edited_before_the_request_leaves(fake: Fake
         pilot.app.screen.query_one("#others", Input).value = "max_tool_steps=2"
         await pilot.press("enter")
         await pilot.pause()
-        assert '"max_tokens": 33' in told(pilot.app)
+        assert '"max_tokens": 33' in view_text(pilot.app)
         assert "max_tokens edited" in page(pilot.app)
         await pilot.press("d")
         await until(pilot, waits(pilot, Send))
@@ -284,7 +284,7 @@ async def test_a_body_is_edited_and_a_wrong_one_is_not_sent(fake: Fake, tmp_path
         await pilot.press("f2")
         await pilot.pause()
         assert fake.got == []
-        assert '"temperature": 0.5' in told(pilot.app)
+        assert '"temperature": 0.5' in view_text(pilot.app)
         await pilot.press("D")
         await until(pilot, over(pilot))
     assert fake.got[0].json == {**body, "temperature": 0.5}
@@ -314,18 +314,18 @@ async def test_text_appears_as_it_streams_and_stepping_back_does_not_break_it(fa
         await pilot.press("d")
         await until(pilot, waits(pilot, Send))
         await pilot.press("d")
-        await until(pilot, lambda: "three" in told(pilot.app))
+        await until(pilot, lambda: "three" in view_text(pilot.app))
         assert "STREAMING" in page(pilot.app)
-        assert "segment 2 · still coming" in told(pilot.app)
-        assert "quoted anchor, 10 characters cut" in told(pilot.app)
-        assert told(pilot.app).count("One, two, ") == 2, "the first segment, and what was cut of the second"
+        assert "segment 2 · still coming" in view_text(pilot.app)
+        assert "quoted anchor, 10 characters cut" in view_text(pilot.app)
+        assert view_text(pilot.app).count("One, two, ") == 2, "the first segment, and what was cut of the second"
         await until(pilot, lambda: "chars" in page(pilot.app).splitlines()[-2])
         assert "LIVE" in page(pilot.app).splitlines()[-2]
         for tab, seen in (("2", "three"), ("3", "data: "), ("6", "continuation_attempt"), ("1", "still coming")):
             await pilot.press(tab)
-            await until(pilot, lambda seen=seen: seen in told(pilot.app))
+            await until(pilot, lambda seen=seen: seen in view_text(pilot.app))
         await pilot.press("backspace", "backspace")
-        assert "still coming" not in told(pilot.app)
+        assert "still coming" not in view_text(pilot.app)
         at = screen(pilot).step
         held.go.set()
         await until(pilot, waits(pilot, Finish))
@@ -340,7 +340,7 @@ async def test_a_long_stream_follows_its_end_until_one_scrolls_away(fake: Fake, 
     fake.answers = [held]
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("d")
-        await until(pilot, lambda: "line 100" in told(pilot.app))
+        await until(pilot, lambda: "line 100" in view_text(pilot.app))
         text = pilot.app.screen.query_one(TextView)
         await until(pilot, lambda: text.scroll_offset.y == text.virtual_size.height - text.size.height > 0)
         await pilot.press("g")
@@ -357,7 +357,7 @@ async def test_a_cancel_in_the_middle_is_cancelled_and_no_error(fake: Fake, tmp_
     fake.answers = [streams(A, LONG[:3], Peer.hold)]
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press(tab, "d")
-        await until(pilot, lambda: "two" in told(pilot.app))
+        await until(pilot, lambda: "two" in view_text(pilot.app))
         await pilot.press("A")
         await until(pilot, waits(pilot, Finish))
         assert "the turn ended: cancelled" in page(pilot.app)
@@ -378,7 +378,7 @@ async def test_each_call_is_answered_as_the_operator_says(fake: Fake, tmp_path: 
         await pilot.press("d")
         await until(pilot, waits(pilot, RunTools))
         assert "to answer 2 calls, 1 without an answer" in page(pilot.app)
-        assert '"city": "Oslo"' in told(pilot.app)
+        assert '"city": "Oslo"' in view_text(pilot.app)
         await pilot.press("i")
         await pilot.pause()
         assert isinstance(pilot.app.screen, CallsForm)
@@ -416,7 +416,7 @@ async def test_a_result_comes_from_a_recording(fake: Fake, tmp_path: Path) -> No
     async with live(begun).run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, waits(pilot, RunTools))
-        assert "recorded: the same arguments" in told(pilot.app)
+        assert "recorded: the same arguments" in view_text(pilot.app)
         await pilot.press("i", "x", "f", "escape", "D")
         await until(pilot, over(pilot))
     assert fake.got[1].json["messages"][-1]["content"] == "sun"
@@ -430,7 +430,7 @@ async def test_a_cut_call_is_held_then_repaired(fake: Fake, tmp_path: Path) -> N
         await pilot.press("d")
         await until(pilot, waits(pilot, Send))
         assert "to send repair 1, which asks for the held call again" in page(pilot.app)
-        assert "HELD weather" in told(pilot.app)
+        assert "HELD weather" in view_text(pilot.app)
         await pilot.press("i")
         await pilot.pause()
         assert isinstance(pilot.app.screen, BudgetForm), "no form answers a held call"
@@ -449,7 +449,7 @@ async def test_a_wait_counts_down_and_is_cancelled(fake: Fake, tmp_path: Path) -
         await pilot.press("d")
         await until(pilot, lambda: "sent again in 39 s" in page(pilot.app))
         assert "RETRIES  HTTP 429" in page(pilot.app)
-        assert "request 1  HTTP 429" in told(pilot.app)
+        assert "request 1  HTTP 429" in view_text(pilot.app)
         await pilot.press("A")
         await until(pilot, waits(pilot, Finish))
         assert "cancelled" in page(pilot.app)
@@ -518,7 +518,7 @@ async def test_something_more_is_said(fake: Fake, tmp_path: Path) -> None:
         await pilot.press("M", *"And then?", "enter")
         await until(pilot, waits(pilot, Send))
         assert "turn 2/2" in page(pilot.app)
-        assert "And then?" in told(pilot.app)
+        assert "And then?" in view_text(pilot.app)
         await pilot.press("D")
         await until(pilot, over(pilot))
     assert len(again(tmp_path).turns) == 2
@@ -530,7 +530,7 @@ async def test_leaving_while_it_streams_closes_the_recording(fake: Fake, tmp_pat
     app = live(asked(fake, tmp_path))
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("d")
-        await until(pilot, lambda: "two" in told(app))
+        await until(pilot, lambda: "two" in view_text(app))
         await pilot.press(key)
         if key == "q":
             await pilot.pause()
@@ -642,7 +642,7 @@ async def test_no_screen_picture_or_clipboard_holds_the_key(
             for tab in "123":
                 await pilot.press(tab, "y")
                 await pilot.pause()
-                seen.extend([page(app), told(app), app.export_screenshot(), app.clipboard])
+                seen.extend([page(app), view_text(app), app.export_screenshot(), app.clipboard])
             await pilot.press("1")
 
         await look()
@@ -653,7 +653,7 @@ async def test_no_screen_picture_or_clipboard_holds_the_key(
         await pilot.pause()
         seen.append(page(app))
         await pilot.press("escape", "T")
-        await until(pilot, lambda: "is it not" in told(app))
+        await until(pilot, lambda: "is it not" in view_text(app))
         await look()
         fake.answers[1].go.set()
         await until(pilot, waits(pilot, Finish))
@@ -764,7 +764,7 @@ def test_how_what_comes_looks(
             return
         await until(pilot, waits(pilot, Send))
         await pilot.press("d")
-        await until(pilot, lambda: "four" in told(pilot.app))
+        await until(pilot, lambda: "four" in view_text(pilot.app))
         screen(pilot)._frames.pause()
         screen(pilot).coming = "+31 chars 1.5 s"
         await pilot.pause()

@@ -23,7 +23,7 @@ from inspector.tui.panels import Cycle
 from inspector.tui.providers_screen import ProvidersScreen
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
-from tests.scenes.app import page, told, until
+from tests.scenes.app import page, until, view_text
 from tests.scenes.provider import table_rows
 
 SIZE = (80, 24)
@@ -70,7 +70,7 @@ async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
         assert "WAITS  to send the first request" in page(app)
         lies = "the built-in provider answers: lying-router as openai_chat · Its stop word is false."
         await until(pilot, lambda: lies in " ".join(page(app).split()))
-        assert server.base in told(app)
+        assert server.base in view_text(app)
         await pilot.press("d")
         asks = "to send repair 1, which asks for the held call again"
         await until(pilot, lambda: asks in " ".join(page(app).split()))
@@ -206,8 +206,8 @@ async def test_the_form_has_the_last_values_again_and_a_real_server_has_its_own_
         app.screen.query_one("#assignments", Input).value = "max_tokens=20"
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
-        assert '"What happened?"' in told(app)
-        assert '"max_tokens": 20' in told(app)
+        assert '"What happened?"' in view_text(app)
+        assert '"max_tokens": 20' in view_text(app)
         await pilot.press("D")
         await until(pilot, lambda: live(pilot).is_finished)
         await pilot.press("L")

@@ -19,7 +19,7 @@ from inspector.tui.panels import Dialog, KeyNote, key_note
 from inspector.tui.questions import Prompt
 from inspector.tui.run_tree import RunTree
 from inspector.tui.turns_screen import TurnsScreen
-from tests.scenes.app import check_wheel, entry, seen, stream, until, user
+from tests.scenes.app import check_wheel, entry, screen_rows, stream, until, user
 from tests.scenes.transcripts import block, claude, prompt, text
 
 AppOn = Callable[..., LoopInspector]
@@ -36,8 +36,8 @@ async def opened(pilot: Pilot[Any], *keys: str) -> None:
 
 async def clicked(pilot: Pilot[Any], words: str) -> None:
     """A click on the first place of the screen where these words stand."""
-    y = next(at for at, row in enumerate(seen(pilot.app)) if words in row)
-    await pilot.click(offset=(seen(pilot.app)[y].index(words), y))
+    y = next(at for at, row in enumerate(screen_rows(pilot.app)) if words in row)
+    await pilot.click(offset=(screen_rows(pilot.app)[y].index(words), y))
     await pilot.pause()
 
 
@@ -131,9 +131,9 @@ async def test_a_key_that_a_text_or_a_note_names_is_clicked(app_on: AppOn) -> No
     async with app_on().run_test(size=(160, 45)) as pilot:
         await opened(pilot, "5")
         await clicked(pilot, "v changes")
-        assert "Request of response" in "\n".join(seen(pilot.app))
+        assert "Request of response" in "\n".join(screen_rows(pilot.app))
         await opened(pilot, "n")
-        assert "nothing was searched yet: / searches" in seen(pilot.app)[-1]
+        assert "nothing was searched yet: / searches" in screen_rows(pilot.app)[-1]
         await clicked(pilot, "/ searches")
         await until(pilot, lambda: isinstance(pilot.app.screen, Prompt))
 
@@ -149,7 +149,7 @@ async def test_the_keys_of_a_line_at_the_foot_are_clicked(
         for key in keys:
             await opened(pilot, key)
         assert isinstance(pilot.app.screen, Prompt)
-        await pilot.click(offset=(seen(pilot.app)[-1].rindex(word), 29))
+        await pilot.click(offset=(screen_rows(pilot.app)[-1].rindex(word), 29))
         await pilot.pause()
         assert type(pilot.app.screen).__name__ == over
 

@@ -29,15 +29,15 @@ from tests.scenes.app import (
     HOSTILE,
     assistant,
     body,
-    continued,
+    cut_text,
     entry,
     hostile,
     page,
-    seen,
+    screen_rows,
     story,
-    told,
     until,
     user,
+    view_text,
 )
 from tests.tui.test_hostile import commands_in
 
@@ -62,7 +62,7 @@ async def test_the_matrix_has_a_row_for_each_turn(app_on: AppOn) -> None:
         cells = await opened(pilot)
         assert cells.matrix is not None
         assert [[cell.decision.short for cell in row] for row in cells.matrix.rows] == [FIRST, SECOND]
-        rows = seen(pilot.app)
+        rows = screen_rows(pilot.app)
         assert "2 turns under 7 policies" in rows[0]
         assert rows[0].rstrip().endswith("run original  RECORDED")
         assert rows[1].split() == ["turn", "strict", "zeroclaw-", "zeroclaw-", "zoo-", "zoo-", "pi-", "botnexus"]
@@ -75,7 +75,7 @@ async def test_the_matrix_has_a_row_for_each_turn(app_on: AppOn) -> None:
 async def test_policies_that_have_no_room_are_counted(app_on: AppOn, width: int, said: str) -> None:
     async with app_on().run_test(size=(width, 24)) as pilot:
         await opened(pilot)
-        head = seen(pilot.app)[0]
+        head = screen_rows(pilot.app)[0]
         assert said in head
         assert ("← →" in head) is (width == 60)
 
@@ -91,12 +91,12 @@ async def test_a_cell_says_whose_policy_it_is(app_on: AppOn, rights: int, whose:
 
 
 async def test_one_of_a_thing_is_no_plural(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=LARGE) as pilot:
+    async with app_on(cut_text()).run_test(size=LARGE) as pilot:
         await pilot.press("e", "1", "enter")
         await opened(pilot)
         assert "1 turn under 7 policies" in page(pilot.app)
-        assert "0 of 1 turn, by the verdict of each" in told(pilot.app)
-        assert "retry_limit after 1 continuation\n" in told(pilot.app)
+        assert "0 of 1 turn, by the verdict of each" in view_text(pilot.app)
+        assert "retry_limit after 1 continuation\n" in view_text(pilot.app)
 
 
 async def test_the_details_of_a_cell_scroll_down_and_never_sideways(app_on: AppOn) -> None:
@@ -121,10 +121,10 @@ async def test_the_file_of_a_turn_is_named_where_there_are_several(tmp_path: Pat
     app = LoopInspector(paths, opened_already=load(paths, ReadingOptions()))
     async with app.run_test(size=LARGE) as pilot:
         cells = await opened(pilot)
-        assert seen(app)[1].split()[:2] == ["turn", "file"]
-        assert [row.split()[:2] for row in seen(app)[2:4]] == [["1", "first.har"], ["2", "second.har"]]
+        assert screen_rows(app)[1].split()[:2] == ["turn", "file"]
+        assert [row.split()[:2] for row in screen_rows(app)[2:4]] == [["1", "first.har"], ["2", "second.har"]]
         assert "file           turn 1 of first.har" in page(app)
-        x = seen(app)[2].index("▶")
+        x = screen_rows(app)[2].index("▶")
         await pilot.click(offset=(x + 2, 3))
         assert cells.here == (1, 0)
 
@@ -177,7 +177,7 @@ async def test_keys_move_among_the_cells_and_the_reason_is_told_in_full(app_on: 
         # The arguments are 62 characters long as they were written into the fixture.
         assert len(CUT_ARGUMENTS) == 62
         for said in ("turn 2 under zoo-after", "ran a cut call", "write_file runs with the 62 characters that came"):
-            assert said in told(pilot.app)
+            assert said in view_text(pilot.app)
             assert said in page(pilot.app)
 
 
@@ -193,7 +193,7 @@ async def test_braces_go_to_what_differs_from_strict(app_on: AppOn) -> None:
 async def test_a_click_chooses_a_cell_and_a_second_one_opens_it(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         cells = await opened(pilot)
-        rows = seen(pilot.app)
+        rows = screen_rows(pilot.app)
         x, y = rows[4].index("stuck"), 4
         await pilot.click(offset=(x + 2, y))
         assert cells.here == (1, 3)
@@ -213,8 +213,8 @@ async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(
         cells = await opened(pilot)
         matrix = cells.matrix
         assert matrix is not None
-        assert (", 0 complete under strict" in seen(pilot.app)[0]) is (size == LARGE)
-        assert "complete       0 of 2 turns, by the verdict of each" in told(pilot.app)
+        assert (", 0 complete under strict" in screen_rows(pilot.app)[0]) is (size == LARGE)
+        assert "complete       0 of 2 turns, by the verdict of each" in view_text(pilot.app)
         await pilot.press("j", "l", "l", "l", "l", "enter")
         screen = pilot.app.screen
         assert isinstance(screen, SessionScreen)
@@ -329,23 +329,24 @@ async def test_back_leads_to_the_session_as_it_was(app_on: AppOn) -> None:
 async def test_a_narrow_screen_shows_the_policies_around_the_cursor(app_on: AppOn) -> None:
     async with app_on().run_test(size=(60, 15)) as pilot:
         await opened(pilot)
-        assert "botnexus" not in seen(pilot.app)[1]
+        assert "botnexus" not in screen_rows(pilot.app)[1]
         await pilot.press(*["l"] * 6)
-        assert "botnexus" in seen(pilot.app)[1]
-        assert "▶lost text" in seen(pilot.app)[3]
-        await pilot.click(offset=(seen(pilot.app)[1].index("botnexus"), 4))
+        assert "botnexus" in screen_rows(pilot.app)[1]
+        assert "▶lost text" in screen_rows(pilot.app)[3]
+        await pilot.click(offset=(screen_rows(pilot.app)[1].index("botnexus"), 4))
         assert pilot.app.screen.query_one(PolicyTable).here == (1, 6)
 
 
 async def test_the_keys_are_in_the_help_and_in_the_palette(app_on: AppOn) -> None:
     async with app_on().run_test(size=LARGE) as pilot:
         await pilot.press("?")
-        assert "Policies by turns" in "\n".join(line for line in told(pilot.app).split("\n") if line.startswith("p "))
+        rows = view_text(pilot.app).split("\n")
+        assert "Policies by turns" in "\n".join(line for line in rows if line.startswith("p "))
         await pilot.press("escape")
         await opened(pilot)
-        assert "enter open" in seen(pilot.app)[-1]
+        assert "enter open" in screen_rows(pilot.app)[-1]
         await pilot.press("?")
-        assert "The next cell in which a policy does something else than strict" in told(pilot.app)
+        assert "The next cell in which a policy does something else than strict" in view_text(pilot.app)
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -356,9 +357,9 @@ async def test_hostile_words_are_inert(app_on: AppOn, plain: bool) -> None:
         assert any("\x1b" in cell.why for row in cells.matrix.rows for cell in row)
         for _ in range(cells.count):
             for _ in range(7):
-                assert commands_in(seen(pilot.app)) == set()
+                assert commands_in(screen_rows(pilot.app)) == set()
                 if plain:
-                    assert [row for row in seen(pilot.app) if not row.isascii()] == []
+                    assert [row for row in screen_rows(pilot.app) if not row.isascii()] == []
                 await pilot.press("l")
             await pilot.press("j", *["h"] * 7)
         assert HOSTILE not in page(pilot.app)
@@ -381,7 +382,7 @@ async def test_a_session_without_turns_says_so() -> None:
 
 async def test_a_long_session_is_scrolled_to_the_cell(app_on: AppOn) -> None:
     asks = [entry([user(f"Question {n}.")], body(assistant("An answer."), "stop", 4)) for n in range(60)]
-    async with app_on([*asks, *continued()]).run_test(size=SMALL) as pilot:
+    async with app_on([*asks, *cut_text()]).run_test(size=SMALL) as pilot:
         cells = await opened(pilot)
         assert (cells.count, cells.here) == (2, (60, 0)), "it opens at the first turn in which the policies differ"
         assert " 1–60   60 turns in which all policies agree  finished 60" in page(pilot.app)
@@ -397,11 +398,11 @@ async def test_a_long_session_is_scrolled_to_the_cell(app_on: AppOn) -> None:
 
 async def test_turns_in_which_all_agree_are_one_line_that_unfolds(app_on: AppOn) -> None:
     asks = [entry([user(f"Question {n}.")], body(assistant("An answer."), "stop", 4)) for n in range(9)]
-    async with app_on([*asks, *continued()]).run_test(size=SMALL) as pilot:
+    async with app_on([*asks, *cut_text()]).run_test(size=SMALL) as pilot:
         cells = await opened(pilot)
         await pilot.press("g")
-        assert "turns 1 to 9 under all policies" in told(pilot.app)
-        assert "complete       9 of 9" in told(pilot.app)
+        assert "turns 1 to 9 under all policies" in view_text(pilot.app)
+        assert "complete       9 of 9" in view_text(pilot.app)
         await pilot.press("enter")
         assert isinstance(pilot.app.screen, PoliciesScreen), "a fold is no cell: it unfolds"
         assert (cells.count, cells.here) == (10, (0, 0))
@@ -412,7 +413,7 @@ async def test_turns_in_which_all_agree_are_one_line_that_unfolds(app_on: AppOn)
         await pilot.press("n")
         assert cells.here == (0, 1)
         await pilot.press("e")
-        y = next(at for at, row in enumerate(seen(pilot.app)) if "9 turns in which" in row)
+        y = next(at for at, row in enumerate(screen_rows(pilot.app)) if "9 turns in which" in row)
         await pilot.click(offset=(20, y), times=2)
         assert cells.count == 10
 
@@ -424,7 +425,7 @@ async def test_a_run_that_parts_from_a_later_step_is_laid_out_from_the_first(app
         screen.branches.branch({"continuation_max_attempts": "1"}, 5)
         assert screen.run.view.replay.since == 5
         cells = await opened(pilot)
-        assert ", from the first step on" in seen(pilot.app)[0]
+        assert ", from the first step on" in screen_rows(pilot.app)[0]
         await pilot.press(*["l"] * 3, "enter")
         assert cells.matrix is not None
         assert screen.run.view.replay.since == 0
@@ -438,7 +439,7 @@ async def test_a_simulated_run_opens_its_cells_simulated(tmp_path: Path) -> None
     app = LoopInspector([path], opened_already=load([path], smaller))
     async with app.run_test(size=SMALL) as pilot:
         cells = await opened(pilot)
-        assert seen(app)[0].rstrip().endswith("SIMULATED")
+        assert screen_rows(app)[0].rstrip().endswith("SIMULATED")
         await pilot.press("y", *["l"] * 3, "enter")
         words = split(app.clipboard)
         assert words[-2:] == ["--set", "max_tokens=32"]

@@ -29,7 +29,7 @@ from inspector.tui.providers_screen import DialectTable, ProvidersScreen
 from inspector.tui.session_screen import Exports, SessionScreen
 from inspector.tui.text_view import TextView
 from inspector.tui.turns_screen import TurnsScreen
-from tests.scenes.app import page, seen, told
+from tests.scenes.app import page, screen_rows, view_text
 
 AppOn = Callable[..., LoopInspector]
 SMALL, LARGE = (80, 24), (160, 45)
@@ -68,7 +68,7 @@ async def test_every_dialect_is_there_with_what_matters_most(size: tuple[int, in
         rows = await settled(pilot)
         entries = [each for each in rows.list_lines if not isinstance(each, str)]
         assert sum(1 + len(entry.equal_rows) for entry in entries) == len(DIALECTS)
-        shown = seen(pilot.app)
+        shown = screen_rows(pilot.app)
         assert shown[0].split()[:2] == ["call-cut", "1/13"]
         assert shown[0].rstrip().endswith("32 tokens ESTIMATED  SIMULATED")
         assert "looks finished: 8 by the provider's word, 0 after this program's check" in page(pilot.app)
@@ -86,7 +86,7 @@ async def test_the_row_at_the_cursor_is_told_below(app_on: AppOn) -> None:
         dialects = sum(map(rows.selectable, range(rows.count)))
         assert f"▔1 of {dialects}▔" in page(pilot.app), "headings do not count"
         assert chosen(rows) == "openai_chat/openai"
-        assert "says the same" in told(pilot.app)
+        assert "says the same" in view_text(pilot.app)
         await pilot.press("j", "down")
         assert chosen(rows) == "openai_chat/vllm"
         assert "its call parser says tool_calls, whatever ended the call" in page(pilot.app)
@@ -121,9 +121,9 @@ async def test_left_and_right_change_the_scenario_and_the_cursor_stays_on_its_di
             await pilot.press(key)
             await settled(pilot)
             scenario = SCENARIOS[names[number]]
-            assert seen(pilot.app)[0].split()[:2] == [scenario.name, f"{number + 1}/13"]
-            assert scenario.name in told(pilot.app)
-            assert f"{scenario.budget:,} tokens" in seen(pilot.app)[0]
+            assert screen_rows(pilot.app)[0].split()[:2] == [scenario.name, f"{number + 1}/13"]
+            assert scenario.name in view_text(pilot.app)
+            assert f"{scenario.budget:,} tokens" in screen_rows(pilot.app)[0]
             assert "openai_chat/vllm" in (chosen(rows), *(like.name for like in rows.current_entry.equal_rows))
 
 
@@ -135,9 +135,9 @@ async def test_s_chooses_a_scenario_by_its_title() -> None:
         assert "thinking takes the whole budget" in page(pilot.app)
         await pilot.press("down", "down", "down", "down", "enter")
         await settled(pilot)
-        assert seen(pilot.app)[0].split()[0] == "thinking"
+        assert screen_rows(pilot.app)[0].split()[0] == "thinking"
         await pilot.press("s", "escape")
-        assert seen(pilot.app)[0].split()[0] == "thinking"
+        assert screen_rows(pilot.app)[0].split()[0] == "thinking"
 
 
 async def test_the_budget_is_changed_and_all_run_again() -> None:
@@ -146,27 +146,27 @@ async def test_the_budget_is_changed_and_all_run_again() -> None:
         for key, budget in (("minus", 28), ("plus", 32), ("equals_sign", 36)):
             await pilot.press(key)
             await settled(pilot)
-            assert f"{budget} tokens" in seen(pilot.app)[0]
+            assert f"{budget} tokens" in screen_rows(pilot.app)[0]
             assert rows.current_entry is not None
             assert rows.current_entry.row.play.budget == budget
         # The answer is 53 tokens long: 27 characters of text, and 11 and 170 of the call.
         await pilot.press(":", *"256", "enter")
         await settled(pilot)
-        assert "call-cut, budget 256 tokens" in told(pilot.app)
+        assert "call-cut, budget 256 tokens" in view_text(pilot.app)
         assert "run calls" in page(pilot.app)
         await pilot.press(":", "enter")
         await settled(pilot)
-        assert "32 tokens" in seen(pilot.app)[0]
+        assert "32 tokens" in screen_rows(pilot.app)[0]
         for wrong in ("0", "-5", "x", "99999999999", "0000005" + "0" * 12):
             await pilot.press(":", *wrong, "enter")
             assert ("is not a command here" if wrong == "x" else
                     f"'{wrong}' is not a budget: expected 1 to 1,000,000") in page(pilot.app)
             assert pilot.app.screen.query_one(Input).value == wrong, "the line stays open for correction"
             await pilot.press("escape")
-            assert "32 tokens" in seen(pilot.app)[0]
+            assert "32 tokens" in screen_rows(pilot.app)[0]
         await pilot.press(":", *"more", "enter")
         await settled(pilot)
-        assert "36 tokens" in seen(pilot.app)[0], "the name of a key's action, as after a colon elsewhere"
+        assert "36 tokens" in screen_rows(pilot.app)[0], "the name of a key's action, as after a colon elsewhere"
 
 
 async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeyp
         rows = await settled(pilot)
         answers_may_come.clear()
         await pilot.press(*["plus"] * 8)
-        assert "64 tokens" in seen(pilot.app)[0]
+        assert "64 tokens" in screen_rows(pilot.app)[0]
         # No row of an earlier question is opened under the title of a later one.
         await pilot.press("enter")
         assert isinstance(pilot.app.screen, ProvidersScreen)
@@ -288,10 +288,10 @@ async def test_a_session_of_a_row_can_be_exported_in_every_form(tmp_path: Path) 
 async def test_a_click_chooses_a_row_and_a_second_one_opens_it() -> None:
     async with Shown().run_test(size=SMALL) as pilot:
         rows = await settled(pilot)
-        y = next(at for at, row in enumerate(seen(pilot.app)) if "generic+leak" in row)
+        y = next(at for at, row in enumerate(screen_rows(pilot.app)) if "generic+leak" in row)
         await pilot.click(offset=(20, y))
         assert chosen(rows) == "openai_chat/generic+leak"
-        assert "unclosed markup" in " ".join(told(pilot.app).split())
+        assert "unclosed markup" in " ".join(view_text(pilot.app).split())
         await pilot.click(offset=(20, y), times=2)
         await pilot.pause()
         assert isinstance(pilot.app.screen, SessionScreen)
@@ -303,7 +303,7 @@ async def test_a_dialect_that_says_nothing_opens_nothing() -> None:
         await pilot.press("s", *["down"] * list(SCENARIOS).index("paused"), "enter")
         await settled(pilot)
         await pilot.press("/", *"nothing is known", "enter")
-        assert "nothing is known of how it says so" in told(pilot.app)
+        assert "nothing is known of how it says so" in view_text(pilot.app)
         await pilot.press("enter")
         assert isinstance(pilot.app.screen, ProvidersScreen)
         assert "there is no session to open" in page(pilot.app)
@@ -379,8 +379,8 @@ async def test_ascii_is_ascii_in_every_scenario(size: tuple[int, int]) -> None:
     async with Shown(plain=True).run_test(size=size) as pilot:
         for _ in range(len(SCENARIOS)):
             await settled(pilot)
-            assert [row for row in seen(pilot.app) if not row.isascii()] == []
-            assert all(len(row) == size[0] for row in seen(pilot.app))
+            assert [row for row in screen_rows(pilot.app) if not row.isascii()] == []
+            assert all(len(row) == size[0] for row in screen_rows(pilot.app))
             await pilot.press("right")
 
 
@@ -390,6 +390,6 @@ async def test_the_columns_follow_the_width() -> None:
         assert "seen by" in page(pilot.app)
         await pilot.resize_terminal(*SMALL)
         await pilot.pause()
-        row = next(row for row in seen(pilot.app) if "dialect" in row)
+        row = next(row for row in screen_rows(pilot.app) if "dialect" in row)
         assert row.split() == ["dialect", "raw", "word", "effective", "decision"]
-        assert all(len(line) == 80 for line in seen(pilot.app))
+        assert all(len(line) == 80 for line in screen_rows(pilot.app))

@@ -12,7 +12,7 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import Breakpoint, BreakpointList
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import StepList
-from tests.scenes.app import page, seen, store_open, until
+from tests.scenes.app import page, screen_rows, store_open, until
 
 AppOn = Callable[..., LoopInspector]
 ONE_PANE, THREE = (80, 24), (160, 45)
@@ -26,7 +26,7 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
 
 def listed(pilot: Pilot[Any]) -> list[str]:
     steps = session(pilot).query_one(StepList)
-    return [line for line in (seen(pilot.app)[steps.region.y + row][: steps.region.width]
+    return [line for line in (screen_rows(pilot.app)[steps.region.y + row][: steps.region.width]
                               for row in range(steps.region.height)) if line.strip(" │┃▕▏▐")]
 
 

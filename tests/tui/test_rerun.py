@@ -16,8 +16,8 @@ from inspector.tui.limits_form import LimitsForm
 from inspector.tui.panels import Cycle
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
-from tests.scenes.app import PARTS, continued, page, told, until
-from tests.scenes.recordings import asked, lines, user
+from tests.scenes.app import PARTS, cut_text, page, until, view_text
+from tests.scenes.recordings import lines, pair_of, user
 from tests.scenes.transcripts import block, claude, prompt, text
 
 AppOn = Callable[..., LoopInspector]
@@ -48,7 +48,7 @@ async def test_the_first_sample_is_completed_in_five_keys_from_the_start(size: t
 
 
 async def test_the_branch_stands_beside_the_original(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+    async with app_on(cut_text()).run_test(size=(120, 40)) as pilot:
         before = session(pilot).run.view
         await pilot.press("e", "5", "enter")
         screen = session(pilot)
@@ -58,7 +58,7 @@ async def test_the_branch_stands_beside_the_original(app_on: AppOn) -> None:
         # Attempt 4 is where the default of 3 stops: Request, then 3 for each of three continuations, and the guard.
         assert made.branch.difference == 12
         assert made.view.turns[0].joined_text.text == "".join(PARTS)
-        shown = told(pilot.app)
+        shown = view_text(pilot.app)
         assert "step 13 in turn 1: AbortPartial → RequestContinuation" in shown
         assert "AbortPartial, retry_limit → Complete" in shown
         assert "4 → 6" in shown
@@ -72,24 +72,24 @@ async def test_the_branch_stands_beside_the_original(app_on: AppOn) -> None:
 
 async def test_where_the_recording_ends_it_says_so(app_on: AppOn) -> None:
     parts = PARTS[:4]
-    entries = continued((*parts, "never recorded"))[:4]
+    entries = cut_text((*parts, "never recorded"))[:4]
     async with app_on(entries).run_test(size=(120, 40)) as pilot:
         await pilot.press("e", "9", "enter")
         step = session(pilot).run.view.steps[session(pilot).step]
         assert step.state.value == "Unrecorded"
-        assert "The recording ends here" in told(pilot.app)
+        assert "The recording ends here" in view_text(pilot.app)
 
 
 async def test_a_shorter_run_is_a_prefix(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+    async with app_on(cut_text()).run_test(size=(120, 40)) as pilot:
         await pilot.press("e", "1", "enter")
         screen = session(pilot)
         assert screen.run.view.turns[0].joined_text.text == "".join(PARTS[:2])
-        assert "− In the second" in told(pilot.app)
+        assert "− In the second" in view_text(pilot.app)
 
 
 async def test_an_empty_field_shows_the_value_in_force(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e")
         form = pilot.app.screen
         assert isinstance(form, LimitsForm)
@@ -103,7 +103,7 @@ async def test_an_empty_field_shows_the_value_in_force(app_on: AppOn) -> None:
 
 
 async def test_the_form_shows_what_is_in_force_and_the_defaults(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e")
         form = pilot.app.screen
         assert isinstance(form, LimitsForm)
@@ -131,7 +131,7 @@ async def test_the_form_shows_what_is_in_force_and_the_defaults(app_on: AppOn) -
     ("x", "'x' is not a whole number"), ("9999", "not a whole number from 0 to 1,000"), ("-1", "from 0 to 1,000"),
 ])
 async def test_a_wrong_value_is_told_beside_its_field_and_not_run(app_on: AppOn, typed: str, said: str) -> None:
-    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", *typed, "enter")
         assert isinstance(pilot.app.screen, LimitsForm)
         rows = page(pilot.app).split("\n")
@@ -142,7 +142,7 @@ async def test_a_wrong_value_is_told_beside_its_field_and_not_run(app_on: AppOn,
 
 
 async def test_arrows_and_tab_go_between_fields(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", "down", "down")
         assert pilot.app.focused is not None
         assert pilot.app.focused.id == "continuation_max_output_chars"
@@ -161,7 +161,7 @@ async def test_any_character_on_a_field_of_words_leaves_the_form_open(app_on: Ap
 
 
 async def test_another_max_tokens_is_answered_by_the_simulation_and_nothing_else_changes(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+    async with app_on(cut_text()).run_test(size=(120, 40)) as pilot:
         before = session(pilot).run.view.turns[0].final_turn
         await pilot.press("e", *["down"] * 4, *"32")
         assert pilot.app.screen.query_one("#source", Cycle).value == "simulation"
@@ -175,7 +175,7 @@ async def test_another_max_tokens_is_answered_by_the_simulation_and_nothing_else
 
 
 async def test_the_source_goes_back_with_max_tokens_and_max_tokens_with_the_source(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+    async with app_on(cut_text()).run_test(size=(120, 40)) as pilot:
         await pilot.press("e", *["down"] * 4, *"32", "backspace", "backspace")
         form = pilot.app.screen
         assert form.query_one("#source", Cycle).value == "recording", "an empty field is the recorded budget"
@@ -188,7 +188,7 @@ async def test_the_source_goes_back_with_max_tokens_and_max_tokens_with_the_sour
 
 async def test_a_typed_max_tokens_comes_back_where_the_recording_was_only_passed(app_on: AppOn) -> None:
     """Between `live` and `simulation` stands `recording`, which has none but its own."""
-    async with app_on(continued(cap=64)[:-1]).run_test(size=(120, 40)) as pilot:
+    async with app_on(cut_text(cap=64)[:-1]).run_test(size=(120, 40)) as pilot:
         await pilot.press("F", *["down"] * 5)
         form = pilot.app.screen
         source, cap = form.query_one("#source", Cycle), form.query_one("#max_tokens", Input)
@@ -200,7 +200,7 @@ async def test_a_typed_max_tokens_comes_back_where_the_recording_was_only_passed
 
 
 async def test_the_same_limits_go_to_the_run_that_has_them(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+    async with app_on(cut_text()).run_test(size=(120, 40)) as pilot:
         await pilot.press("r")
         assert len(session(pilot).runs.every) == 1
         assert "has these settings already" in page(pilot.app)
@@ -212,19 +212,19 @@ async def test_the_same_limits_go_to_the_run_that_has_them(app_on: AppOn) -> Non
 
 
 async def test_the_command_line_of_a_branch(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+    async with app_on(cut_text()).run_test(size=(120, 40)) as pilot:
         await pilot.press("e", "5", "enter", "Y")
         assert "--set continuation_max_attempts=5" in pilot.app.clipboard
 
 
 async def test_limits_that_change_nothing_say_so(app_on: AppOn) -> None:
-    async with app_on(continued(PARTS[:1])).run_test(size=(120, 40)) as pilot:
+    async with app_on(cut_text(PARTS[:1])).run_test(size=(120, 40)) as pilot:
         await pilot.press("e", "5", "enter")
         assert "nothing differs" in page(pilot.app)
 
 
 async def test_the_form_lists_the_runs(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", "5", "enter", "e")
         shown = page(pilot.app)
         assert "original" in shown
@@ -235,7 +235,7 @@ async def test_the_form_lists_the_runs(app_on: AppOn) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (120, 35)])
 async def test_taking_the_advice_makes_the_run_that_was_tried(app_on: AppOn, size: tuple[int, int]) -> None:
     """Five parts are four continuations: the limit of three is raised by one, and the turn is complete."""
-    async with app_on(continued()).run_test(size=size) as pilot:
+    async with app_on(cut_text()).run_test(size=size) as pilot:
         advice = session(pilot).run.view.turns[0].verdict.advice
         assert advice is not None
         assert advice.set is not None
@@ -251,7 +251,7 @@ async def test_taking_the_advice_makes_the_run_that_was_tried(app_on: AppOn, siz
 
 
 async def test_advice_that_only_a_live_answer_shows_opens_the_form_on_it_and_runs_nothing(app_on: AppOn) -> None:
-    async with app_on(continued(cap=64)[:-1]).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text(cap=64)[:-1]).run_test(size=(80, 24)) as pilot:
         await pilot.press("F")
         await pilot.pause()
         form = pilot.app.screen
@@ -276,7 +276,7 @@ async def test_the_form_opens_on_the_limits_that_the_advice_names_where_max_toke
     app_on: AppOn,
 ) -> None:
     """The server cuts at 64 tokens although 256 are asked for, so only more continuations are left."""
-    async with app_on(continued()[:-1]).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text()[:-1]).run_test(size=(80, 24)) as pilot:
         advice = session(pilot).run.view.turns[0].verdict.advice
         assert advice.text.startswith("raise continuation_max_attempts: the answer ended below max_tokens; ")
         await pilot.press("F")
@@ -289,7 +289,7 @@ async def test_the_form_opens_on_the_limits_that_the_advice_names_where_max_toke
 
 async def test_the_bound_on_continuations_in_the_form_follows_max_tokens(app_on: AppOn) -> None:
     """It is a multiple of max_tokens unless it is set; the form would else show a bound that the run has not."""
-    async with app_on(continued(cap=64)).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text(cap=64)).run_test(size=(80, 24)) as pilot:
         await pilot.press("e")
         bound = pilot.app.screen.query_one("#continuation_max_total_completion_tokens", Input)
         first = pilot.app.screen.query_one(f"#{INITIAL}", Input)
@@ -332,7 +332,7 @@ async def test_the_cursor_stays_in_its_turn_where_a_run_has_fewer_steps() -> Non
 
 
 async def test_keys_that_come_together_are_obeyed_in_their_order(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=(120, 40)) as pilot:
+    async with app_on(cut_text()).run_test(size=(120, 40)) as pilot:
         await pilot.press("e")
         await pilot.pause()
         for key in (*"1234567", *["backspace"] * 4, *"89"):  # without a pause between them, as a slow connection does
@@ -346,7 +346,7 @@ async def test_keys_that_come_together_are_obeyed_in_their_order(app_on: AppOn) 
 async def test_advice_and_its_key_agree_where_nothing_can_be_run(tmp_path: Path) -> None:
     """A transcript holds no request that could be sent again, and no setting helps against a full context."""
     cut = claude(prompt("Write it."), block(text("Half of"), stop="max_tokens", tokens=9))
-    refused = asked([user("x")], {"error": {"message": "maximum context length exceeded"}}, status=400)
+    refused = pair_of([user("x")], {"error": {"message": "maximum context length exceeded"}}, status=400)
     full = tmp_path / "full.jsonl"
     full.write_bytes(lines(refused))
     (tmp_path / "agent.jsonl").write_text(cut)
@@ -367,8 +367,8 @@ async def test_advice_and_its_key_agree_where_nothing_can_be_run(tmp_path: Path)
 
 
 async def test_the_sheet_of_the_verdict_says_what_the_key_does(app_on: AppOn) -> None:
-    for exchanges, said in ((continued(), "F makes this run"),
-                            (continued()[:-1], "F asks the provider or a stand-in")):
+    for exchanges, said in ((cut_text(), "F makes this run"),
+                            (cut_text()[:-1], "F asks the provider or a stand-in")):
         async with app_on(exchanges).run_test(size=(160, 45)) as pilot:
             await pilot.press("V")
             assert said in page(pilot.app)

@@ -12,7 +12,7 @@ from inspector.tui.panels import Dialog
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import Tabs
-from tests.scenes.app import page, seen
+from tests.scenes.app import page, screen_rows
 
 AppOn = Callable[..., LoopInspector]
 SIZES = [(60, 15), (80, 24), (99, 30), (109, 30), (110, 30), (119, 40), (120, 40), (139, 40), (140, 45), (160, 45)]
@@ -20,7 +20,7 @@ SIZES = [(60, 15), (80, 24), (99, 30), (109, 30), (110, 30), (119, 40), (120, 40
 
 def always(app: LoopInspector) -> None:
     """What no size may hide: the turn's verdict, step, turn, state, stop reason, fidelity, the open tab, help."""
-    rows = seen(app)
+    rows = screen_rows(app)
     assert "LIMIT REACHED  turn 1 of 2" in rows[0], "the turn stands in the header; a narrow status line leaves it out"
     text = page(app)
     assert isinstance(app.screen, SessionScreen)
@@ -45,7 +45,7 @@ async def test_what_must_be_seen_is_seen(app_on: AppOn, size: tuple[int, int]) -
 @pytest.mark.parametrize("size", SIZES)
 async def test_every_tab_is_whole_in_the_strip(app_on: AppOn, size: tuple[int, int]) -> None:
     async with app_on().run_test(size=size) as pilot:
-        strip = next(row for row in seen(pilot.app) if "Merged" in row)
+        strip = next(row for row in screen_rows(pilot.app) if "Merged" in row)
         names = ["Merged", "Response", "Wire", "Calls", "Diff", "Events", "Machine"]
         for number, name in enumerate(names, 1):
             assert f"{number}{name if size[0] >= 80 else name[:3]}" in strip.replace(" ", "")
@@ -56,7 +56,7 @@ async def test_the_place_of_a_call_is_one_row_at_any_size(size: tuple[int, int])
     app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
     async with app.run_test(size=size) as pilot:
         await pilot.press("enter", "4")
-        rows = [" ".join(cells.split()) for row in seen(pilot.app) for cells in row.split("▏")]
+        rows = [" ".join(cells.split()) for row in screen_rows(pilot.app) for cells in row.split("▏")]
         assert "where response 7 · step 22" in rows
         assert size[0] < 80 or "▣ HELD write_file incomplete the recorded agent ran it ▶ here" in rows
 
@@ -106,7 +106,7 @@ async def test_the_machine_names_each_state_that_follows_in_full() -> None:
     app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
     async with app.run_test(size=(160, 45)) as pilot:
         await pilot.press("enter")
-        rows = [row.rpartition("▏")[2].strip() for row in seen(app)]
+        rows = [row.rpartition("▏")[2].strip() for row in screen_rows(app)]
         at = rows.index("MACHINE")
         assert "next PartialToolCall → RepairPending or EndTurn → Complete" in " ".join(" ".join(rows[at:]).split())
 
@@ -116,12 +116,12 @@ async def test_the_wheel_scrolls_the_pane_under_it(app_on: AppOn, pane: str) -> 
     async with app_on().run_test(size=(160, 15)) as pilot:
         await pilot.press("3")
         widget = pilot.app.screen.query_one(pane)
-        before = seen(pilot.app)
+        before = screen_rows(pilot.app)
         assert widget.max_scroll_y > 2
         await pilot._post_mouse_events([MouseScrollDown] * 3, pane, (3, 3))
         await pilot.pause()
         assert widget.scroll_offset.y > 0
-        assert seen(pilot.app) != before
+        assert screen_rows(pilot.app) != before
         assert pilot.app.screen.step == 0, "the wheel moves the view, and no cursor"
         for other in ("#steps", "#text"):
             assert other == pane or pilot.app.screen.query_one(other).scroll_offset.y == 0
@@ -131,8 +131,8 @@ async def test_every_tab_is_opened_by_a_click(app_on: AppOn) -> None:
     async with app_on().run_test(size=(80, 24)) as pilot:
         await pilot.press("space")
         for title in ("Response", "Wire", "Calls", "Diff", "Events", "Machine", "Steps", "Merged"):
-            row = next(at for at, text in enumerate(seen(pilot.app)) if "Merged" in text)
-            await pilot.click("#tabs", offset=(seen(pilot.app)[row].index(title) + 1, 0))
+            row = next(at for at, text in enumerate(screen_rows(pilot.app)) if "Merged" in text)
+            await pilot.click("#tabs", offset=(screen_rows(pilot.app)[row].index(title) + 1, 0))
             await pilot.pause()
             assert f"{title}]" in page(pilot.app)
 
@@ -190,10 +190,10 @@ async def test_a_note_that_is_longer_than_a_row_takes_more_rows(size: tuple[int,
         said = ("turn 1: F runs nothing: no setting changes this · change the prompt or the filter; a continuation "
                 "will not help")
         assert said in " ".join(page(app).split())
-        assert all(len(row) == size[0] for row in seen(app))
+        assert all(len(row) == size[0] for row in screen_rows(app))
         await pilot.press("space")
-        assert "? help" in seen(app)[-1]
-        assert "step" in seen(app)[-2] or "/3" in seen(app)[-2]
+        assert "? help" in screen_rows(app)[-1]
+        assert "step" in screen_rows(app)[-2] or "/3" in screen_rows(app)[-2]
 
 
 @pytest.mark.parametrize("size", [(60, 15), (60, 20), (80, 24)])
@@ -214,7 +214,7 @@ async def test_a_box_names_its_keys_in_full_at_any_size(size: tuple[int, int], k
         await pilot.press("exclamation_mark", "exclamation_mark", keys)
         await pilot.pause()
         assert isinstance(app.screen, Dialog)
-        assert said in " ".join(" ".join(row.strip("│ ") for row in seen(app)).split())
+        assert said in " ".join(" ".join(row.strip("│ ") for row in screen_rows(app)).split())
 
 
 async def test_the_preview_of_the_limits_is_whole_in_sixty_columns(app_on: AppOn) -> None:
@@ -223,7 +223,7 @@ async def test_the_preview_of_the_limits_is_whole_in_sixty_columns(app_on: AppOn
         await pilot.pause(0.5)
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
-        said = " ".join(" ".join(row.strip("│ ") for row in seen(pilot.app)).split())
+        said = " ".join(" ".join(row.strip("│ ") for row in screen_rows(pilot.app)).split())
         assert "would change 8 steps from step 13 · turn 1 would end differently ▶ original" in said
         assert "enter runs · esc leaves" in said
 
@@ -244,4 +244,4 @@ async def test_the_table_of_providers_has_rows_in_the_smallest_terminal(app_on: 
         await pilot.press("P")
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
-        assert any("▶" in row for row in seen(pilot.app))
+        assert any("▶" in row for row in screen_rows(pilot.app))

@@ -35,8 +35,8 @@ from inspector.tui.tuning_screen import TuneScreen
 from inspector.tui.turn_list import TurnList
 from inspector.tui.turns_screen import TurnsScreen
 from loop_core.errors import CallerError
-from tests.scenes.app import continued, har, page, seen, story, told, until
-from tests.scenes.recordings import asked, chat, lines, user
+from tests.scenes.app import cut_text, har, page, screen_rows, story, until, view_text
+from tests.scenes.recordings import chat, lines, pair_of, user
 from tests.scenes.transcripts import block, claude, prompt, text
 
 AppOn = Callable[..., LoopInspector]
@@ -103,18 +103,18 @@ def _filtered(segments: list[Segment], filters: list[LineFilter]) -> list[Segmen
 async def test_the_cursor_is_told_apart_without_colour(app_on: AppOn) -> None:
     async with app_on().run_test(size=(160, 45)) as pilot:
         await pilot.press("space", "space")
-        rows = [row[:6] for row in seen(pilot.app)[4:9]]
+        rows = [row[:6] for row in screen_rows(pilot.app)[4:9]]
         assert rows == [" │  1 ", " │  2 ", " ▶  3 ", " ┆  4 ", " ┆  5 "]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
 async def test_ascii_is_ascii_in_every_view(app_on: AppOn, size: tuple[int, int]) -> None:
-    entries = continued(("naïve — “text” with 漢字 and ✂ ", "the end."))
+    entries = cut_text(("naïve — “text” with 漢字 and ✂ ", "the end."))
     async with app_on(entries, plain=True).run_test(size=size) as pilot:
         for key in (*"12345678", *(key for opens in "e/:fxRbVdW" for key in (opens, "escape")), "?"):
             await pilot.press(key)
             await pilot.pause()
-            assert [row for row in seen(pilot.app) if not row.isascii()] == []
+            assert [row for row in screen_rows(pilot.app) if not row.isascii()] == []
             if key.isdecimal():
                 await pilot.press("space")
 
@@ -122,13 +122,13 @@ async def test_ascii_is_ascii_in_every_view(app_on: AppOn, size: tuple[int, int]
 async def test_the_table_of_turns_is_ascii_too() -> None:
     app = LoopInspector(plain=True)
     async with app.run_test(size=(80, 24)):
-        assert [row for row in seen(app) if not row.isascii()] == []
+        assert [row for row in screen_rows(app) if not row.isascii()] == []
 
 
 async def test_ascii_loses_no_character_of_a_text(app_on: AppOn) -> None:
-    async with app_on(continued(("é" * 300,)), plain=True).run_test(size=(80, 24)) as pilot:
+    async with app_on(cut_text(("é" * 300,)), plain=True).run_test(size=(80, 24)) as pilot:
         await pilot.press("space")
-        assert "é" * 300 in told(pilot.app)
+        assert "é" * 300 in view_text(pilot.app)
         await pilot.press("z")
         assert page(pilot.app).count("\\xe9") == 300
 
@@ -261,7 +261,7 @@ def test_bad_input_is_one_line_and_exit_code_two(tmp_path: Path, monkeypatch: py
 
 async def test_what_was_read_of_a_cut_file_is_shown_and_told(tmp_path: Path) -> None:
     path = tmp_path / "cut.har"
-    path.write_text(har(continued())[:-400])
+    path.write_text(har(cut_text())[:-400])
     read = session_files.load([str(path)], session_files.ReadingOptions())
     assert read.errors
     app = LoopInspector([str(path)], opened_already=read)
@@ -360,9 +360,9 @@ async def test_a_theme_that_was_chosen_is_there_the_next_time(app_on: AppOn) -> 
     async with again.run_test():
         assert again.theme == chosen
         assert again.paint.cursor == app.paint.cursor
-    asked = app_on(theme="nord")
-    async with asked.run_test():
-        assert asked.theme == "nord"
+    named = app_on(theme="nord")
+    async with named.run_test():
+        assert named.theme == "nord"
 
 
 async def test_a_theme_that_is_gone_is_no_reason_to_fail(app_on: AppOn) -> None:
@@ -389,7 +389,7 @@ def test_of_a_large_file_a_screenful_is_read_or_as_much_as_one_frame_allows(
     tmp_path: Path, size: int, most: int
 ) -> None:
     path = tmp_path / "large.jsonl"
-    path.write_bytes(lines(*(asked([user("question" * size)], chat("An answer.")) for _ in range(300))))
+    path.write_bytes(lines(*(pair_of([user("question" * size)], chat("An answer.")) for _ in range(300))))
     read = session_files.load_beginning([str(path)], session_files.ReadingOptions())
     assert read is not None
     enough = min(session_files.SCREENFUL, session_files.BEGINNING // (path.stat().st_size // 300 + 1))
@@ -485,7 +485,7 @@ def test_the_whole_lines_of_a_beginning_are_a_session(tmp_path: Path) -> None:
     assert cut is not None
     assert (len(cut.exchanges), cut.inputs[0].notices) == (2, whole.inputs[0].notices)
     pairs = tmp_path / "pairs.jsonl"
-    pairs.write_bytes(lines(*(asked([user(f"question {number}")], chat("An answer.")) for number in range(3))))
+    pairs.write_bytes(lines(*(pair_of([user(f"question {number}")], chat("An answer.")) for number in range(3))))
     begun = open_beginning(str(pairs), pairs.stat().st_size - 5)
     assert begun is not None
     assert (len(begun.exchanges), begun.inputs[0].notices, begun.inputs[0].skipped) == (2, (), ())

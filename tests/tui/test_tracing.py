@@ -13,7 +13,7 @@ from inspector.tui import session_panes
 from inspector.tui.app import LoopInspector
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
-from tests.scenes.app import CUT_ARGUMENTS, page, seen, told, until
+from tests.scenes.app import CUT_ARGUMENTS, page, screen_rows, until, view_text
 
 AppOn = Callable[..., LoopInspector]
 ONE_PANE, THREE = (80, 24), (160, 45)
@@ -67,10 +67,10 @@ async def test_the_head_and_its_keys_stay_above_the_bytes(app_on: AppOn, forms: 
         for keys in ((), ("G",), ("pageup",), ("k",)):
             await pilot.press(*keys)
             first = int(text.region.y)
-            assert [re.split(r"  | \[", row)[0].strip() for row in seen(pilot.app)[first : first + 3]] == [
+            assert [re.split(r"  | \[", row)[0].strip() for row in screen_rows(pilot.app)[first : first + 3]] == [
                 text_of(text.sheet.line(0)).strip(), "shown as", ". next fact"]
         await pilot.press(".")
-        assert seen(pilot.app)[first + 2].strip().startswith(". , fact 1 of 9: stop_reason = length")
+        assert screen_rows(pilot.app)[first + 2].strip().startswith(". , fact 1 of 9: stop_reason = length")
 
 
 async def test_nothing_is_passed_over_below_the_head(app_on: AppOn) -> None:
@@ -168,7 +168,7 @@ async def test_a_click_says_what_a_line_became_and_picks_the_byte(app_on: AppOn)
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("space", "3")
         text = pilot.app.screen.query_one(TextView)
-        rows = seen(pilot.app)
+        rows = screen_rows(pilot.app)
         row = next(number for number, line in enumerate(rows) if '"model": "gpt-5-mini"' in line)
         column = rows[row].index("gpt-5-mini") + 3
         await pilot.click(offset=(column, row))
@@ -212,7 +212,7 @@ async def test_enter_goes_through_what_is_in_sight(app_on: AppOn) -> None:
 async def test_a_fact_of_the_response_leads_to_its_bytes(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("space", "2")
-        rows = seen(pilot.app)
+        rows = screen_rows(pilot.app)
         row = next(number for number, line in enumerate(rows) if "output 64 of 256" in line)
         await pilot.click(offset=(rows[row].index("output 64"), row))
         assert session(pilot).panes.tab == "wire"
@@ -225,12 +225,12 @@ async def test_a_fact_of_the_response_leads_to_its_bytes(app_on: AppOn) -> None:
 async def test_a_click_beside_any_fact_does_nothing(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("space", "2")
-        rows = seen(pilot.app)
+        rows = screen_rows(pilot.app)
         row = next(number for number, line in enumerate(rows) if "our machine" in line)
-        before = told(pilot.app)
+        before = view_text(pilot.app)
         await pilot.click(offset=(rows[row].index("our machine"), row))
         assert session(pilot).panes.tab == "response"
-        assert told(pilot.app) == before
+        assert view_text(pilot.app) == before
 
 
 async def test_a_large_body_is_traced_beside_the_screen(app_on: AppOn, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,8 +39,8 @@ from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import LEAST_CAP_MARK, MEASURES
 from inspector.whatif.smallest import cost
 from inspector.whatif.smallest_cap import fewest_tokens_of_all
-from tests.scenes.app import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen, until
-from tests.scenes.recordings import ASKS, TOOLS, WHOLE, asked, call, chat
+from tests.scenes.app import HOSTILE, cut_call_ran, cut_text, har, hostile, page, screen_rows, until
+from tests.scenes.recordings import ASKS, TOOLS, WHOLE, call, chat, pair_of
 from tests.tui.test_hostile import commands_in
 from tests.whatif.test_simulation import case_of
 
@@ -196,7 +196,7 @@ async def test_where_nothing_completes_it_opens_on_the_cell_that_the_conclusion_
 
 
 def test_where_nothing_completes_the_cursor_begins_where_the_call_comes_whole() -> None:
-    case = case_of(asked(ASKS, chat(None, "tool_calls", call(WHOLE), tokens=20), tools=TOOLS, max_tokens=40))
+    case = case_of(pair_of(ASKS, chat(None, "tool_calls", call(WHOLE), tokens=20), tools=TOOLS, max_tokens=40))
     table = TuningTable(case, Settings(), "original", "original", past_filter=False)
     table.ask(GridRequest(parse_axes(["attempts=0", "max_tokens=4,64,128"])))
     table.end(outcome_of(tune(case, table.grid, jobs=1)))
@@ -234,7 +234,7 @@ async def test_the_cursor_is_always_in_sight_under_its_heading(app_on: AppOn) ->
         for keys in (["g"], ["pagedown"], ["l"] * 9, ["j"] * 9, ["G"], ["k"] * 11, ["pageup"]):
             await pilot.press(*keys)
             await pilot.pause()
-            rows = seen(pilot.app)[3:20]
+            rows = screen_rows(pilot.app)[3:20]
             here = [row for row in rows if "◀" in row and "here" not in row]
             assert len(here) == 1, keys
             attempts, tokens = values(screen)
@@ -249,14 +249,14 @@ async def test_columns_that_do_not_fit_are_scrolled_to_under_fixed_names(app_on:
     async with app_on().run_test(size=SMALL) as pilot:
         screen = await opened(pilot, "attempts=1..3 tokens=1..30")
         await pilot.press("g")
-        heading = next(row for row in seen(pilot.app) if row.split()[:1] == ["attempts"])
+        heading = next(row for row in screen_rows(pilot.app) if row.split()[:1] == ["attempts"])
         assert heading.split()[1] == "1"
         assert heading.rstrip().endswith(">")
         assert "<" not in heading
         await pilot.press(*["l"] * 20)
         await pilot.pause()
         assert values(screen) == (1, 21)
-        rows = seen(pilot.app)
+        rows = screen_rows(pilot.app)
         at = next(place for place, row in enumerate(rows) if row.split()[:1] == ["attempts"])
         assert "<" in rows[at]
         assert rows[at].rstrip().endswith(">")
@@ -268,7 +268,7 @@ async def test_columns_that_do_not_fit_are_scrolled_to_under_fixed_names(app_on:
         assert values(screen) == (2, 19), "a click counts what was scrolled"
         await pilot.press(*["l"] * 11)
         await pilot.pause()
-        assert ">" not in next(row for row in seen(pilot.app) if row.split()[:1] == ["attempts"])
+        assert ">" not in next(row for row in screen_rows(pilot.app) if row.split()[:1] == ["attempts"])
 
 
 async def test_no_column_is_cut_at_the_edge_and_no_heading_hidden_by_its_mark(app_on: AppOn) -> None:
@@ -277,7 +277,7 @@ async def test_no_column_is_cut_at_the_edge_and_no_heading_hidden_by_its_mark(ap
         screen = await opened(pilot, "attempts=0..2 max_tokens=64,128,256,340,512,1024,recorded")
         await pilot.press("]", "g")
         await pilot.pause()
-        rows = seen(pilot.app)
+        rows = screen_rows(pilot.app)
         at = next(place for place, row in enumerate(rows) if row.split()[:1] == ["attempts"])
         shown = rows[at].split()
         assert shown == ["attempts", "64", "128", "256", "340", "512", ">"]
@@ -286,7 +286,7 @@ async def test_no_column_is_cut_at_the_edge_and_no_heading_hidden_by_its_mark(ap
         assert sum(rows[at + 1].count(glyph) for glyph in "■∅✓") == 5, "no part of a sixth"
         await pilot.press(*["l"] * 6)
         await pilot.pause()
-        assert seen(pilot.app)[at].split()[-1] == "recorded"
+        assert screen_rows(pilot.app)[at].split()[-1] == "recorded"
 
 
 async def test_a_long_conclusion_is_wrapped_and_not_cut(app_on: AppOn) -> None:
@@ -295,7 +295,7 @@ async def test_a_long_conclusion_is_wrapped_and_not_cut(app_on: AppOn) -> None:
         await pilot.press("]", "]")
         shown = " ".join(page(pilot.app).split())
         assert "NOT KNOWN TO COMPLETE the recording ends first: what would be asked next was never recorded" in shown
-        await pilot.click(offset=(4, next(y for y, row in enumerate(seen(pilot.app)) if "[outcome]" in row)))
+        await pilot.click(offset=(4, next(y for y, row in enumerate(screen_rows(pilot.app)) if "[outcome]" in row)))
         assert "[outcome]" in page(pilot.app)
 
 
@@ -311,7 +311,7 @@ async def test_v_goes_through_the_measures(app_on: AppOn) -> None:
         await pilot.press("v")
         assert "[outcome]" in page(pilot.app)
         for name in ("segments", "outcome", "spend"):
-            rows = seen(pilot.app)
+            rows = screen_rows(pilot.app)
             y = next(at for at, row in enumerate(rows) if "segments" in row and "outcome" in row)
             await pilot.click(offset=(rows[y].index(name), y))
             assert f"[{name}]" in page(pilot.app)
@@ -563,7 +563,7 @@ async def test_the_grid_is_over_the_run_at_hand(app_on: AppOn) -> None:
 async def test_a_click_moves_and_a_second_one_opens(app_on: AppOn, size: tuple[int, int]) -> None:
     async with app_on().run_test(size=size) as pilot:
         screen = await opened(pilot, "attempts=1,5 tokens=128,1000")
-        rows = seen(pilot.app)
+        rows = screen_rows(pilot.app)
         y = next(at for at, row in enumerate(rows) if row.split()[:2] == ["1", "■"])
         x = rows[y].index("0/2", rows[y].index("0/2") + 3)
         await pilot.click(offset=(x, y))
@@ -580,7 +580,7 @@ async def test_a_click_moves_and_a_second_one_opens(app_on: AppOn, size: tuple[i
 async def test_the_key_bar_is_clicked(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         await opened(pilot, "attempts=1,5")
-        row = seen(pilot.app)[-1]
+        row = screen_rows(pilot.app)[-1]
         await pilot.click(offset=(row.index("v measure") + 1, 23))
         assert "[spend]" in page(pilot.app)
 
@@ -595,12 +595,12 @@ class Slow:
         self.go, self.waits, self.ended = Event(), Event(), Event()
 
     def __call__(self, case: Any, grid: Any, progress: Any = None, cancelled: Any = None) -> grids.TunedGrid:
-        asked = 0
+        questions = 0
 
         def stopped() -> bool:
-            nonlocal asked
-            asked += 1
-            while asked == 3 and not cancelled() and not self.go.is_set():
+            nonlocal questions
+            questions += 1
+            while questions == 3 and not cancelled() and not self.go.is_set():
                 self.waits.set()
                 time.sleep(0.005)
             return bool(cancelled())
@@ -675,7 +675,7 @@ async def test_stopping_shows_what_was_done_and_says_so(
         shown = page(pilot.app)
         assert "STOPPED  2 of 14 parts were run, the rest is blank  r runs it again" in shown
         assert screen.table.tuning.cancelled
-        first = next(row for row in seen(pilot.app) if row.split()[:2] == ["0", "■"])
+        first = next(row for row in screen_rows(pilot.app) if row.split()[:2] == ["0", "■"])
         assert first.count("■") == 1, "only the cells of the first budget were run"
         await pilot.press("G")
         assert "not run" in page(pilot.app)
@@ -850,7 +850,7 @@ async def test_an_empty_session_has_nothing_to_tune(tmp_path: Path) -> None:
 
 
 async def test_one_turn_is_told_as_one(app_on: AppOn) -> None:
-    async with app_on(continued()).run_test(size=SMALL) as pilot:
+    async with app_on(cut_text()).run_test(size=SMALL) as pilot:
         await opened(pilot, "attempts=4,5")
         shown = page(pilot.app)
         assert "COMPLETES  fewest output tokens 340 with up to 5 continuations: from" in shown
@@ -881,9 +881,9 @@ async def test_hostile_names_are_inert_and_ascii_is_ascii(tmp_path: Path, size: 
         await opened(pilot, "attempts=0,1 max_tokens=8,64")
         for key in ("v", "]", "v", "]", "v", "j", "tab", "G", "tab", "e", "x", "escape", ":", "escape", "?", "escape"):
             await pilot.press(key)
-            assert commands_in(seen(pilot.app)) == set(), key
+            assert commands_in(screen_rows(pilot.app)) == set(), key
             assert key != "]" or "[bold red]markup[/]" in page(pilot.app)
-            assert not plain or [row for row in seen(pilot.app) if not row.isascii()] == [], key
+            assert not plain or [row for row in screen_rows(pilot.app) if not row.isascii()] == [], key
 
 
 async def test_tab_goes_through_the_panes_that_are_seen(app_on: AppOn) -> None:
@@ -899,7 +899,7 @@ async def test_tab_goes_through_the_panes_that_are_seen(app_on: AppOn) -> None:
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (109, 30), (110, 30), (160, 45)])
 async def test_what_must_be_seen_is_seen_at_any_size(app_on: AppOn, size: tuple[int, int]) -> None:
-    async with app_on([*continued(), *ran_a_cut_call()]).run_test(size=size) as pilot:
+    async with app_on([*cut_text(), *cut_call_ran()]).run_test(size=size) as pilot:
         await opened(pilot)
         shown = page(pilot.app)
         for said in ("Tune", "1 OF 2 CAN COMPLETE", "[outcome]", "attempts", "max_tokens", "◀", "? help", "RECORDED"):
@@ -911,7 +911,7 @@ async def test_what_must_be_seen_is_seen_at_any_size(app_on: AppOn, size: tuple[
 
 
 async def test_on_a_low_screen_the_cell_has_several_rows_and_the_legend_follows_it(app_on: AppOn) -> None:
-    async with app_on([*continued(), *ran_a_cut_call()]).run_test(size=(60, 20)) as pilot:
+    async with app_on([*cut_text(), *cut_call_ran()]).run_test(size=(60, 20)) as pilot:
         screen = await opened(pilot)
         assert screen._cell.content_size.height >= 3
         assert "✓ complete  ■ incomplete" not in page(pilot.app)
@@ -1048,7 +1048,7 @@ async def test_the_map_has_the_columns_that_it_needs_where_the_cell_keeps_enough
     async with app.run_test(size=(120, 35)) as pilot:
         await pilot.pause()
         await opened(pilot, "attempts=0..3 max_tokens=15,30,60,120,240")
-        heading = next(row for row in seen(app) if row.split()[:1] == ["attempts"])
+        heading = next(row for row in screen_rows(app) if row.split()[:1] == ["attempts"])
         assert ">" not in heading
         assert "■ repairs~" in page(app)
         assert "ends in" in page(app)

@@ -36,17 +36,17 @@ from inspector.tui.tabs import TABS, SheetTab
 from inspector.tui.turn_counts import flow_groups
 from inspector.tui.turn_list import Section, TurnList, found_sections, rows_of_session
 from inspector.tui.turns_screen import LARGE, LARGEST_READ, TurnsScreen
-from tests.scenes.app import page, told, until
-from tests.scenes.recordings import ASKS, asked, chat, exchange, lines, user
-from tests.scenes.transcripts import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
+from tests.scenes.app import page, until, view_text
+from tests.scenes.recordings import ASKS, chat, exchange, lines, pair_of, user
+from tests.scenes.transcripts import MISSING, block, claude, failure, pi, pi_reply, pi_user, prompt, result, text, use
 
 FREEZE = gc.freeze
 """Exempts all objects from garbage collection; `conftest.py` takes it from the tests."""
 SIZE = (120, 40)
 CUT = claude(prompt("write the plan"), block(use()), result(MISSING, error=True))
-LOST = claude(prompt("write it all"), failed())
+LOST = claude(prompt("write it all"), failure())
 ENDED = claude(prompt("say hello"), block(text("Hello."), stop="end_turn"))
-ZEBRA = claude(prompt("look for a zebra"), failed()) + "\n" * 400_000
+ZEBRA = claude(prompt("look for a zebra"), failure()) + "\n" * 400_000
 SOME = 300_000
 """The bytes from which on a file counts as large in these tests."""
 
@@ -96,7 +96,7 @@ def folder(tmp_path: Path) -> Path:
 async def test_the_newest_transcript_is_first_and_each_row_gets_its_verdict() -> None:
     old = wrote(".claude/projects/-work-old/a.jsonl", ENDED, 1_000)
     new = wrote(".claude/projects/-work-new/b.jsonl", CUT, 2_000)
-    other = wrote(".pi/agent/sessions/--w--/c.jsonl", pi(pi_user("tell"), pi_said(text("On"), stop="length")), 1_500)
+    other = wrote(".pi/agent/sessions/--w--/c.jsonl", pi(pi_user("tell"), pi_reply(text("On"), stop="length")), 1_500)
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
@@ -322,7 +322,7 @@ async def test_a_search_that_begins_while_files_are_read_goes_on_to_the_large_on
 async def test_while_a_large_file_of_a_folder_is_read_its_share_is_shown(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "runs").mkdir()
     path = tmp_path / "runs" / "large.jsonl"
-    path.write_bytes(lines(*(asked([user(f"question {number}")], chat("An answer.")) for number in range(4))))
+    path.write_bytes(lines(*(pair_of([user(f"question {number}")], chat("An answer.")) for number in range(4))))
     monkeypatch.setattr(intake, "HEAVY", 10)
     go, note = threading.Event(), intake.note_read
 
@@ -442,7 +442,7 @@ async def test_a_file_that_went_away_says_so() -> None:
 
 
 async def test_a_hostile_name_and_message_are_inert() -> None:
-    wrote(".claude/projects/-\x1b[31mred/a.jsonl", claude(prompt("\x1b]52;c;AAAA\x07 hi [bold]x"), failed()), 1_000)
+    wrote(".claude/projects/-\x1b[31mred/a.jsonl", claude(prompt("\x1b]52;c;AAAA\x07 hi [bold]x"), failure()), 1_000)
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
         await read(app, pilot)
@@ -493,7 +493,7 @@ def resumed(tmp_path: Path) -> Path:
     """A folder with a session and one that was resumed from it."""
     common = (prompt("say hello"), block(text("Hello."), stop="end_turn"), prompt("go on"),
               block(text("On."), "msg_02", stop="end_turn"))
-    for name, more in (("a-resumed", (prompt("plan"), failed())), ("b-first", ())):
+    for name, more in (("a-resumed", (prompt("plan"), failure())), ("b-first", ())):
         (tmp_path / f"{name}.jsonl").write_text(claude(*common, *more))
     return tmp_path
 
@@ -609,7 +609,7 @@ async def test_the_first_frame_says_where_sessions_are_looked_for(folder: Path, 
     ("2", ("b.jsonl", 1)), ("file a", ("a.jsonl", 1)), ("file B.js", ("b.jsonl", 1)), ("turn 2", ("d.jsonl", 2)),
 ])
 async def test_a_colon_takes_a_row_a_turn_or_a_file(folder: Path, line: str, row: tuple[str, int]) -> None:
-    (folder / "d.jsonl").write_text(claude(prompt("one"), failed(), prompt("two"), block(text("Y"), stop="end_turn")))
+    (folder / "d.jsonl").write_text(claude(prompt("one"), failure(), prompt("two"), block(text("Y"), stop="end_turn")))
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
@@ -666,7 +666,7 @@ async def test_a_session_of_several_turns_begins_with_its_table_and_one_of_a_sin
     folder: Path, tmp_path: Path
 ) -> None:
     many = tmp_path / "many.jsonl"
-    many.write_text(claude(prompt("one"), block(text("Yes."), stop="end_turn"), prompt("two"), failed()))
+    many.write_text(claude(prompt("one"), block(text("Yes."), stop="end_turn"), prompt("two"), failure()))
     app = LoopInspector([str(many)], opened_already=load([str(many)], ReadingOptions()), as_table=True)
     async with app.run_test(size=SIZE) as pilot:
         listed = app.screen.query_one(TurnList)
@@ -749,7 +749,7 @@ async def test_an_amount_is_sorted_with_the_largest_first_as_the_list_of_columns
     tmp_path: Path, column: str, order: list[str],
 ) -> None:
     for name, tokens, took in (("a", 7, 300), ("b", 900, 20), ("c", 30, 4_000)):
-        pair = asked(ASKS, chat(name, tokens=tokens)) | {"duration_ms": took}
+        pair = pair_of(ASKS, chat(name, tokens=tokens)) | {"duration_ms": took}
         (tmp_path / f"{name}.jsonl").write_bytes(lines(pair, pair))  # two pairs, as a file of one is part of its folder
     async with (app := LoopInspector([str(tmp_path)])).run_test(size=(160, 45)) as pilot:
         listed = await read(app, pilot)
@@ -929,7 +929,7 @@ async def test_the_file_of_a_row_stands_in_the_line_above_its_details(folder: Pa
 
 
 @pytest.mark.parametrize(("written", "said"), [
-    (pi(pi_user("tell"), pi_said(text("On"), stop="length")), "max_tokens  what the recorder's word length means"),
+    (pi(pi_user("tell"), pi_reply(text("On"), stop="length")), "max_tokens  what the recorder's word length means"),
     (claude(prompt("write"), block(use(), tokens=32_000)), "max_tokens  no word says it: inferred, see the evidence"),
     (claude(prompt("write"), block(text("On"), stop="max_tokens")), "max_tokens  what the format's table says"),
     (claude(prompt("say"), block(text("Hello."))), "unknown  no word says it"),
@@ -942,7 +942,7 @@ async def test_a_reason_without_a_word_is_not_said_to_be_in_a_table(tmp_path: Pa
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SessionScreen))
         await pilot.press("2")
-        assert f"mapped         {said}" in told(app)
+        assert f"mapped         {said}" in view_text(app)
 
 
 async def test_a_held_call_that_the_agent_ran_is_no_contradiction(tmp_path: Path) -> None:
@@ -994,7 +994,7 @@ async def test_search_goes_through_messages_and_answers_and_says_where_there_is_
 
 async def test_by_file_each_session_is_a_row_of_its_worst_turn(tmp_path: Path) -> None:
     many = tmp_path / "many.jsonl"
-    many.write_text(claude(prompt("one"), block(text("Yes."), stop="end_turn"), prompt("two"), failed()))
+    many.write_text(claude(prompt("one"), block(text("Yes."), stop="end_turn"), prompt("two"), failure()))
     other = tmp_path / "other.jsonl"
     other.write_text(ENDED)
     app = LoopInspector([str(tmp_path / "many.jsonl"), str(other)])
@@ -1018,7 +1018,8 @@ async def test_by_file_each_session_is_a_row_of_its_worst_turn(tmp_path: Path) -
 async def test_by_file_turns_are_counted_and_sorted_by_their_count(tmp_path: Path) -> None:
     """The number of a turn and the number of turns are two columns with two names, which sort by what they show."""
     (tmp_path / "a.jsonl").write_text(LOST.replace("2026-02-06", "2026-02-07"))  # at another time, so no copy
-    (tmp_path / "b.jsonl").write_text(claude(prompt("one"), failed(), prompt("two"), block(text("Y"), stop="end_turn")))
+    (tmp_path / "b.jsonl").write_text(claude(prompt("one"), failure(), prompt("two"),
+                                             block(text("Y"), stop="end_turn")))
     async with (app := LoopInspector([str(tmp_path)])).run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
         app.screen.sort_by("turn")
@@ -1341,7 +1342,7 @@ async def test_rows_that_came_are_listed_while_the_next_file_takes_long(
 
 @pytest.mark.parametrize("by_file", [False, True])
 async def test_the_numbers_above_the_table_add_up_to_its_rows(folder: Path, by_file: bool) -> None:
-    two = claude(prompt("one"), block(text("Yes."), stop="end_turn"), prompt("two"), failed())
+    two = claude(prompt("one"), block(text("Yes."), stop="end_turn"), prompt("two"), failure())
     (folder / "d.jsonl").write_text(two)
     app = LoopInspector([str(folder)])
     async with app.run_test(size=(80, 24)) as pilot:
@@ -1400,7 +1401,7 @@ async def test_simulated_turns_are_named_beside_the_recorded_ones(tmp_path: Path
 async def test_rows_of_skipped_entries_are_not_counted_as_entries(tmp_path: Path) -> None:
     """Such a row stands for one or more entries, which it counts itself."""
     odd = exchange({"prompt": 1}, {"odd": 1}, url="https://models.example/v1/odd")
-    (tmp_path / "some.jsonl").write_bytes(lines(asked(ASKS, chat("Done.")), odd, odd))
+    (tmp_path / "some.jsonl").write_bytes(lines(pair_of(ASKS, chat("Done.")), odd, odd))
     app = LoopInspector([str(tmp_path)])
     async with app.run_test(size=(160, 45)) as pilot:
         await read(app, pilot)
@@ -1414,7 +1415,7 @@ async def test_details_that_have_no_room_say_where_they_are_shown_whole() -> Non
         await read(app, pilot)
         assert " · V shows all" in page(app)
         await pilot.press("V")
-        assert "only a live run can show" in " ".join(told(app).split())
+        assert "only a live run can show" in " ".join(view_text(app).split())
 
 
 @pytest.mark.parametrize(("before", "said"), [

@@ -16,7 +16,7 @@ from inspector.tui.lists import Choose, RowList
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.turns_screen import TurnsScreen
-from tests.scenes.app import continued, story, until
+from tests.scenes.app import cut_text, story, until
 
 AppOn = Callable[..., LoopInspector]
 NAMES = {":": "colon", "\r": "enter", "=": "equals_sign", "_": "underscore", "/": "slash", "?": "question_mark",
@@ -61,7 +61,7 @@ async def test_a_list_takes_what_is_struck_before_it_is_drawn(app_on: AppOn) -> 
 def table(tmp_path: Path) -> LoopInspector:
     """The table of two files."""
     story(tmp_path, name="a.har")
-    story(tmp_path, continued(), name="b.har")
+    story(tmp_path, cut_text(), name="b.har")
     return LoopInspector([str(tmp_path)])
 
 

@@ -11,7 +11,7 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.state import Event
 from loop_core.turn.trace import Metrics, fold_metrics, limit_usage
 from loop_core.values import Stop
-from tests.scenes.turns import CUT, REQUEST, WRITE, alphabet, answer, call, capped, drive, last
+from tests.scenes.turns import CUT, REQUEST, WRITE, alphabet, answer, call, drive, last, with_cap
 
 ABC = alphabet()
 END, CALL, TEXT, CUT_CALL, PAUSED = (ABC[n] for n in ("end", "call", "text", "cut", "paused"))
@@ -55,7 +55,7 @@ def test_each_continuation_is_an_attempt_with_what_is_left() -> None:
         "attempts_remaining": 2, "tokens_remaining": 300, "chars_remaining": 119_985,
     }
     assert [(r["attempt"], r["cumulative_output_tokens"], r["attempts_remaining"]) for r in found[1:]] == [(2, 150, 1)]
-    unbounded = named("continuation_attempt", records([TEXT, END], request=capped(REQUEST, None)))
+    unbounded = named("continuation_attempt", records([TEXT, END], request=with_cap(REQUEST, None)))
     assert unbounded[0]["tokens_remaining"] is None
 
 
@@ -199,7 +199,7 @@ def test_spent_stands_against_each_of_the_four_limits() -> None:
         ("continuation_max_output_chars", "cont_chars", 22, 120_000),
         ("continuation_tool_repair_attempts", "repairs", 1, 2),
     )
-    assert limit_usage(last(drive([END], request=capped(REQUEST, None))))[1][3] is None
+    assert limit_usage(last(drive([END], request=with_cap(REQUEST, None))))[1][3] is None
 
 
 def test_the_model_of_the_request_stands_where_the_response_names_none() -> None:

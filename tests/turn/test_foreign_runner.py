@@ -9,7 +9,7 @@ from loop_core.turn.loop import ScriptedSource
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, RunTools, ToolResults, Turn
 from loop_core.values import CallKind, Message, Stop, ToolCall, ToolResultPart
-from tests.scenes.turns import BAD, CUT, GOOD, RAW, answer, call, dispatched, drive, last
+from tests.scenes.turns import BAD, CUT, GOOD, RAW, answer, call, dispatches, drive, last
 
 WORDS = [word for word in Stop if word in RAW or word is Stop.INTERRUPTED]
 REFUSED = call(BAD, id="c2")
@@ -91,7 +91,7 @@ def test_results_of_calls_without_ids_find_their_places() -> None:
 def test_what_a_policy_would_have_run_is_told_beside_the_effect() -> None:
     cut = call(CUT)
     trace = drive([answer(Stop.TOOL_CALL, cut), answer(Stop.END_TURN, "end")], policy=POLICIES["pi-presence"])
-    (effect,) = dispatched(trace)
+    (effect,) = dispatches(trace)
     assert effect.released == ()
     assert [(each.verdict.call, each.verdict.admission, each.result.is_error) for each in effect.answers] == [
         (cut, Admission.HELD, True)]

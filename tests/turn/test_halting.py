@@ -25,7 +25,7 @@ from tests.scenes.turns import (
     alphabet,
     answer,
     check_requests,
-    dispatched,
+    dispatches,
     drive,
     last,
 )
@@ -82,7 +82,7 @@ def check_safety(trace: Trace) -> None:
             continue
         seen = step.turn.evaluation
         assert seen is not None
-        for effect in dispatched(Trace((step,))):
+        for effect in dispatches(Trace((step,))):
             assert effect.batch
             assert seen.judgement.stop.normalized is Stop.TOOL_CALL
             assert all(verdict.admission is Admission.READY for verdict in effect.released)

@@ -21,7 +21,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from tests.scenes.turns import BAD, CUT, GOOD, NOW, WRITE, call, check_history, judged, reply
+from tests.scenes.turns import BAD, CUT, GOOD, NOW, WRITE, call, check_history, judgement_of, reply
 
 API = "openai_chat"
 THOUGHT = ReasoningPart("hm", signature="s")
@@ -31,7 +31,7 @@ SERVER = ToolCall("s1", "web_search", "{}", True, CallKind.SERVER)
 
 
 def kept(response: ChatResponse, stop: Stop, text: str | None = None, *, ran: bool = True) -> Message | None:
-    verdicts = admit_all(response.tool_calls, judged(stop), (WRITE, NOW))
+    verdicts = admit_all(response.tool_calls, judgement_of(stop), (WRITE, NOW))
     return history.assistant_message(response, verdicts if ran else (), text, stop)
 
 
@@ -170,13 +170,13 @@ def test_a_prefill_ends_without_white_space_and_remembers_it() -> None:
 
 
 def test_a_repair_asks_for_one_complete_payload_and_suggests_nothing_smaller() -> None:
-    verdicts = admit_all([call(CUT)], judged(Stop.MAX_TOKENS))
+    verdicts = admit_all([call(CUT)], judgement_of(Stop.MAX_TOKENS))
     message = history.repair_message(verdicts)
     assert message.role is Role.SYSTEM
     assert "the tool call write again as one complete payload" in message.text
     assert "nothing else" not in message.text, "other calls are not forbidden"
     assert "split" not in message.text
-    two = history.repair_message(admit_all([call(GOOD), call(CUT, "now")], judged(Stop.MAX_TOKENS)), system=False)
+    two = history.repair_message(admit_all([call(GOOD), call(CUT, "now")], judgement_of(Stop.MAX_TOKENS)), system=False)
     assert two.role is Role.USER
     assert two.text.endswith("Emit each of these tool calls again, as a complete payload of its own:\n- write\n- now")
     assert "Emit the tool call again" in history.repair_message(()).text
@@ -184,25 +184,25 @@ def test_a_repair_asks_for_one_complete_payload_and_suggests_nothing_smaller() -
 
 def test_the_notice_after_a_failed_repair_says_what_to_do() -> None:
     """Zoo Code's analysis: raise, split or simplify."""
-    text = history.repair_notice(admit_all([call(CUT)], judged(Stop.MAX_TOKENS)), ())
+    text = history.repair_notice(admit_all([call(CUT)], judgement_of(Stop.MAX_TOKENS)), ())
     assert text.startswith("The tool call write was not completed and was not run; raise the output limit, split")
     assert history.repair_notice((), ()).startswith("The tool call was not completed")
 
 
 def test_the_model_is_told_why_a_call_was_not_run() -> None:
-    cut = history.not_run_note(admit_all([call(CUT), call(CUT), call(CUT, "now")], judged(Stop.MAX_TOKENS)))
+    cut = history.not_run_note(admit_all([call(CUT), call(CUT), call(CUT, "now")], judgement_of(Stop.MAX_TOKENS)))
     assert cut is not None
     assert "before it was complete: write, now." in cut.text
     assert "split" in cut.text
-    ready = history.not_run_note(admit_all([call()], judged(Stop.TOOL_CALL)), system=False)
+    ready = history.not_run_note(admit_all([call()], judgement_of(Stop.TOOL_CALL)), system=False)
     assert ready is not None
     assert ready.text == "Not run, since the turn was ended first: write."
     assert ready.role is Role.USER
-    begun = history.not_run_note(admit_all([call()], judged(Stop.TOOL_CALL)), broken_off=True)
+    begun = history.not_run_note(admit_all([call()], judgement_of(Stop.TOOL_CALL)), broken_off=True)
     assert begun is not None
     assert begun.text.endswith("it may have run in part: write.")
     assert history.not_run_note(()) is None
-    assert history.not_run_note(admit_all([ToolCall(None, "", "")], judged(Stop.TOOL_CALL))) is None
+    assert history.not_run_note(admit_all([ToolCall(None, "", "")], judgement_of(Stop.TOOL_CALL))) is None
 
 
 # -- results ---------------------------------------------------------------------------------------------------------

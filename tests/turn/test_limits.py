@@ -11,7 +11,7 @@ from loop_core.errors import CallerError
 from loop_core.turn.limits import RANGES, SHORT_NAMES, Limits, whole_number
 from loop_core.turn.state import Event, State
 from loop_core.values import ReasoningPart, Stop
-from tests.scenes.turns import CUT, GOOD, REQUEST, alphabet, answer, call, capped, drive, last, path, sends
+from tests.scenes.turns import CUT, GOOD, REQUEST, alphabet, answer, call, drive, last, path, sends, with_cap
 
 
 def test_the_seeds_defaults() -> None:
@@ -169,10 +169,10 @@ def test_no_guard_of_continuing_is_asked_outside_of_it() -> None:
 def test_tokens_that_were_not_reported_are_taken_from_the_cap_that_was_sent() -> None:
     silent = pieces(5, tokens=None)
     bound = Limits(continuation_max_total_completion_tokens=250)
-    turn = last(drive(silent, bound, request=capped(REQUEST, 100)))
+    turn = last(drive(silent, bound, request=with_cap(REQUEST, 100)))
     assert turn.terminal == "budget_exhausted"
     assert (turn.spend.continuation_tokens, turn.spend.tokens_assumed) == (250, 250), "100, 100 and the 50 left"
-    unbounded = last(drive(silent, request=capped(REQUEST, None)))
+    unbounded = last(drive(silent, request=with_cap(REQUEST, None)))
     assert unbounded.terminal == "retry_limit"
     assert (unbounded.spend.continuation_tokens, unbounded.spend.tokens_assumed) == (0, 0)
 
@@ -180,10 +180,10 @@ def test_tokens_that_were_not_reported_are_taken_from_the_cap_that_was_sent() ->
 @pytest.mark.parametrize("tokens", [-1_000_000, 0])
 def test_a_count_of_tokens_that_cannot_be_gives_no_budget(tokens: int) -> None:
     bound = Limits(continuation_max_attempts=9, continuation_max_total_completion_tokens=250)
-    turn = last(drive(pieces(9, tokens=tokens), bound, request=capped(REQUEST, 100)))
+    turn = last(drive(pieces(9, tokens=tokens), bound, request=with_cap(REQUEST, 100)))
     assert (turn.terminal, turn.spend.continuation_tokens) == ("budget_exhausted", 250), "as if none were reported"
     assert turn.spend.tokens_assumed == 250
-    empty = last(drive([answer(Stop.MAX_TOKENS, tokens=0), END], bound, request=capped(REQUEST, 100)))
+    empty = last(drive([answer(Stop.MAX_TOKENS, tokens=0), END], bound, request=with_cap(REQUEST, 100)))
     assert (empty.terminal, empty.spend.tokens_assumed) == ("completed", 0), "without any part it may be true"
 
 
@@ -237,7 +237,7 @@ def test_no_request_asks_for_more_than_what_is_left() -> None:
     assert [send.max_tokens for send in sends(trace)] == [100, 70, 10]
     trace = drive([END], Limits(continuation_max_total_completion_tokens=30))
     assert [send.max_tokens for send in sends(trace)] == [30], "the first request too"
-    trace = drive([END], Limits(continuation_max_total_completion_tokens=30), request=capped(REQUEST, None))
+    trace = drive([END], Limits(continuation_max_total_completion_tokens=30), request=with_cap(REQUEST, None))
     assert [send.max_tokens for send in sends(trace)] == [30]
 
 

@@ -53,16 +53,16 @@ from tests.scenes.turns import (
     REQUEST,
     alphabet,
     answer,
+    as_event,
     call,
-    dispatched,
+    dispatches,
     drive,
     error,
     finish,
     last,
     path,
-    refused,
+    rejection,
     reply,
-    responded,
     sends,
 )
 
@@ -78,10 +78,10 @@ CALL_AT_LENGTH = answer(Stop.TOOL_CALL, call(), tokens=50)
 NOTHING_AT_LENGTH = answer(Stop.END_TURN, tokens=50)
 ROOM = {"continuation_max_total_completion_tokens": 100}
 """A bound that a cut answer uses up."""
-WORDLESS_NOTHING = responded(replace(reply(Stop.UNKNOWN), stop_reason=StopReason(Stop.UNKNOWN)))
-WORDLESS_REFUSAL = responded(replace(reply(Stop.UNKNOWN), stop_reason=StopReason(Stop.UNKNOWN), refusal="I cannot."))
-WORDLESS = responded(replace(reply(Stop.UNKNOWN, "It is written."), stop_reason=StopReason(Stop.UNKNOWN)))
-EMPTY_WORD = responded(replace(reply(Stop.UNKNOWN, "It is written."), stop_reason=StopReason(Stop.UNKNOWN, "")))
+WORDLESS_NOTHING = as_event(replace(reply(Stop.UNKNOWN), stop_reason=StopReason(Stop.UNKNOWN)))
+WORDLESS_REFUSAL = as_event(replace(reply(Stop.UNKNOWN), stop_reason=StopReason(Stop.UNKNOWN), refusal="I cannot."))
+WORDLESS = as_event(replace(reply(Stop.UNKNOWN, "It is written."), stop_reason=StopReason(Stop.UNKNOWN)))
+EMPTY_WORD = as_event(replace(reply(Stop.UNKNOWN, "It is written."), stop_reason=StopReason(Stop.UNKNOWN, "")))
 RAN = ToolResults((ToolResultPart("c1", "write", "ok"), ToolResultPart("c2", "now", "noon")))
 NP, RN = State.NUDGE_PENDING, State.REQUEST_NUDGE
 R, E, X, CP, RC, RP, RR, RS, AP, A, C, U = (
@@ -561,24 +561,24 @@ def test_a_loop_that_has_no_way_to_continue_says_so() -> None:
 
 def test_a_rejected_call_gets_its_error_and_its_siblings_run() -> None:
     trace = drive([answer(Stop.TOOL_CALL, call(), call(BAD, id="c2"), call(id="c3")), END])
-    (effect,) = dispatched(trace)
+    (effect,) = dispatches(trace)
     assert [v.call.id for v in effect.released] == ["c1", "c3"]
-    (refused,) = effect.answers
-    assert (refused.verdict.admission, refused.place, refused.result.call_id) == (Admission.REJECTED, 1, "c2")
-    assert refused.result.is_error
+    (rejected,) = effect.answers
+    assert (rejected.verdict.admission, rejected.place, rejected.result.call_id) == (Admission.REJECTED, 1, "c2")
+    assert rejected.result.is_error
     assert last(trace).terminal == "completed"
 
 
 def test_one_held_call_stops_the_batch() -> None:
     for odd in (call(CUT, id="c2"), call("", id="c2"), call(closed=False, id="c2")):
         trace = drive([answer(Stop.TOOL_CALL, call(), odd), END])
-        assert dispatched(trace) == []
+        assert dispatches(trace) == []
         assert path(trace)[2] is RP
 
 
 def test_a_phantom_is_neither_run_nor_answered() -> None:
     trace = drive([answer(Stop.TOOL_CALL, call(), ToolCall(None, "", "")), END])
-    (effect,) = dispatched(trace)
+    (effect,) = dispatches(trace)
     assert [v.call for v in effect.batch] == [call()]
     assert [part.call_id for part in last(trace).history[-1].results] == ["c1"]
     only = drive([answer(Stop.TOOL_CALL, "text", ToolCall(None, "", ""))])
@@ -605,7 +605,7 @@ def test_a_repair_that_is_paused_is_still_a_repair() -> None:
 def test_a_repair_that_is_rejected_by_its_schema_has_come() -> None:
     trace = drive([CUT_CALL, ABC["rejected"], END])
     assert last(trace).terminal == "completed"
-    assert dispatched(trace)[0].answers[0].verdict.admission is Admission.REJECTED
+    assert dispatches(trace)[0].answers[0].verdict.admission is Admission.REJECTED
 
 
 def test_repairs_and_continuations_have_budgets_of_their_own() -> None:
@@ -618,19 +618,19 @@ def test_nothing_that_comes_later_makes_a_held_call_ready() -> None:
     """No reopening: what a clean response releases are its own calls."""
     held = answer(Stop.MAX_TOKENS, call('{"path": "held"}'), tokens=100)
     for later in ([CALL, END], [answer(Stop.TOOL_CALL, call('{"path": "other"}')), END], [END], [PAUSED, CALL, END]):
-        for effect in dispatched(drive([held, *later], Limits(continuation_tool_repair_attempts=3))):
+        for effect in dispatches(drive([held, *later], Limits(continuation_tool_repair_attempts=3))):
             assert not any(v.call.arguments == '{"path": "held"}' for v in effect.batch)
     promoted = [held, answer(Stop.END_TURN, "go on"), answer(Stop.END_TURN, "go on")]
-    assert dispatched(drive(promoted, Limits(continuation_tool_repair_attempts=3))) == []
+    assert dispatches(drive(promoted, Limits(continuation_tool_repair_attempts=3))) == []
 
 
 def test_the_same_response_judged_again_is_held_again() -> None:
     response = answer(Stop.MAX_TOKENS, call(), tokens=100).response
-    assert dispatched(drive([responded(response), responded(response), responded(response)])) == []
+    assert dispatches(drive([as_event(response), as_event(response), as_event(response)])) == []
 
 
 def test_a_promoted_call_runs() -> None:
-    assert len(dispatched(drive([answer(Stop.END_TURN, call()), END]))) == 1
+    assert len(dispatches(drive([answer(Stop.END_TURN, call()), END]))) == 1
 
 
 def test_steering_goes_into_the_history_behind_the_results() -> None:
@@ -682,9 +682,9 @@ def test_silent_endings_are_configurable_and_count_only_at_a_peaceful_end() -> N
 
 
 def test_recorded_answers_say_themselves_how_they_were_asked_for() -> None:
-    cut = responded(reply(Stop.MAX_TOKENS, "the first part ", tokens=100), number=0, method=Method.FIRST)
+    cut = as_event(reply(Stop.MAX_TOKENS, "the first part ", tokens=100), number=0, method=Method.FIRST)
     whole = reply(Stop.END_TURN, "the first part and")
-    turn = last(drive([cut, responded(whole, number=1, method=Method.PREFILL, stripped=" ", echoes=True)]))
+    turn = last(drive([cut, as_event(whole, number=1, method=Method.PREFILL, stripped=" ", echoes=True)]))
     assert turn.joined_answer().text == "the first part and"
     assert [segment.response for segment in turn.answers[-1]] == [0, 1]
     assert [segment.method for segment in turn.answers[-1]] == [Method.FIRST, Method.PREFILL]
@@ -773,22 +773,22 @@ def test_a_larger_cap_that_is_refused_is_the_old_one_again(status: int) -> None:
 
 
 def test_a_forced_call_that_is_refused_is_free_the_next_time() -> None:
-    trace = drive([ALONE, refused("thinking does not go with a forced tool"), CALL, END])
+    trace = drive([ALONE, rejection("thinking does not go with a forced tool"), CALL, END])
     assert [send.tool_choice for send in sends(trace)[:3]] == [None, "tool:write", None]
     assert [send.max_tokens for send in sends(trace)[:3]] == [100, 200, 200]
     assert last(trace).spend.repairs_refused == 1
 
 
 def test_a_prefill_that_is_refused_becomes_an_anchor() -> None:
-    trace = drive([TEXT, refused("prefill is not supported"), answer(Stop.END_TURN, "the first part and more")],
+    trace = drive([TEXT, rejection("prefill is not supported"), answer(Stop.END_TURN, "the first part and more")],
                   Limits(continuation_max_attempts=1), ability=Ability(prefill=True))
     assert [send.method for send in sends(trace)] == [Method.FIRST, Method.PREFILL, Method.ANCHOR]
     assert (last(trace).terminal, last(trace).joined_answer().text) == ("completed", "the first part and more")
 
 
 def test_a_refusal_of_anything_else_is_an_error() -> None:
-    assert last(drive([ALONE, refused("no such model")])).terminal == "error"
-    assert last(drive([refused("max_tokens is too large")])).terminal == "error"
+    assert last(drive([ALONE, rejection("no such model")])).terminal == "error"
+    assert last(drive([rejection("max_tokens is too large")])).terminal == "error"
 
 
 @pytest.mark.parametrize("events", [

@@ -14,7 +14,7 @@ from loop_core.turn.policy import Policy
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import State
 from loop_core.values import CallKind, Stop
-from tests.scenes.turns import CUT, answer, call, dispatched, drive, last, path, sends
+from tests.scenes.turns import CUT, answer, call, dispatches, drive, last, path, sends
 
 WITHOUT: dict[Stop, State] = {
     Stop.END_TURN: State.COMPLETE,
@@ -50,8 +50,8 @@ def test_strict_runs_only_what_is_authorised() -> None:
     """BotNexus PR 1676: only a ToolUse terminal authorises execution."""
     for stop in set(Stop) - {Stop.TOOL_CALL}:
         made = WITHOUT_INPUT if stop is Stop.END_TURN else call()
-        assert not dispatched(drive([answer(stop, "text", made)]))
-    assert dispatched(drive([answer(Stop.TOOL_CALL, call())]))
+        assert not dispatches(drive([answer(stop, "text", made)]))
+    assert dispatches(drive([answer(Stop.TOOL_CALL, call())]))
 
 
 def test_strict_takes_a_stream_without_a_reason_at_its_cap_for_a_budget_cut() -> None:

@@ -19,7 +19,7 @@ from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES, ZEROCLAW_MER
 from loop_core.turn.state import ProviderResponse, State
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, OpaquePart, ProviderError, Role, Stop, TextPart
-from tests.scenes.turns import CUT, GOOD, REQUEST, answer, call, dispatched, drive, last, path, reply, responded, sends
+from tests.scenes.turns import CUT, GOOD, REQUEST, answer, as_event, call, dispatches, drive, last, path, reply, sends
 
 C, X, CP, RP, A, AP = (
     State.COMPLETE, State.EXECUTE_TOOLS, State.CONTINUE_PENDING, State.REPAIR_PENDING, State.ABORT, State.ABORT_PARTIAL,
@@ -66,7 +66,7 @@ def test_where_each_word_leads(name: str, stop: Stop) -> None:
 def said(api: str, raw: str, mapped: Stop, *parts: Any) -> ProviderResponse:
     """A response of any format, as the engine's own table maps it."""
     made = replace(reply(mapped, *(parts or ("text",)), raw=raw), api=api)
-    return responded(made, replace(REQUEST, api=api))
+    return as_event(made, replace(REQUEST, api=api))
 
 
 SEED_000: dict[tuple[str, str], Stop] = {
@@ -125,16 +125,16 @@ def test_an_error_stays_an_error_for_a_table_of_stop_words() -> None:
         turn = last(drive([said("anthropic_messages", "overloaded_error", Stop.ERROR)], policy=preset(name)))
         assert (turn.terminal, turn.outcome) == ("error", AP)
         broken = reply(Stop.ERROR, "text", raw="length", error=ProviderError("overloaded"))
-        assert last(drive([responded(broken)], policy=preset(name))).terminal == "error"
+        assert last(drive([as_event(broken)], policy=preset(name))).terminal == "error"
 
 
 @pytest.mark.parametrize("stop", [Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED])
 @pytest.mark.parametrize("name", [name for name in POLICIES if name != "strict"])
 def test_a_failed_request_is_an_error_whatever_its_message_speaks_of(name: str, stop: Stop) -> None:
     failed = reply(stop, raw=None, error=ProviderError("prompt is too long"))
-    assert last(drive([responded(failed)], policy=preset(name))).terminal == "error"
+    assert last(drive([as_event(failed)], policy=preset(name))).terminal == "error"
     worded = reply(stop, "text", raw="content_filter", error=ProviderError("blocked"))
-    assert last(drive([responded(worded)], policy=ZOO_AFTER)).terminal == "completed", "it has a word, which is read"
+    assert last(drive([as_event(worded)], policy=ZOO_AFTER)).terminal == "completed", "it has a word, which is read"
 
 
 @pytest.mark.parametrize(("stop", "taken_for"), [
@@ -169,7 +169,7 @@ def test_presence_itself_knows_no_word_but_error_and_abort(policy: Policy, stop:
         return  # the one word that it looks at
     believes = replace(policy, name="presence", reason_map={})
     ended = drive([answer(stop, WHOLE_CALL, raw=None)], policy=believes)
-    assert bool(dispatched(ended)) == (stop not in (Stop.ERROR, Stop.CANCELLED))
+    assert bool(dispatches(ended)) == (stop not in (Stop.ERROR, Stop.CANCELLED))
     spoken = last(drive([answer(stop, "text", raw=None)], policy=believes)).terminal
     assert spoken == {Stop.ERROR: "error", Stop.CANCELLED: "cancelled"}.get(stop, "completed")
 
@@ -181,7 +181,7 @@ def test_presence_itself_knows_no_word_but_error_and_abort(policy: Policy, stop:
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_a_whole_call_runs_under_every_policy_where_the_format_has_no_word_for_calls(name: str, api: str) -> None:
     raw = {"gemini_generate": "STOP", "openai_responses": "completed", "ollama_chat": "stop"}[api]
-    assert dispatched(drive([said(api, raw, Stop.END_TURN, WHOLE_CALL)], policy=preset(name)))
+    assert dispatches(drive([said(api, raw, Stop.END_TURN, WHOLE_CALL)], policy=preset(name)))
 
 
 @pytest.mark.parametrize(("name", "whole", "cut"), [
@@ -193,20 +193,20 @@ def test_what_runs_under_stop_in_a_chat(name: str, whole: bool, cut: bool) -> No
     for made, runs in ((WHOLE_CALL, whole), (CUT_CALL, cut)):
         for provider in ("", "mimo", "openai"):
             answered = [said("openai_chat", "stop", Stop.END_TURN, made)]
-            assert bool(dispatched(drive(answered, policy=preset(name), provider=provider))) == runs
+            assert bool(dispatches(drive(answered, policy=preset(name), provider=provider))) == runs
 
 
 def test_botnexus_promotes_any_call_of_a_responses_stream() -> None:
     """BotNexus PR 1676: `contentBlocks.OfType<ToolCallContent>().Any() && stopReason == Stop`."""
-    assert dispatched(drive([said("openai_responses", "completed", Stop.END_TURN, call(CUT))], policy=BOTNEXUS))
-    assert not dispatched(drive([said("gemini_generate", "STOP", Stop.END_TURN, call(CUT))], policy=BOTNEXUS))
+    assert dispatches(drive([said("openai_responses", "completed", Stop.END_TURN, call(CUT))], policy=BOTNEXUS))
+    assert not dispatches(drive([said("gemini_generate", "STOP", Stop.END_TURN, call(CUT))], policy=BOTNEXUS))
 
 
 def test_botnexus_promotes_a_missing_reason_but_on_openais_own_host() -> None:
     """BotNexus PR 1676: OpenAICompat maps null with calls to ToolUse; the completions engine does not."""
     mimo = answer(Stop.INTERRUPTED, CUT_CALL, tokens=100)
-    assert dispatched(drive([mimo], policy=BOTNEXUS, provider="mimo"))
-    assert not dispatched(drive([mimo], policy=BOTNEXUS, provider="openai"))
+    assert dispatches(drive([mimo], policy=BOTNEXUS, provider="mimo"))
+    assert not dispatches(drive([mimo], policy=BOTNEXUS, provider="openai"))
     assert path(drive([answer(Stop.INTERRUPTED, "text")], policy=BOTNEXUS))[2] is C
 
 
@@ -215,7 +215,7 @@ def test_botnexus_promotes_a_missing_reason_but_on_openais_own_host() -> None:
 
 def ran(name: str, *parts: Any, stop: Stop = Stop.TOOL_CALL) -> list[str | None]:
     """The arguments of the calls that the loop would run in its first batch; what is released is another matter."""
-    effects = dispatched(drive([answer(stop, *parts)], policy=preset(name)))
+    effects = dispatches(drive([answer(stop, *parts)], policy=preset(name)))
     return [verdict.call.arguments for verdict in effects[0].batch] if effects else []
 
 
@@ -266,7 +266,7 @@ def test_no_held_call_runs_under_any_policy_with_our_tools() -> None:
 
         source = Live([answer(Stop.MAX_TOKENS, call(CUT, closed=False)), answer(Stop.END_TURN, "done")])
         trace = run("t", REQUEST, source, Plan(policy=preset(name)))
-        assert dispatched(trace)
+        assert dispatches(trace)
         assert called == []
         assert last(trace).history[-1].results[0].text.startswith("Not run")
 
@@ -367,8 +367,8 @@ def test_what_is_not_cut_ends_alike_under_every_policy(name: str) -> None:
             ours, theirs = drive(script), drive(script, policy=preset(name))
             assert path(ours) == path(theirs)
             assert last(ours).joined_answer().text == last(theirs).joined_answer().text
-            assert [[v.call for v in e.batch] for e in dispatched(ours)] == [
-                [v.call for v in e.batch] for e in dispatched(theirs)]
+            assert [[v.call for v in e.batch] for e in dispatches(ours)] == [
+                [v.call for v in e.batch] for e in dispatches(theirs)]
 
 
 @pytest.mark.parametrize("name", ["zeroclaw-rfi", "zoo-before", "zoo-after", "pi-presence", "botnexus"])

@@ -20,7 +20,7 @@ from loop_core.turn.machine import begin
 from loop_core.turn.state import Evaluation, RunTools, ToolResults, Turn
 from loop_core.turn.tools import Toolbox, ToolError, until
 from loop_core.values import CallKind, Message, Role, Stop, TextPart, Tool, ToolCall, ToolResultPart
-from tests.scenes.turns import BAD, CUT, NOW, REQUEST, WRITE, answer, call, dispatched, drive, judged, last, sends
+from tests.scenes.turns import BAD, CUT, NOW, REQUEST, WRITE, answer, call, dispatches, drive, judgement_of, last, sends
 
 SAID = Message(Role.USER, (TextPart("wait"),))
 
@@ -30,7 +30,7 @@ def turn(limits: Limits | None = None) -> Turn:
 
 
 def batch(*calls: ToolCall) -> RunTools:
-    response, seen = answer(Stop.TOOL_CALL, *calls).response, judged(Stop.TOOL_CALL)
+    response, seen = answer(Stop.TOOL_CALL, *calls).response, judgement_of(Stop.TOOL_CALL)
     verdicts = admit_all(calls, seen, (WRITE, NOW, Tool("shell", kind=CallKind.CUSTOM)))
     return batch_of(turn()._replace(evaluation=Evaluation(response, seen, verdicts, None, Stop.TOOL_CALL)))
 
@@ -294,7 +294,7 @@ def test_no_repair_allows_calls_that_the_caller_forbade() -> None:
     trace = drive([answer(Stop.TOOL_CALL, call(CUT)), answer(Stop.TOOL_CALL, call()), answer(Stop.END_TURN, "well")],
                   request=request)
     assert {send.tool_choice for send in sends(trace)} == {"none"}
-    assert [effect.released for effect in dispatched(trace)] == [()]
+    assert [effect.released for effect in dispatches(trace)] == [()]
 
 
 class Counting(Toolbox):

@@ -19,12 +19,12 @@ from tests.scenes.web import (
     QUITS,
     STUBBORN,
     TOKEN,
-    Served,
+    RunningServer,
     alive,
     empty,
-    gone,
+    next_message,
     serving,
-    told,
+    wait_for_end,
     words,
 )
 
@@ -128,7 +128,7 @@ async def test_a_tab_is_a_process_that_hears_it_and_ends_with_it(monkeypatch: py
     monkeypatch.setenv("STY", "1.tty")
     async with serving(ECHO, "$(touch shell); `id`", "*") as at:
         async with at.tab("/ws/light?width=100&height=30") as socket:
-            begun = await told(socket)
+            begun = await next_message(socket)
             assert begun["argv"] == ["$(touch shell); `id`", "*"]
             assert begun["env"] == {
                 "COLUMNS": "100", "ROWS": "30", "COLORFGBG": "0;15", "STY": None, "TERM": "xterm-256color",
@@ -144,17 +144,17 @@ async def test_a_tab_is_a_process_that_hears_it_and_ends_with_it(monkeypatch: py
             ]:
                 await socket.send_json(frame)
                 if packet is not None:
-                    assert await told(socket) == packet
+                    assert await next_message(socket) == packet
             await socket.send_json(["ping", "17"])
             assert (await socket.receive_json(timeout=30)) == ["pong", "17"]
-        assert await gone(begun["pid"])
+        assert await wait_for_end(begun["pid"])
     assert not Path("shell").exists()
 
 
 @pytest.mark.parametrize("query", ["", "?width=x&height=-4", "?width=&height=1e9", "?width=0&height=0"])
 async def test_a_size_that_is_none_is_a_common_one(query: str) -> None:
     async with serving(ECHO) as at, at.tab(f"/ws/dark{query}") as socket:
-        env = (await told(socket))["env"]
+        env = (await next_message(socket))["env"]
         assert (env["COLUMNS"], env["ROWS"], env["COLORFGBG"]) == ("80", "24", "15;0")
 
 
@@ -166,12 +166,12 @@ async def test_a_frame_that_the_page_never_sends_ends_the_tab(
     frame: str | bytes, code: int | None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with serving(ECHO) as at, at.tab() as socket:
-        pid = (await told(socket))["pid"]
+        pid = (await next_message(socket))["pid"]
         with suppress(ConnectionError):  # a giant one is not even read to its end
             await (socket.send_str(frame) if isinstance(frame, str) else socket.send_bytes(frame))
         await words(socket)
         assert code is None or socket.close_code == code
-        assert await gone(pid)
+        assert await wait_for_end(pid)
         await empty(at)
     assert "Traceback" not in "".join(capfd.readouterr())
 
@@ -180,8 +180,8 @@ async def test_there_are_only_so_many_places_and_one_that_is_left_is_given_on(mo
     monkeypatch.setattr(app_server, "PATIENCE", 0.2)
     async with serving(ECHO, most=2) as at:
         first, second = await at.tab(), await at.tab()
-        pid = (await told(first))["pid"]
-        await told(second)
+        pid = (await next_message(first))["pid"]
+        await next_message(second)
         async with at.tab() as third:
             assert "no place is free for a further tab (--sessions 2)" in (await words(third))[0]
             assert third.close_code == WSCloseCode.TRY_AGAIN_LATER
@@ -189,7 +189,7 @@ async def test_there_are_only_so_many_places_and_one_that_is_left_is_given_on(mo
         monkeypatch.setattr(app_server, "PATIENCE", 30)
         waiting = await at.tab()
         await first.close()
-        assert (await told(waiting))["pid"] != pid
+        assert (await next_message(waiting))["pid"] != pid
         await second.close()
         await waiting.close()
 
@@ -220,7 +220,7 @@ async def test_a_free_place_is_given_however_busy_the_server_is(monkeypatch: pyt
         busy = asyncio.create_task(keep_busy())
         async with at.tab() as socket:
             busy.cancel()
-            assert (await told(socket))["pid"]
+            assert (await next_message(socket))["pid"]
         assert at.said == []
 
 
@@ -245,16 +245,16 @@ async def test_a_process_that_does_not_leave_is_ended_with_its_children(monkeypa
     monkeypatch.setattr(tab, "GRACE", 0.3)
     async with serving(STUBBORN) as at:
         async with at.tab() as socket:
-            pid, child = (await told(socket))["pid"], (await told(socket))["child"]
+            pid, child = (await next_message(socket))["pid"], (await next_message(socket))["child"]
             assert alive(child)
-        assert await gone(pid)
-        assert await gone(child)
+        assert await wait_for_end(pid)
+        assert await wait_for_end(child)
 
 
 async def test_the_end_of_the_server_ends_every_process() -> None:
     async with serving(ECHO) as at:
         tabs = [await at.tab() for _ in range(3)]
-        pids = [(await told(each))["pid"] for each in tabs]
+        pids = [(await next_message(each))["pid"] for each in tabs]
         listening = [asyncio.create_task(words(each)) for each in tabs]  # a browser reads, and answers the close
         await at.at.close()
         assert not any(alive(pid) for pid in pids)
@@ -269,7 +269,7 @@ async def test_a_browser_that_does_not_read_holds_neither_the_server_nor_a_proce
     async with serving(FLOODS) as at:
         pids = []
         for _ in range(2):
-            pids.append((await told(await at.tab()))["pid"])  # and then it reads no more
+            pids.append((await next_message(await at.tab()))["pid"])  # and then it reads no more
         await asyncio.sleep(0.2)
         await asyncio.wait_for(at.at.close(), 30)
         assert not any(alive(pid) for pid in pids)
@@ -280,9 +280,9 @@ async def test_a_browser_that_does_not_read_holds_neither_the_server_nor_a_proce
 async def test_a_connection_that_breaks_ends_its_process() -> None:
     async with serving(FLOODS) as at:
         socket = await at.tab()
-        pid = (await told(socket))["pid"]
+        pid = (await next_message(socket))["pid"]
         socket._conn.transport.abort()
-        assert await gone(pid)
+        assert await wait_for_end(pid)
         await empty(at)
 
 
@@ -298,7 +298,7 @@ async def test_a_tab_that_closes_while_its_process_starts_leaves_none() -> None:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-async def handed_over(at: Served, parts: int) -> bytes:
+async def handed_over(at: RunningServer, parts: int) -> bytes:
     async with at.tab() as socket:
         while (message := await socket.receive(timeout=30)).data != '["deliver_file_start", "k1"]':
             assert message.data is not None

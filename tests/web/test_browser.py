@@ -15,7 +15,7 @@ import pytest
 from tests.scenes import chromium
 from tests.scenes.web import SAMPLE, Program, alive, program
 
-if chromium.found() is None:
+if chromium.browser_path() is None:
     pytest.skip(f"no browser: none of {', '.join(chromium.NAMES)} is on the path", allow_module_level=True)
 pytest.importorskip("playwright.sync_api", reason="no driver for a browser: the extra `browser` brings Playwright")
 
@@ -48,7 +48,7 @@ def test_a_session_from_the_printed_address_to_a_download(context: Any, tmp_path
         navigator.clipboard.writeText = (text) => { window.copied.push(text); return write(text); };
     """)
     with program(SAMPLE) as served:
-        seen = chromium.Watched(context)
+        seen = chromium.PageRecord(context)
         page = seen.page
         page.goto(served.url)
         seen.shows("CUT CALL RUN")
@@ -112,7 +112,7 @@ def test_a_session_from_the_printed_address_to_a_download(context: Any, tmp_path
 def test_another_page_gets_nothing(context: Any) -> None:
     """With the cookie in the jar: a page of another site, and one of another port of this machine."""
     with program(SAMPLE) as served:
-        own = chromium.Watched(context)
+        own = chromium.PageRecord(context)
         own.page.goto(served.url)
         own.shows("CUT CALL RUN")
         for site in ("http://evil.example/", "http://127.0.0.1:1/"):
@@ -163,7 +163,7 @@ def test_another_page_gets_nothing(context: Any) -> None:
 def test_a_page_that_is_loaded_again_shows_its_tab_where_it_was(context: Any) -> None:
     """Also at the cap, and in a page that was opened later."""
     with program(SAMPLE, "--sessions", "1") as served:
-        first = chromium.Watched(context)
+        first = chromium.PageRecord(context)
         first.page.goto(served.url)
         first.shows("CUT CALL RUN")
         (pid,) = served.tabs()
@@ -174,7 +174,7 @@ def test_a_page_that_is_loaded_again_shows_its_tab_where_it_was(context: Any) ->
         first.page.reload()
         first.shows("step 23/28")
         first.page.close()
-        second = chromium.Watched(context)
+        second = chromium.PageRecord(context)
         second.page.goto(f"{served.origin}/")
         second.shows("step 23/28")
         second.page.keyboard.press("Space")
@@ -187,7 +187,7 @@ def test_tabs_come_and_go_with_their_processes(context: Any) -> None:
         wait(first.page, lambda: len(served.tabs()) == number)
 
     with program("--sessions", "2", "--idle", "0") as served:
-        first, second = chromium.Watched(context), chromium.Watched(context)
+        first, second = chromium.PageRecord(context), chromium.PageRecord(context)
         first.page.goto(served.url)
         first.shows("Sample sessions")
         second.page.goto(f"{served.origin}/")
@@ -221,7 +221,7 @@ def test_tabs_come_and_go_with_their_processes(context: Any) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux lists them")
 def test_two_pages_that_are_loaded_again_in_turn_keep_their_own_tabs(context: Any) -> None:
     with program(SAMPLE) as served:
-        first, second = chromium.Watched(context), chromium.Watched(context)
+        first, second = chromium.PageRecord(context), chromium.PageRecord(context)
         first.page.goto(served.url)
         first.shows("CUT CALL RUN")
         first.page.keyboard.press("Enter")
@@ -264,7 +264,7 @@ def test_the_app_is_drawn_over_https(browser: Any, certificate: tuple[Path, Path
     with program(SAMPLE, "--host", "0.0.0.0", "--expose", "--cert", str(cert), "--key", str(key)) as served:
         assert served.url.startswith("https://127.0.0.1:")
         context = browser.new_context(ignore_https_errors=True)
-        watched = chromium.Watched(context)
+        watched = chromium.PageRecord(context)
         watched.page.goto(served.url)
         watched.shows("CUT CALL RUN")
         watched.page.keyboard.press("Enter")

@@ -14,7 +14,7 @@ from inspector import cli
 from inspector.commands import serve
 from inspector.config import files
 from inspector.web.app_server import SERVER_ENDED
-from tests.scenes.web import SAMPLE, Program, gone, program, words
+from tests.scenes.web import SAMPLE, Program, program, wait_for_end, words
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux lists them")
 
@@ -174,7 +174,7 @@ async def test_a_tab_that_ended_for_want_of_a_browser_is_opened_again_where_it_w
             await shows(socket, "step 23/28")
             (pid,) = served.tabs()
             await socket.close()
-            assert await gone(pid)
+            assert await wait_for_end(pid)
             again = await tab(session, served)
             await shows(again, "step 23/28")
             assert pid not in served.tabs()
@@ -193,7 +193,7 @@ async def test_every_process_ends_when_the_server_does(number: signal.Signals) -
             listening = asyncio.create_task(words(socket))
             served.process.send_signal(number)
             code, said = await asyncio.to_thread(served.ended)
-            assert await gone(pid)
+            assert await wait_for_end(pid)
             assert await listening == ([] if number == signal.SIGKILL else [SERVER_ENDED])
         assert code == (-signal.SIGKILL if number == signal.SIGKILL else 0)
         assert "Traceback" not in said

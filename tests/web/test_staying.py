@@ -10,13 +10,25 @@ from aiohttp import ClientSession, CookieJar
 from inspector.config.files import PLACE_VARIABLE
 from inspector.web import app_server
 from inspector.web.browser import Entrance
-from tests.scenes.web import COOKIE, ECHO, QUITS, TOKEN, Served, alive, empty, gone, serving, told, words
+from tests.scenes.web import (
+    COOKIE,
+    ECHO,
+    QUITS,
+    TOKEN,
+    RunningServer,
+    alive,
+    empty,
+    next_message,
+    serving,
+    wait_for_end,
+    words,
+)
 
 LONG = 10_000.0
 """Seconds; no test waits for them."""
 
 
-async def left(at: Served, count: int = 1) -> None:
+async def left(at: RunningServer, count: int = 1) -> None:
     """Waits until the server has seen that so many browsers have gone."""
     async with asyncio.timeout(30):
         while len(at.server._unshown_tabs) < count:
@@ -26,20 +38,20 @@ async def left(at: Served, count: int = 1) -> None:
 async def test_a_tab_is_shown_again_where_it_was_by_the_next_browser() -> None:
     async with serving(ECHO, idle=LONG) as at:
         async with at.tab() as socket:
-            pid = (await told(socket))["pid"]
+            pid = (await next_message(socket))["pid"]
         await left(at)
         async with at.tab("/ws/dark?width=90&height=20") as again:
-            seen = [(await told(again))["data"]]
+            seen = [(await next_message(again))["data"]]
             while seen[-1] != '{"type": "focus"}':
-                seen.append((await told(again))["data"])
+                seen.append((await next_message(again))["data"])
             # Drawn anew in full: a size that it has not, the size of the new page, and the keyboard.
             assert seen[-3:] == ['{"type": "resize", "width": 90, "height": 19}',
                                  '{"type": "resize", "width": 90, "height": 20}', '{"type": "focus"}']
             await again.send_json(["stdin", "x"])
-            assert (await told(again))["data"] == "x"
+            assert (await next_message(again))["data"] == "x"
         assert alive(pid)
         assert len(at.server.tabs) == 1
-    assert await gone(pid)
+    assert await wait_for_end(pid)
 
 
 async def test_what_sets_a_terminal_up_is_said_to_the_next_one() -> None:
@@ -48,9 +60,9 @@ send(b"D", b"\\x1b[?1049l\\x1b]11;#101010\\x1b\\\\")
 for kind, data in packets():""")
     async with serving(modes, idle=LONG) as at:
         async with at.tab() as socket:
-            await told(socket)
+            await next_message(socket)
             await socket.send_json(["stdin", "x"])
-            while (await told(socket))["kind"] != "D":
+            while (await next_message(socket))["kind"] != "D":
                 pass
         await left(at)
         async with at.tab() as again:
@@ -63,21 +75,21 @@ for kind, data in packets():""")
 async def test_a_tab_without_a_browser_ends_after_its_time() -> None:
     async with serving(ECHO, idle=0.05, most=1) as at:
         async with at.tab() as socket:
-            pid = (await told(socket))["pid"]
-        assert await gone(pid)
+            pid = (await next_message(socket))["pid"]
+        assert await wait_for_end(pid)
         await empty(at)
         async with at.tab() as other:  # its place is free again
-            assert (await told(other))["pid"] != pid
+            assert (await next_message(other))["pid"] != pid
 
 
 async def test_one_that_is_shown_again_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(ECHO, idle=LONG) as at:
         async with at.tab() as socket:
-            await told(socket)
+            await next_message(socket)
         await left(at)
         (ending,) = at.server._unshown_tabs.values()
         async with at.tab() as again:
-            await told(again)
+            await next_message(again)
             assert ending.cancelled()
             assert at.server._unshown_tabs == {}
 
@@ -86,10 +98,10 @@ async def test_a_tab_that_is_left_takes_no_place_from_the_next_browser(monkeypat
     monkeypatch.setattr(app_server, "PATIENCE", 30)
     async with serving(ECHO, idle=LONG, most=1) as at:
         first = await at.tab()
-        pid = (await told(first))["pid"]
+        pid = (await next_message(first))["pid"]
         waiting = await at.tab()  # as a page that is loaded again
         await first.close()
-        while (await told(waiting)).get("data") != '{"type": "focus"}':
+        while (await next_message(waiting)).get("data") != '{"type": "focus"}':
             pass
         assert list(at.server.tabs) != []
         assert alive(pid)
@@ -103,10 +115,10 @@ async def test_one_that_ends_by_itself_or_misbehaves_does_not_stay() -> None:
         await empty(at)
     async with serving(ECHO, idle=LONG) as at:
         async with at.tab() as socket:
-            pid = (await told(socket))["pid"]
+            pid = (await next_message(socket))["pid"]
             await socket.send_str("no frame")
             await words(socket)
-        assert await gone(pid)
+        assert await wait_for_end(pid)
         await empty(at)
 
 
@@ -120,7 +132,7 @@ async def test_a_token_and_its_cookie_expire_and_are_renewed() -> None:
                 return answer.status, await answer.text()
 
         async with at.tab() as socket:
-            pid = (await told(socket))["pid"]
+            pid = (await next_message(socket))["pid"]
         await left(at)
         now[0] = 24 * 3600 - 1
         assert (await status("/"))[0] == 200
@@ -149,13 +161,13 @@ async def test_each_page_gets_back_the_tab_that_was_its_own() -> None:
     async with serving(ECHO, idle=LONG) as at:
         pids, sockets = [], [await at.tab(named(name)) for name in NAMES]
         for socket in sockets:
-            pids.append((await told(socket))["pid"])
+            pids.append((await next_message(socket))["pid"])
         for count, socket in enumerate(sockets, 1):
             await socket.close()
             await left(at, count)
         for name, pid in zip(NAMES, pids, strict=True):  # the one that was left first comes first
             async with at.tab(named(name)) as again:
-                while (await told(again)).get("data") != '{"type": "focus"}':
+                while (await next_message(again)).get("data") != '{"type": "focus"}':
                     pass
                 (shown,) = [tab for tab in at.server.tabs if tab not in at.server._unshown_tabs]
                 assert shown._process is not None
@@ -170,10 +182,10 @@ async def test_a_page_that_is_loaded_again_waits_for_its_own_tab_where_others_ar
     monkeypatch.setattr(app_server, "PATIENCE", 120)  # as long as a busy machine needs
     async with serving(ECHO, idle=LONG, most=4) as at:
         first = await at.tab(named(NAMES[0]))
-        pid = (await told(first))["pid"]
+        pid = (await next_message(first))["pid"]
         again = await at.tab(named(NAMES[0]))  # before the server sees that the old page has gone
         await first.close()
-        while (await told(again)).get("data") != '{"type": "focus"}':
+        while (await next_message(again)).get("data") != '{"type": "focus"}':
             pass
         assert [tab._process.pid for tab in at.server.tabs if tab._process] == [pid]
         await again.close()
@@ -183,7 +195,7 @@ async def test_each_page_begins_where_its_own_tab_was_that_ended() -> None:
     async with serving(ECHO, idle=LONG) as at:
         sockets = [await at.tab(named(name)) for name in NAMES]
         for socket in sockets:
-            await told(socket)
+            await next_message(socket)
         for tab in at.server.tabs:
             tab.place = f'"{tab.name}"'
         for count, socket in enumerate(sockets, 1):
@@ -194,7 +206,7 @@ async def test_each_page_begins_where_its_own_tab_was_that_ended() -> None:
         await empty(at)
         for name in NAMES:
             async with at.tab(named(name)) as socket:
-                await told(socket)
+                await next_message(socket)
                 (shown,) = [tab for tab in at.server.tabs if tab.name == name]
                 assert shown._environment[PLACE_VARIABLE] == f'"{name}"'
 
@@ -211,7 +223,7 @@ async def test_what_is_typed_after_the_token_has_expired_reaches_no_process() ->
     now = [0.0]
     async with serving(ECHO, idle=LONG, clock=lambda: now[0], until=LONG) as at:
         async with at.tab() as socket:
-            pid = (await told(socket))["pid"]
+            pid = (await next_message(socket))["pid"]
             now[0] = LONG
             await socket.send_json(["stdin", "typed too late"])
             heard = []

@@ -20,7 +20,7 @@ from inspector.commands import serve
 from inspector.provider.listener import Certificate, ProblemLog, listening, load_certificate
 from inspector.web import app_server
 from inspector.web.browser import Entrance
-from tests.scenes.web import ECHO, SAMPLE, TOKEN, Program, program, told
+from tests.scenes.web import ECHO, SAMPLE, TOKEN, Program, next_message, program
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of another process are set as on Linux")
 
@@ -188,7 +188,7 @@ async def test_with_a_certificate_all_of_it_is_encrypted(certificate: tuple[Path
             async with session.get(f"{origin}/?token={TOKEN}", ssl=trusts, allow_redirects=False) as answer:
                 assert "Secure" in answer.headers["Set-Cookie"]
             async with session.ws_connect(f"{origin}/ws/dark", ssl=trusts, origin=origin) as tab:
-                assert (await told(tab))["argv"] == []
+                assert (await next_message(tab))["argv"] == []
             with pytest.raises(Exception, match="403"):
                 await session.ws_connect(f"{origin}/ws/dark", ssl=trusts, origin=origin.replace("https", "http"))
         reader, writer = await asyncio.open_connection("127.0.0.1", port)  # a handshake that never begins

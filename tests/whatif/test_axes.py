@@ -11,7 +11,7 @@ from inspector.sessions.folders import samples
 from inspector.whatif.grid import MOST_CELLS, Axis, Grid, default_axes, parse_axes
 from loop_core.errors import CallerError
 from loop_core.turn.limits import SHORT_NAMES, Limits
-from tests.scenes.recordings import asked, chat, lines, user
+from tests.scenes.recordings import chat, lines, pair_of, user
 
 
 @pytest.mark.parametrize(("spec", "values"), [
@@ -115,14 +115,14 @@ def test_default_axes_lie_around_what_was_recorded():
     assert default_axes(first, True)[1] == Axis("max_tokens", (10, 20, 40, 80, 160, 240, None))
     capped = open_case(open_paths([str(samples()[2].path)]))
     assert default_axes(capped, True)[1] == Axis("max_tokens", (6, 12, 24, 48, 96))
-    uncapped = lines(asked([user("hi")], chat("Hello", tokens=12)))
+    uncapped = lines(pair_of([user("hi")], chat("Hello", tokens=12)))
     case = open_case(open_paths(["-"], stdin=uncapped))
     assert default_axes(case, True)[1] == Axis("max_tokens", (3, 6, 12, 24, 48, None))
-    silent = open_case(open_paths(["-"], stdin=lines(asked([user("hi")], chat("Hello", tokens=None)))))
+    silent = open_case(open_paths(["-"], stdin=lines(pair_of([user("hi")], chat("Hello", tokens=None)))))
     assert [axis.short for axis in default_axes(silent, True)] == ["attempts"]
-    lies = open_case(open_paths(["-"], stdin=lines(asked([user("hi")], chat("Hello", tokens=2_000_000_000)))))
+    lies = open_case(open_paths(["-"], stdin=lines(pair_of([user("hi")], chat("Hello", tokens=2_000_000_000)))))
     assert [axis.short for axis in default_axes(lies, True)] == ["attempts"]
-    endless = lines(asked([user("hi")], chat("Hello", tokens=12), max_tokens=10**30))
+    endless = lines(pair_of([user("hi")], chat("Hello", tokens=12), max_tokens=10**30))
     for simulate in (True, False):  # that is no cap
         assert default_axes(open_case(open_paths(["-"], stdin=endless)), simulate) == default_axes(case, simulate)
 

@@ -32,15 +32,15 @@ from tests.scenes.recordings import (
     SEND_AGAIN,
     TOOLS,
     WHOLE,
-    asked,
     assistant,
     call,
     chat,
-    continued,
-    ran_cut_call,
-    repaired_call,
+    cut_call_ran,
+    cut_text,
+    pair_of,
+    repair_turn,
     result,
-    shown,
+    show,
     user,
 )
 
@@ -59,7 +59,7 @@ def story(kinds: list[str], cap: int | None, tokens: list[int]) -> list[dict]:
         calls = {"cut call": [call(CUT, key_)], "call": [call(WHOLE, key_)]}.get(kind, [])
         reason = {"call": "tool_calls", "answer": "stop", "filtered": "content_filter"}.get(kind, "length")
         said = None if kind in ("call", "cut with nothing") else text
-        made.append(asked(list(history), chat(said, reason, *calls, tokens=used), tools=TOOLS, **more))
+        made.append(pair_of(list(history), chat(said, reason, *calls, tokens=used), tools=TOOLS, **more))
         if kind == "call":
             history += [assistant(None, *calls), result(f"ok {number}", key_)]
         elif kind == "cut with nothing":
@@ -100,7 +100,7 @@ def consumed(view: View) -> list[int]:
 @hypothesis_settings(max_examples=200, deadline=None)
 @given(stories, limits)
 def test_unchanged_settings_give_the_same_steps(exchanges, some):
-    original = shown(*exchanges, settings=Settings(some))
+    original = show(*exchanges, settings=Settings(some))
     made = branch(original, Settings(some))
     assert keys(made.view) == keys(original)
     assert made.difference is None
@@ -112,7 +112,7 @@ def test_unchanged_settings_give_the_same_steps(exchanges, some):
 @hypothesis_settings(max_examples=200, deadline=None)
 @given(stories, limits, limits)
 def test_limits_alone_leave_a_common_beginning(exchanges, before, after):
-    original = shown(*exchanges, settings=Settings(before))
+    original = show(*exchanges, settings=Settings(before))
     made = branch(original, Settings(after))
     one, other = keys(original), keys(made.view)
     if made.difference is None:
@@ -128,7 +128,7 @@ def test_limits_alone_leave_a_common_beginning(exchanges, before, after):
 @hypothesis_settings(max_examples=200, deadline=None)
 @given(stories, limits)
 def test_a_branch_never_changes_what_it_was_made_from(exchanges, after):
-    original = shown(*exchanges)
+    original = show(*exchanges)
     before, steps, said = keys(original), original.steps, document(original)
     made = branch(original, Settings(after))
     assert made.original is original
@@ -143,7 +143,7 @@ def test_a_branch_never_changes_what_it_was_made_from(exchanges, after):
 @given(stories, limits, st.sampled_from([*SHORT_NAMES]), st.integers(1, 50))
 def test_raising_one_continuation_limit_never_shortens_a_recorded_turn(exchanges, before, name, more):
     now = getattr(before, name)
-    original = shown(*exchanges, settings=Settings(before))
+    original = show(*exchanges, settings=Settings(before))
     if now is None:  # 4 x the cap, or no bound: there is nothing to raise it from but that
         now = max((cap for turn in original.turns if (cap := turn.final_turn.token_cap) is not None), default=10**6)
     made = branch(original, Settings(replace(before, **{name: now + more})))
@@ -169,7 +169,7 @@ def test_the_samples_keep_these_promises(sample, name):
 
 
 def test_the_scenes_of_these_properties_do_what_they_are_made_for():
-    every = shown(*story(["cut text", "cut call", "call", "answer", "cut with nothing", "answer"], 100, [20]))
+    every = show(*story(["cut text", "cut call", "call", "answer", "cut with nothing", "answer"], 100, [20]))
     reached = {step.state for step in every.steps}
     assert {State.CONTINUE_PENDING, State.REPAIR_PENDING, State.EXECUTE_TOOLS, State.COMPLETE} <= reached
 
@@ -178,7 +178,7 @@ def test_the_scenes_of_these_properties_do_what_they_are_made_for():
 
 
 def test_more_attempts_complete_the_turn():
-    made = branch(shown(*continued(*PARTS)), settings_of({"continuation_max_attempts": "5"}, Settings()))
+    made = branch(show(*cut_text(*PARTS)), settings_of({"continuation_max_attempts": "5"}, Settings()))
     assert made.name == "attempts=5"
     assert [turn.id for turn in made.changed_turns] == ["t1"]
     assert (made.changed_turns[0].final_state, made.changed_turns[0].terminal) == (State.COMPLETE, "completed")
@@ -187,19 +187,19 @@ def test_more_attempts_complete_the_turn():
 
 def test_what_is_asked_beyond_the_recording_is_named():
     made = branch(
-        shown(*continued(*PARTS[:4], last="length")), settings_of({"continuation_max_attempts": "9"}, Settings())
+        show(*cut_text(*PARTS[:4], last="length")), settings_of({"continuation_max_attempts": "9"}, Settings())
     )
     assert [turn.id for turn in made.unrecorded] == ["t1"]
 
 
 def test_only_the_turns_that_end_otherwise_are_changed():
-    original = shown(*continued(*PARTS), asked([user("a question")], chat("an answer")))
+    original = show(*cut_text(*PARTS), pair_of([user("a question")], chat("an answer")))
     made = branch(original, settings_of({"continuation_max_attempts": "5"}, Settings()))
     assert [turn.id for turn in made.changed_turns] == [original.turns[0].id]
 
 
 def test_a_policy_changes_the_way_and_not_the_verdicts_of_the_gate():
-    original = shown(*ran_cut_call())
+    original = show(*cut_call_ran())
     made = branch(original, Settings(policy=PI_PRESENCE))
     assert made.name == "policy=pi-presence"
     assert made.difference is not None
@@ -207,12 +207,12 @@ def test_a_policy_changes_the_way_and_not_the_verdicts_of_the_gate():
 
 
 def test_no_repair_at_all():
-    made = branch(shown(*repaired_call()), settings_of({"continuation_tool_repair_attempts": "0"}, Settings()))
+    made = branch(show(*repair_turn()), settings_of({"continuation_tool_repair_attempts": "0"}, Settings()))
     assert [turn.terminal for turn in made.changed_turns] == ["repair_failed"]
 
 
 def test_the_first_difference_may_be_the_end():
-    trace = shown(*continued(*PARTS)).replay.trace
+    trace = show(*cut_text(*PARTS)).replay.trace
     shorter = trace._replace(steps=trace.steps[:-2])
     assert first_difference(trace, shorter) == first_difference(shorter, trace) == len(trace.steps) - 2
 
@@ -319,8 +319,8 @@ def test_the_copied_command_reads_the_files_as_they_were_read_here():
 
 def test_the_verdict_is_compared_where_both_runs_end_in_one_state() -> None:
     """The recording ends behind the cut call, and a larger budget makes the call whole: both are Unrecorded."""
-    made = branch(shown(*repaired_call()[:2]), Settings(max_tokens=400, simulate=True))
+    made = branch(show(*repair_turn()[:2]), Settings(max_tokens=400, simulate=True))
     told = [text_of(line) for line in branch_sheet(made, None).lines]
     assert "verdict        ✓ CALL REPAIRED → ▷ SIMULATED AWAITS RESULT" in told
-    same = branch(shown(*repaired_call()), Settings(Limits(continuation_max_attempts=7)))
+    same = branch(show(*repair_turn()), Settings(Limits(continuation_max_attempts=7)))
     assert not any(" → " in text_of(line) for line in branch_sheet(same, None).lines if "verdict" in text_of(line))

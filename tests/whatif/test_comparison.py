@@ -8,7 +8,7 @@ from inspector.config.settings import Settings, settings_of
 from inspector.whatif.branch_report import summary, text, values
 from inspector.whatif.tree import branch
 from tests.report.test_inert import HOSTILE, dangerous
-from tests.scenes.recordings import ASKS, PARTS, asked, chat, continued, ran_cut_call, shown, user
+from tests.scenes.recordings import ASKS, PARTS, chat, cut_call_ran, cut_text, pair_of, show, user
 
 
 def changed(found, **assignments):
@@ -16,7 +16,7 @@ def changed(found, **assignments):
 
 
 def test_attempts_that_were_too_few():
-    made = changed(shown(*continued(*PARTS)), continuation_max_attempts=5)
+    made = changed(show(*cut_text(*PARTS)), continuation_max_attempts=5)
     said = text(made).splitlines()
     assert said[0] == "attempts=5: turn 1 ends in Complete"
     assert said[1] == "fidelity: RECORDED; the recording answers everything that was asked"
@@ -33,7 +33,7 @@ def test_attempts_that_were_too_few():
 def test_the_first_difference_is_where_the_guard_stood():
     # Request, then three times EvaluateStop > ContinuePending > RequestContinuation, then EvaluateStop,
     # ContinuePending: eleven-and-one steps alike, and the next is AbortPartial or RequestContinuation.
-    found = shown(*continued(*PARTS))
+    found = show(*cut_text(*PARTS))
     made = changed(found, continuation_max_attempts=5)
     alike = 1 + 3 * 3 + 2
     assert made.difference == alike
@@ -45,7 +45,7 @@ def test_the_first_difference_is_where_the_guard_stood():
 
 
 def test_nothing_changes():
-    made = changed(shown(*continued(*PARTS[:2])))
+    made = changed(show(*cut_text(*PARTS[:2])))
     assert summary(made) == "nothing changes"
     assert text(made).startswith("unchanged: nothing changes\n")
     assert "as before" in text(made)
@@ -54,7 +54,7 @@ def test_nothing_changes():
 
 
 def test_where_the_recording_ends_it_says_so():
-    found = shown(*continued(*PARTS[:4], last="length"))
+    found = show(*cut_text(*PARTS[:4], last="length"))
     made = changed(found, continuation_max_attempts=9)
     assert "the recording ends at step" in text(made)
     assert "AbortPartial, retry_limit became Unrecorded" in text(made)
@@ -64,7 +64,7 @@ def test_where_the_recording_ends_it_says_so():
 
 
 def test_fewer_attempts_give_a_shorter_answer():
-    made = changed(shown(*continued(*PARTS[:3])), continuation_max_attempts=1)
+    made = changed(show(*cut_text(*PARTS[:3])), continuation_max_attempts=1)
     assert summary(made) == "turn 1 ends in AbortPartial, retry_limit"
     (turn,) = values(made)["turns"]
     assert turn["spent"]["attempts"] == 1
@@ -74,17 +74,17 @@ def test_fewer_attempts_give_a_shorter_answer():
 
 def test_many_turns_that_end_otherwise_are_counted():
     second = [
-        asked([user("and now " + str(n)), *each["request"]["body"]["messages"][1:]], each["response"]["body"])
-        for n, each in [(1, each) for each in continued(*PARTS)]
+        pair_of([user("and now " + str(n)), *each["request"]["body"]["messages"][1:]], each["response"]["body"])
+        for n, each in [(1, each) for each in cut_text(*PARTS)]
     ]
-    made = changed(shown(*continued(*PARTS), *second), continuation_max_attempts=5)
+    made = changed(show(*cut_text(*PARTS), *second), continuation_max_attempts=5)
     assert summary(made) == "turn 1 ends in Complete (and 1 more turn changes)"
 
 
 def test_the_worst_of_the_turns_that_change_is_told_first():
-    second = [asked([user("and now"), *each["request"]["body"]["messages"][1:]], each["response"]["body"])
-              for each in continued(*PARTS)]
-    found = shown(*continued(*PARTS, last="length"), *second)
+    second = [pair_of([user("and now"), *each["request"]["body"]["messages"][1:]], each["response"]["body"])
+              for each in cut_text(*PARTS)]
+    found = show(*cut_text(*PARTS, last="length"), *second)
     assert [turn.verdict.word for turn in found.turns] == ["TRUNCATED", "LIMIT REACHED"]
     made = changed(found, continuation_max_attempts=9)
     said = text(made)
@@ -94,13 +94,13 @@ def test_the_worst_of_the_turns_that_change_is_told_first():
 
 def spoken_cut_call():
     """A cut call with a text before it, which is gone under a larger cap: nobody knows what would have been said."""
-    cut, after = ran_cut_call()
+    cut, after = cut_call_ran()
     cut["response"]["body"]["choices"][0]["message"]["content"] = "Writing it down."
     return [cut, after]
 
 
 def test_a_turn_that_ends_in_another_state_comes_before_one_with_another_text():
-    found = shown(*continued(*PARTS), *spoken_cut_call())
+    found = show(*cut_text(*PARTS), *spoken_cut_call())
     assert [turn.verdict.word for turn in found.turns] == ["LIMIT REACHED", "CUT CALL RUN"], "the second is worse"
     made = changed(found, max_tokens=2000, simulate="yes")
     assert [turn.id for turn in made.changed_turns] == ["t1", "t2"]
@@ -108,20 +108,20 @@ def test_a_turn_that_ends_in_another_state_comes_before_one_with_another_text():
 
 
 def test_a_turn_that_ends_as_before_with_another_text_says_so():
-    made = changed(shown(*spoken_cut_call()), max_tokens=2000, simulate="yes")
+    made = changed(show(*spoken_cut_call()), max_tokens=2000, simulate="yes")
     assert summary(made) == "turn 1 ends in Unrecorded, as before, with another text"
 
 
 def test_turns_that_stay_as_they_were_are_one_line():
-    others = [asked([user(f"and now {n}")], chat("done")) for n in range(3)]
-    said = text(changed(shown(*continued(*PARTS), *others), continuation_max_attempts=5))
+    others = [pair_of([user(f"and now {n}")], chat("done")) for n in range(3)]
+    said = text(changed(show(*cut_text(*PARTS), *others), continuation_max_attempts=5))
     assert said.endswith("\n\n3 turns as before\n")
     assert said.count("Complete") == 2, "in the summary and in turn 1"
 
 
 def test_another_first_cap_is_answered_by_the_simulation():
     # Budget 4 x 20 = 80: two cut answers of 40 use it up. A cap of 100 takes it along to 400.
-    found = shown(*continued(*PARTS[:3], tokens=40, max_tokens=20))
+    found = show(*cut_text(*PARTS[:3], tokens=40, max_tokens=20))
     made = changed(found, max_tokens=100)
     (turn,) = values(made)["turns"]
     assert (made.name, turn["fidelity"]) == ("max_tokens=100", "SIMULATED")
@@ -131,7 +131,7 @@ def test_another_first_cap_is_answered_by_the_simulation():
 
 
 def test_the_document_holds_the_branchs_own_explanation():
-    made = values(changed(shown(*continued(*PARTS)), continuation_max_attempts=5))
+    made = values(changed(show(*cut_text(*PARTS)), continuation_max_attempts=5))
     assert (made["schema"], made["name"], made["fidelity"]) == ("loop-inspector/replay/2", "attempts=5", "RECORDED")
     assert made["explain"]["schema"] == "loop-inspector/explain/2"
     assert made["explain"]["turns"][0]["final_state"] == "Complete"
@@ -140,21 +140,21 @@ def test_the_document_holds_the_branchs_own_explanation():
 
 def test_a_hostile_text_is_inert_in_the_diff():
     bad = "".join(HOSTILE.values())
-    made = changed(shown(*continued("one " + bad + " and", " two " + bad, " three")), continuation_max_attempts=1)
+    made = changed(show(*cut_text("one " + bad + " and", " two " + bad, " three")), continuation_max_attempts=1)
     assert values(made)["turns"][0]["merged_text_diff"]
     assert dangerous(text(made)) == []
     text(made).encode("utf-8")
 
 
 def test_an_equal_turn_has_no_diff():
-    made = changed(shown(asked(ASKS, chat("whole"))), continuation_max_attempts=0)
+    made = changed(show(pair_of(ASKS, chat("whole"))), continuation_max_attempts=0)
     assert values(made)["turns"][0]["merged_text_diff"] == []
     assert summary(made) == "nothing changes"
 
 
 def test_a_turn_has_its_place_among_thousands_in_the_same_words_everywhere():
-    sessions = [asked([user(f"{number}?")], chat("So.")) for number in range(1_000)]
-    found = shown(*sessions, *continued(*PARTS))
+    sessions = [pair_of([user(f"{number}?")], chat("So.")) for number in range(1_000)]
+    found = show(*sessions, *cut_text(*PARTS))
     made = changed(found, continuation_max_attempts=5)
     assert "turn 1,001 of 1,001 (t1001): AbortPartial, retry_limit became Complete" in text(made).splitlines()
     assert "turn 1,001 of 1,001" in found.headline()

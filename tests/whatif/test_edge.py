@@ -18,7 +18,7 @@ from inspector.whatif.grid import Axis, End, Grid
 from inspector.whatif.grid_lines import grain_line
 from inspector.whatif.grid_run import tune
 from inspector.whatif.smallest import cost, knee, smallest_limits
-from tests.scenes.recordings import ASKS, asked, chat, lines, user
+from tests.scenes.recordings import ASKS, chat, lines, pair_of, user
 from tests.whatif.test_simulation import WORDS, case_of, stream
 from tests.whatif.test_sweep import brute, stories
 
@@ -32,7 +32,7 @@ def grid(*budgets: int | None, attempts: tuple[int, ...] = (0, 9), simulate: boo
 
 def test_the_smallest_budget_is_as_many_tokens_as_the_answer_has():
     """12 words of a token each, and the end mark: 13 in one request, and with 12 a second one is needed."""
-    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    case = case_of(pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     found = smallest_limits(tune(case, grid(4, 64)), 0)
     assert (found.edge.budget, found.edge.grain) == (13, "to the token")
     assert cost([found.at_edge]) == (13, 1)
@@ -56,7 +56,7 @@ def test_fewest_output_tokens_go_before_fewest_requests(inspector):
 ], ids=["openai", "xai", "unknown"])
 def test_thinking_that_an_unknown_server_may_count_leaves_the_number_a_guess(url: str, found: str) -> None:
     usage = {"prompt_tokens": 9, "completion_tokens": 30, "completion_tokens_details": {"reasoning_tokens": 20}}
-    case = case_of(asked(ASKS, chat("a" * 40, usage=usage), max_tokens=50, url=url))
+    case = case_of(pair_of(ASKS, chat("a" * 40, usage=usage), max_tokens=50, url=url))
     limits = smallest_limits(tune(case, grid(2, 64)), 0)
     assert limits.edge.grain == found
     assert text_of(grain_line(limits.edge)).startswith("known" if found == edge.EXACT else "estimated: max_tokens")
@@ -64,7 +64,7 @@ def test_thinking_that_an_unknown_server_may_count_leaves_the_number_a_guess(url
 
 @pytest.mark.parametrize("tokens", [None, 0])  # a gateway writes 0 where it knows no count
 def test_what_was_only_counted_in_characters_says_so(tokens: int | None):
-    case = case_of(asked(ASKS, chat("a" * 40, tokens=tokens), max_tokens=50))
+    case = case_of(pair_of(ASKS, chat("a" * 40, tokens=tokens), max_tokens=50))
     found = smallest_limits(tune(case, grid(2, 64)), 0)
     assert (found.edge.budget, found.edge.grain) == (10, edge.UNCOUNTED)
     told = text_of(grain_line(found.edge))
@@ -72,12 +72,12 @@ def test_what_was_only_counted_in_characters_says_so(tokens: int | None):
     assert "known" not in told
     both = chat("a" * 40, tokens=26)  # of two choices
     both["choices"].append({**both["choices"][0], "index": 1})
-    found = smallest_limits(tune(case_of(asked(ASKS, both, max_tokens=50, n=2)), grid(2, 64)), 0)
+    found = smallest_limits(tune(case_of(pair_of(ASKS, both, max_tokens=50, n=2)), grid(2, 64)), 0)
     assert (found.edge.budget, found.edge.grain) == (10, edge.UNCOUNTED)
 
 
 def test_over_a_recording_the_grain_is_its_responses():
-    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    case = case_of(pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     found = smallest_limits(tune(case, grid(4, 64, simulate=False)), 0)
     assert found.edge.grain == edge.RESPONSES
     assert text_of(grain_line(found.edge)).startswith("known: max_tokens ")
@@ -85,7 +85,7 @@ def test_over_a_recording_the_grain_is_its_responses():
 
 
 def test_a_budget_as_recorded_has_no_edge():
-    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    case = case_of(pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     assert smallest_limits(tune(case, grid(None)), 0).edge is None
 
 
@@ -112,7 +112,7 @@ def test_the_edge_costs_no_more_than_the_cell_and_one_token_less_does(exchanges,
 def turns_of(*sizes: int):
     """A turn for each size, of as many words, each a token, and the end mark."""
     return case_of(*(
-        asked([user(f"question {number}")], stream(*(f"word{word} " for word in range(size)), tokens=size + 1),
+        pair_of([user(f"question {number}")], stream(*(f"word{word} " for word in range(size)), tokens=size + 1),
               max_tokens=100, stream=True)
         for number, size in enumerate(sizes)))
 
@@ -128,8 +128,8 @@ def test_what_is_enough_for_all_turns_is_known_to_the_token():
 
 
 def test_the_coarsest_grain_is_that_of_all_turns():
-    case = case_of(asked([user("one")], stream(*WORDS, tokens=13), max_tokens=100, stream=True),
-                   asked([user("two")], chat("a" * 40, tokens=None), max_tokens=50))
+    case = case_of(pair_of([user("one")], stream(*WORDS, tokens=13), max_tokens=100, stream=True),
+                   pair_of([user("two")], chat("a" * 40, tokens=None), max_tokens=50))
     found = knee(tune(case, grid(4, 64)))
     assert (found.budget, found.edge.grain) == (13, edge.UNCOUNTED)
 
@@ -213,8 +213,8 @@ def test_json_and_csv_say_the_budget_and_its_grain(inspector):
 def two(tmp_path):
     """Turns of 13 and of 5 tokens in one file."""
     path = tmp_path / "two.jsonl"
-    path.write_bytes(lines(asked([user("one")], stream(*WORDS, tokens=13), max_tokens=100, stream=True),
-                           asked([user("two")], stream(*WORDS[:4], tokens=5), max_tokens=100, stream=True)))
+    path.write_bytes(lines(pair_of([user("one")], stream(*WORDS, tokens=13), max_tokens=100, stream=True),
+                           pair_of([user("two")], stream(*WORDS[:4], tokens=5), max_tokens=100, stream=True)))
     return str(path)
 
 

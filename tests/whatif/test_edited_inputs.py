@@ -21,14 +21,14 @@ from inspector.whatif.tree import Tree
 from loop_core.errors import CallerError
 from tests.scenes.recordings import (
     PARTS,
-    asked,
     assistant,
     call,
     chat,
-    continued,
-    ran_cut_call,
+    cut_call_ran,
+    cut_text,
+    pair_of,
     result,
-    shown,
+    show,
     user,
 )
 
@@ -39,10 +39,10 @@ def two_rounds():
     one = [user("Write it."), assistant("First.", first), result("ok, first", "call_1")]
     two = [*one, assistant("Second.", second), result("ok, second", "call_2")]
     return [
-        asked([user("Write it.")], chat("First.", "tool_calls", first)),
-        asked(one, chat("Second.", "tool_calls", second)),
-        asked(two, chat("Both are written.")),
-        asked([*two, assistant("Both are written."), user("Thanks.")], chat("Welcome.")),
+        pair_of([user("Write it.")], chat("First.", "tool_calls", first)),
+        pair_of(one, chat("Second.", "tool_calls", second)),
+        pair_of(two, chat("Both are written.")),
+        pair_of([*two, assistant("Both are written."), user("Thanks.")], chat("Welcome.")),
     ]
 
 
@@ -54,7 +54,7 @@ def run_with(view, *edits, **others):
 
 
 def test_the_inputs_of_a_turn_are_its_messages_and_the_results_of_its_calls():
-    view = shown(*two_rounds())
+    view = show(*two_rounds())
     first, second = (turn.run.record for turn in view.turns)
     told = [(each.number, each.what, each.text) for each in turn_inputs(view.replay.case, first)]
     assert told == [(1, "user message", "Write it."), (2, "result of write_file", "ok, first"),
@@ -65,7 +65,7 @@ def test_the_inputs_of_a_turn_are_its_messages_and_the_results_of_its_calls():
 
 
 def test_the_recording_answers_up_to_the_edited_result_and_no_further():
-    view = shown(*two_rounds())
+    view = show(*two_rounds())
     node = run_with(view, "1.2=the disk is full")
     turn = node.view.turns[0]
     # Request, EvaluateStop, ExecuteTools are as they were; the second request is another one.
@@ -84,7 +84,7 @@ def test_the_recording_answers_up_to_the_edited_result_and_no_further():
 
 
 def test_an_edited_message_is_answered_by_nothing():
-    view = shown(*two_rounds())
+    view = show(*two_rounds())
     node = run_with(view, "1.user=Do not write it.")
     turn = node.view.turns[0]
     assert [step.state.value for step in turn.run.steps] == ["Request", "Unrecorded"]
@@ -95,7 +95,7 @@ def test_an_edited_message_is_answered_by_nothing():
 
 def test_a_cut_call_that_ran_before_the_edited_input_stays_the_verdict():
     """Its result is edited, but the call ran in the recording; before an edited message it was never sent."""
-    view = shown(*ran_cut_call())
+    view = show(*cut_call_ran())
     turn = view.turns[0]
     assert [each.what for each in turn_inputs(view.replay.case, turn.run.record)] == [
         "user message", "result of write_file"]
@@ -107,7 +107,7 @@ def test_a_cut_call_that_ran_before_the_edited_input_stays_the_verdict():
 
 
 def test_both_reports_say_what_was_edited_and_where_the_answers_end():
-    node = run_with(shown(*two_rounds()), "1.3=no")
+    node = run_with(show(*two_rounds()), "1.3=no")
     said = text(node.branch)
     assert "edited: turn 1, input 3 (result of write_file), 10 characters became 2\n" in said
     assert "the recording stops answering at step 8: nobody was asked the edited request\n" in said
@@ -119,24 +119,24 @@ def test_both_reports_say_what_was_edited_and_where_the_answers_end():
     assert found["recording_stops_at"] == 8
     lines = [text_of(line) for line in branch_sheet(node.branch, None).lines]
     assert any("turn 1, input 3 (result of write_file)" in line for line in lines)
-    tree = Tree(shown(*two_rounds()))
+    tree = Tree(show(*two_rounds()))
     plain = values(tree.try_settings(tree.original, [(None, {"continuation_max_attempts": "5"})]).branch)
     assert (plain["edited"], plain["recording_stops_at"]) == ([], None)
 
 
 def test_no_simulation_answers_an_edited_request():
-    view = shown(*two_rounds())
+    view = show(*two_rounds())
     node = run_with(view, "1.2=no", simulate="yes", max_tokens="4")
     turn = node.view.turns[0]
     assert turn.final_turn.outcome.value == "Unrecorded"
     assert "Both are written." not in turn.joined_text.text
-    cut = run_with(shown(*continued(*PARTS)), "1.user=Something else.", simulate="yes", max_tokens="4")
+    cut = run_with(show(*cut_text(*PARTS)), "1.user=Something else.", simulate="yes", max_tokens="4")
     assert [step.state.value for step in cut.view.steps] == ["Request", "Unrecorded"]
 
 
 def test_a_result_that_only_a_further_run_is_given():
     """Our machine ends at the cut call; the agent ran it, and what it sent next begins a run of its own."""
-    view = shown(*ran_cut_call())
+    view = show(*cut_call_ran())
     edit = edit_of(view.replay, "1.result=Error: the arguments were cut.")
     since = edit_step(view.replay, edit)
     node = run_with(view, "1.result=Error: the arguments were cut.")
@@ -147,7 +147,7 @@ def test_a_result_that_only_a_further_run_is_given():
 
 
 def test_what_does_not_change_the_text_changes_nothing():
-    view = shown(*two_rounds())
+    view = show(*two_rounds())
     node = run_with(view, "1.2=ok, first")
     assert node.branch.difference is None
 
@@ -162,20 +162,20 @@ def test_what_does_not_change_the_text_changes_nothing():
 ])
 def test_an_edit_that_names_nothing_says_what_there_is(typed, said):
     with pytest.raises(CallerError, match=None) as why:
-        edit_stretches(shown(*two_rounds()).replay, [typed], None)
+        edit_stretches(show(*two_rounds()).replay, [typed], None)
     assert said in str(why.value)
 
 
 def test_an_input_that_the_run_never_comes_to_is_refused():
-    view = run_with(shown(*two_rounds()), "1.2=no").view
+    view = run_with(show(*two_rounds()), "1.2=no").view
     with pytest.raises(CallerError, match="input 3 of turn 1, result of write_file: this run ends before it is given"):
         edit_stretches(view.replay, ["1.3=x"], None)
     with pytest.raises(CallerError, match="it is given at step 4, before --from-step"):
-        edit_stretches(shown(*two_rounds()).replay, ["1.2=x"], 6)
+        edit_stretches(show(*two_rounds()).replay, ["1.2=x"], 6)
 
 
 def test_the_text_comes_from_a_file_or_as_it_is(tmp_path: Path):
-    replay = shown(*two_rounds()).replay
+    replay = show(*two_rounds()).replay
     path = tmp_path / "prompt.txt"
     path.write_text("two\nlines\n", encoding="utf-8")
     assert edit_of(replay, f"1.user=@{path}").text == "two\nlines\n"
@@ -198,7 +198,7 @@ def test_the_settings_carry_the_edit_wherever_they_are_written():
 
 
 def test_the_command_of_an_edited_run_makes_it_again_and_the_store_keeps_it(tmp_path: Path):
-    view = shown(*two_rounds())
+    view = show(*two_rounds())
     node = run_with(view, "1.2=@@ the\ndisk", continuation_max_attempts="5")
     words = shlex.split(command_of(node, ["s.har"]))
     assert words[3:] == ["--set", "continuation_max_attempts=5", "--edit", "1.2=@@ the\ndisk"]

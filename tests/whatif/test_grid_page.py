@@ -10,10 +10,10 @@ from inspector.sessions import open_paths
 from inspector.whatif.grid import Grid, parse_axes
 from inspector.whatif.grid_report import page
 from inspector.whatif.grid_run import tune
-from tests.scenes.recordings import asked, chat, lines, user
+from tests.scenes.recordings import chat, lines, pair_of, user
 
-CUT = asked([user("One?")], chat("Half of it", "length", tokens=7), max_tokens=7)
-WHOLE = asked([user("Two?")], chat("All of it.", tokens=9), max_tokens=50)
+CUT = pair_of([user("One?")], chat("Half of it", "length", tokens=7), max_tokens=7)
+WHOLE = pair_of([user("Two?")], chat("All of it.", tokens=9), max_tokens=50)
 
 
 def tuned(*specs: str, sessions=(CUT, WHOLE)):

@@ -37,13 +37,13 @@ from tests.scenes.recordings import (
     HINT,
     MESSAGES,
     WHOLE,
-    asked,
     assistant,
     call,
     chat,
     cut_stream,
     exchange,
     lines,
+    pair_of,
     result,
     user,
 )
@@ -122,7 +122,7 @@ def test_an_agent_that_resumed_more_often_than_our_limit_allows_is_complete() ->
 
 def test_a_call_that_ran_under_a_filter_is_a_held_call() -> None:
     """Nothing cut it, and nothing authorised it."""
-    made = matrix(case_of(asked([user("x")], chat(None, "content_filter", call(WHOLE)))), Settings())
+    made = matrix(case_of(pair_of([user("x")], chat(None, "content_filter", call(WHOLE)))), Settings())
     assert decided(made) == dict(zip(NAMES, (
         HELD, HELD, "ran a held call", STUCK, "ran a held call", HELD, HELD), strict=True))
     assert "runs with the 44 characters that came, under safety_blocked" in made.rows[0][4].why
@@ -130,22 +130,22 @@ def test_a_call_that_ran_under_a_filter_is_a_held_call() -> None:
 
 
 def test_a_matrix_is_simulated_only_where_an_answer_is() -> None:
-    whole = case_of(asked([user("x")], chat("All of it.")))
+    whole = case_of(pair_of([user("x")], chat("All of it.")))
     assert matrix(whole, Settings(simulate=True)).fidelity is Fidelity.RECORDED
-    cut = case_of(asked([user("x")], chat("Half of", "length", tokens=4), max_tokens=4),
-                  asked([user("x"), assistant("Half of"), user(HINT)], chat(" it.", tokens=4)))
+    cut = case_of(pair_of([user("x")], chat("Half of", "length", tokens=4), max_tokens=4),
+                  pair_of([user("x"), assistant("Half of"), user(HINT)], chat(" it.", tokens=4)))
     assert matrix(cut, Settings(simulate=True, max_tokens=2)).fidelity is Fidelity.SIMULATED
 
 
 def test_what_a_loop_asks_for_next_has_the_name_that_a_live_turn_gives_it() -> None:
     once = settings_of({"max_empty_retries": "1"}, Settings())
-    made = matrix(case_of(asked([user("x")], chat("", "stop"))), once)
+    made = matrix(case_of(pair_of([user("x")], chat("", "stop"))), once)
     assert made.rows[0][0].why == "asks for retry of an empty answer 1, never recorded"
 
 
 def test_a_whole_call_under_stop_is_lost_or_never_ended_where_only_the_word_counts() -> None:
     """vLLM PR #25054: a named tool_choice is answered with `stop`."""
-    made = matrix(case_of(asked([user("x")], chat(None, "stop", call(WHOLE)))), Settings())
+    made = matrix(case_of(pair_of([user("x")], chat(None, "stop", call(WHOLE)))), Settings())
     assert decided(made) == dict(zip(NAMES, (GOES_ON, GOES_ON, GOES_ON, STUCK, GOES_ON, GOES_ON, "lost a call"),
                                      strict=True))
     assert made.rows[0][0].why == "asks for the results of its calls, never recorded"
@@ -154,8 +154,8 @@ def test_a_whole_call_under_stop_is_lost_or_never_ended_where_only_the_word_coun
 
 def test_what_is_not_cut_is_finished_under_every_policy() -> None:
     made = matrix(case_of(
-        asked([user("x")], chat(None, "tool_calls", call(WHOLE))),
-        asked([user("x"), assistant(None, call(WHOLE)), result()], chat("done", "stop")),
+        pair_of([user("x")], chat(None, "tool_calls", call(WHOLE))),
+        pair_of([user("x"), assistant(None, call(WHOLE)), result()], chat("done", "stop")),
     ), Settings())
     assert set(decided(made).values()) == {"finished"}
     assert [cell.step for cell in made.rows[0]] == [None] * 7
@@ -164,8 +164,8 @@ def test_what_is_not_cut_is_finished_under_every_policy() -> None:
 def test_an_overlap_that_was_text_is_lost_where_it_is_removed() -> None:
     first = [user("how many")]
     made = matrix(case_of(
-        asked(first, chat("The town has 10", "length")),
-        asked([*first, assistant("The town has 10"), user(HINT)], chat("000 people.", "stop")),
+        pair_of(first, chat("The town has 10", "length")),
+        pair_of([*first, assistant("The town has 10"), user(HINT)], chat("000 people.", "stop")),
     ), Settings())
     assert {name: word for name, word in decided(made).items() if word == LOST and name.startswith("zero")} == {
         "zeroclaw-merged": LOST}
@@ -174,8 +174,8 @@ def test_an_overlap_that_was_text_is_lost_where_it_is_removed() -> None:
 
 
 def test_a_failure_that_was_sent_again_is_passed_over() -> None:
-    failed = asked([user("x")], {"error": {"message": "overloaded", "type": "server_error"}}, status=503)
-    made = matrix(case_of(failed, asked([user("x")], chat("done", "stop"))), Settings())
+    failed = pair_of([user("x")], {"error": {"message": "overloaded", "type": "server_error"}}, status=503)
+    made = matrix(case_of(failed, pair_of([user("x")], chat("done", "stop"))), Settings())
     assert set(decided(made).values()) == {"finished"}
     alone = matrix(case_of(failed), Settings())
     assert set(decided(alone).values()) == {FAILED}
@@ -192,7 +192,7 @@ def test_a_request_that_failed_is_no_answer_of_which_a_loop_could_lose_text(
     body: dict[str, Any], url: str, why: str,
 ) -> None:
     """That the message speaks of a full context or a filter is our reading; the clients of all loops raise an error."""
-    made = matrix(case_of(asked([user("x")], body, url=url, status=400)), Settings())
+    made = matrix(case_of(pair_of([user("x")], body, url=url, status=400)), Settings())
     assert set(decided(made).values()) == {FAILED}
     assert {cell.why for cell in made.rows[0]} == {
         f"the request failed (HTTP 400, {why}); no part of an answer came that could be lost"}
@@ -201,8 +201,8 @@ def test_a_request_that_failed_is_no_answer_of_which_a_loop_could_lose_text(
 
 def test_a_continuation_that_failed_is_told_of_the_request_for_it() -> None:
     made = matrix(case_of(
-        asked([user("x")], chat("one", "length")),
-        asked([user("x"), assistant("one"), user(HINT)], {"error": {"message": "bad"}}, status=400),
+        pair_of([user("x")], chat("one", "length")),
+        pair_of([user("x"), assistant("one"), user(HINT)], {"error": {"message": "bad"}}, status=400),
     ), Settings())
     assert made.rows[0][0].why == (
         "the request for continuation 1 failed (HTTP 400, bad); no part of an answer came that could be lost")
@@ -218,8 +218,8 @@ def test_an_answer_that_an_error_broke_off_is_not_a_failed_request() -> None:
 
 def test_arguments_that_are_broken_without_a_cut_are_not_said_to_be_cut() -> None:
     """As in the view of calls, which says that nothing shows a cut."""
-    made = matrix(case_of(asked([user("x")], chat(None, "tool_calls", call('{"path": plan.md}')))), Settings())
-    cut = matrix(case_of(asked([user("x")], chat(None, "tool_calls", call(CUT)))), Settings())
+    made = matrix(case_of(pair_of([user("x")], chat(None, "tool_calls", call('{"path": plan.md}')))), Settings())
+    cut = matrix(case_of(pair_of([user("x")], chat(None, "tool_calls", call(CUT)))), Settings())
     assert (decided(made)["pi-presence"], decided(cut)["pi-presence"]) == ("ran a held call", CUT_RUN)
 
 
@@ -227,8 +227,8 @@ def test_only_the_run_that_begins_a_turn_counts() -> None:
     """pi ends the turn at the cut text: what the recorded agent asked for then, pi never saw."""
     first = [user("x")]
     made = matrix(case_of(
-        asked(first, chat("one", "length")),
-        asked([*first, assistant("one"), user(HINT)], chat(None, "length", call(CUT))),
+        pair_of(first, chat("one", "length")),
+        pair_of([*first, assistant("one"), user(HINT)], chat(None, "length", call(CUT))),
     ), Settings())
     assert decided(made)["pi-presence"] == LOST
     assert decided(made)["strict"] == HELD
@@ -308,7 +308,7 @@ def test_who_would_run_a_held_call() -> None:
 
 
 def test_a_call_that_its_schema_refuses_is_answered_with_the_error() -> None:
-    case = case_of(asked([user("x")], chat(None, "tool_calls", call('{"path": 5}')), tools=[
+    case = case_of(pair_of([user("x")], chat(None, "tool_calls", call('{"path": 5}')), tools=[
         {"type": "function", "function": {"name": "write_file", "parameters": {
             "type": "object", "properties": {"path": {"type": "string"}}}}}]))
     assert {said.fate for said in verdict_by_policy(case, 0, 0)} == {Fate.REFUSE}
@@ -504,8 +504,8 @@ def test_cells_are_found_by_turns_then_policies_round_the_end() -> None:
 def several(tmp_path: Path, *names: str) -> Matrix:
     """Files of two turns each: one that is whole, one that is cut."""
     for name in names:
-        (tmp_path / name).write_bytes(lines(asked([user(f"a {name}")], chat("done")),
-                                            asked([user(f"b {name}")], chat("half", "length"))))
+        (tmp_path / name).write_bytes(lines(pair_of([user(f"a {name}")], chat("done")),
+                                            pair_of([user(f"b {name}")], chat("half", "length"))))
     return matrix(open_case(open_paths([str(tmp_path / name) for name in names])), Settings())
 
 
@@ -519,7 +519,7 @@ def test_the_text_names_the_file_of_each_turn_where_there_are_several(tmp_path: 
 
 def test_turns_of_several_files_in_which_all_agree_say_how_many_files(tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
-        (tmp_path / name).write_bytes(lines(asked([user(name)], chat("done"))))
+        (tmp_path / name).write_bytes(lines(pair_of([user(name)], chat("done"))))
     made = matrix(open_case(open_paths([str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")])), Settings())
     assert "1–2    2 turns of 2 files in which all policies agree" in policies_lines.text(made)
 
@@ -562,12 +562,12 @@ def test_a_row_has_the_file_between_its_number_and_the_policies(tmp_path: Path) 
 def test_the_matrix_opens_at_the_turn_one_comes_from_or_the_next_in_which_policies_differ(tmp_path: Path) -> None:
     made = several(tmp_path, "a.jsonl", "b.jsonl")  # policies differ in the second and the fourth turn
     assert [policies_lines.opening_turn(made, here) for here in (None, 0, 1, 2, 3)] == [1, 1, 1, 3, 3]
-    whole = matrix(case_of(asked([user("x")], chat("done"))), Settings())
+    whole = matrix(case_of(pair_of([user("x")], chat("done"))), Settings())
     assert policies_lines.opening_turn(whole, 0) == 0
 
 
 def test_names_from_a_transcript_are_inert_everywhere() -> None:
-    made = matrix(case_of(asked([user("x")], chat(None, "length", call(CUT, name="a\x1b[31mb")))), Settings())
+    made = matrix(case_of(pair_of([user("x")], chat(None, "length", call(CUT, name="a\x1b[31mb")))), Settings())
     assert any("\x1b" in cell.why for cell in made.rows[0])
     assert "\x1b" not in policies_lines.text(made)
     sheet = policies_lines.sheet(made, (0, 3))

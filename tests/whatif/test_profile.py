@@ -18,7 +18,7 @@ from loop_core.errors import CallerError
 from loop_core.turn.trace import step_key
 from loop_core.values import Stop
 from loop_core.wire.profiles import PROFILES
-from tests.scenes.recordings import PARTS, WHOLE, asked, assistant, call, chat, continued, lines, result, shown, user
+from tests.scenes.recordings import PARTS, WHOLE, assistant, call, chat, cut_text, lines, pair_of, result, show, user
 
 
 def case_of(*exchanges):
@@ -34,7 +34,7 @@ SAID = chat("The first", "model_length")
 
 
 def test_the_words_of_the_profile_are_read():
-    case = case_of(asked([user("go")], SAID))
+    case = case_of(pair_of([user("go")], SAID))
     assert case.judgements[0].stop.normalized is Stop.UNKNOWN
     as_mistral = case_as_profile(case, "mistral")
     assert as_mistral.judgements[0].stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
@@ -48,10 +48,10 @@ def test_the_words_of_the_profile_are_read():
 def test_calls_at_the_cap_wait_only_where_thinking_counts_under_it():
     """Of text, usage at the cap is one sign of two under every profile."""
     here = "http://localhost:9999/v1/chat/completions"
-    called = case_of(asked([user("go")], chat(None, "stop", call(WHOLE), tokens=40), max_tokens=40, url=here))
+    called = case_of(pair_of([user("go")], chat(None, "stop", call(WHOLE), tokens=40), max_tokens=40, url=here))
     assert called.judgements[0].stop.normalized is Stop.TOOL_CALL
     assert case_as_profile(called, "openai").judgements[0].stop.normalized is Stop.MAX_TOKENS
-    told = case_of(asked([user("go")], chat("The first", "stop", tokens=40), max_tokens=40, url=here))
+    told = case_of(pair_of([user("go")], chat("The first", "stop", tokens=40), max_tokens=40, url=here))
     assert told.judgements[0].stop.normalized is Stop.END_TURN
     assert case_as_profile(told, "openai").judgements[0].stop.normalized is Stop.END_TURN
 
@@ -64,8 +64,8 @@ def test_a_grid_and_a_matrix_judge_as_a_replay_under_the_profile(host, profile, 
     """Whether a call that used the whole cap was cut, and so ran although it was, is known of the profile alone."""
     asks, here = [user("go")], f"{host}/v1/chat/completions"
     history = [*asks, assistant(None, call(WHOLE)), result("ok")]
-    case = case_of(asked(asks, chat(None, "stop", call(WHOLE), tokens=40), max_tokens=40, url=here),
-                   asked(history, chat("It is done.", "stop", tokens=5), max_tokens=40, url=here))
+    case = case_of(pair_of(asks, chat(None, "stop", call(WHOLE), tokens=40), max_tokens=40, url=here),
+                   pair_of(history, chat("It is done.", "stop", tokens=5), max_tokens=40, url=here))
     given = Settings(profile=profile)
     seen = view(replay(case, given)).turns[0].verdict
     assert seen.word == word
@@ -75,7 +75,7 @@ def test_a_grid_and_a_matrix_judge_as_a_replay_under_the_profile(host, profile, 
 
 
 def test_it_is_judged_once_and_only_where_another_speaks():
-    case = case_of(*continued(*PARTS))
+    case = case_of(*cut_text(*PARTS))
     assert case_as_profile(case, "vllm") is case_as_profile(case, "vllm")
     assert case_as_profile(case_as_profile(case, "vllm"), "mistral") is case_as_profile(case, "mistral")
     assert case_as_profile(case_as_profile(case, "vllm"), None) is case
@@ -108,9 +108,9 @@ def test_it_is_as_if_the_file_had_been_read_so(sample):
 
 
 def test_from_a_step_on_what_came_before_stays_as_it_was_read():
-    first = asked([user("one")], SAID)
-    second = asked([user("two")], chat("The second", "model_length"))
-    original = shown(first, second)
+    first = pair_of([user("one")], SAID)
+    second = pair_of([user("two")], chat("The second", "model_length"))
+    original = show(first, second)
     since = original.turns[1].run.first
     made = branch(original, Settings(profile="mistral"), since)
     assert [each.stop.normalized for each in made.view.replay.case.judgements] == [

@@ -17,7 +17,7 @@ from inspector.whatif.grid_run import tune
 from inspector.whatif.recorded_rounds import raised_limits, with_recorded_rounds
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import State
-from tests.scenes.recordings import ASKS, asked, assistant, call, chat, lines, message, result
+from tests.scenes.recordings import ASKS, assistant, call, chat, lines, message, pair_of, result
 
 
 def worked(rounds: int, same: bool = False) -> list[dict[str, Any]]:
@@ -26,9 +26,9 @@ def worked(rounds: int, same: bool = False) -> list[dict[str, Any]]:
     for number in range(rounds):
         long = "x" * 400 if number == 2 and not same else ""
         own = call(json.dumps({"path": "same" if same else f"{number}.md", "content": long}), f"call_{number}")
-        made.append(asked(list(history), chat(None, "tool_calls", own, tokens=100 if long else 10)))
+        made.append(pair_of(list(history), chat(None, "tool_calls", own, tokens=100 if long else 10)))
         history += [assistant(None, own), result(key=f"call_{number}")]
-    return [*made, asked(history, chat("All are written.", tokens=10))]
+    return [*made, pair_of(history, chat("All are written.", tokens=10))]
 
 
 def case_of(*exchanges: dict[str, Any]) -> Any:
@@ -58,7 +58,7 @@ def test_resumptions_that_were_recorded_are_allowed_too():
     url, history, made = "https://api.anthropic.com/v1/messages", list(ASKS), []
     for number in range(12):
         block = {"type": "text", "text": f"part {number}"}
-        made.append(asked(list(history), message([block], "pause_turn" if number < 11 else "end_turn"), url=url))
+        made.append(pair_of(list(history), message([block], "pause_turn" if number < 11 else "end_turn"), url=url))
         history.append({"role": "assistant", "content": [block]})
     assert raised_limits(with_recorded_rounds(case_of(*made), Settings())) == {"max_resumes": 11}
 

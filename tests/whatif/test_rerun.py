@@ -35,18 +35,18 @@ from tests.scenes.recordings import (
     PARTS,
     TOOLS,
     WHOLE,
-    asked,
     assistant,
     call,
     chat,
-    continued,
+    cut_call_ran,
     cut_stream,
+    cut_text,
     lines,
     message,
-    ran_cut_call,
-    repaired_call,
+    pair_of,
+    repair_turn,
     result,
-    shown,
+    show,
     user,
 )
 from tests.whatif.test_branch import stories, story
@@ -108,7 +108,7 @@ choices = st.builds(
 @hypothesis_settings(max_examples=70, deadline=None)
 @given(stories, choices, choices)
 def test_it_is_what_a_replay_from_nothing_would_be(exchanges, before, after):
-    original = shown(*exchanges, settings=before)
+    original = show(*exchanges, settings=before)
     made = rerun(original.replay, after)
     fresh = replay(original.replay.case, after)
     same(made, fresh)
@@ -122,14 +122,14 @@ def test_it_is_what_a_replay_from_nothing_would_be(exchanges, before, after):
 @given(stories, limits, st.sampled_from([field.name for field in fields(Limits)]), st.data())
 def test_one_limit_alone(exchanges, first, name, data):
     after = replace(first, **{name: getattr(data.draw(limits), name)})
-    original = shown(*exchanges, settings=Settings(first))
+    original = show(*exchanges, settings=Settings(first))
     same(rerun(original.replay, Settings(after)), replay(original.replay.case, Settings(after)))
 
 
 @hypothesis_settings(max_examples=50, deadline=None)
 @given(stories, choices, choices, st.data())
 def test_from_any_step_what_came_before_stays(exchanges, before, after, data):
-    parent = shown(*exchanges, settings=before).replay
+    parent = show(*exchanges, settings=before).replay
     kept = list(map(everything, parent.trace.steps))
     since = data.draw(st.integers(0, len(parent.trace.steps) - 1))
     made = rerun(parent, after, since)
@@ -153,7 +153,7 @@ def test_from_any_step_what_came_before_stays(exchanges, before, after, data):
 @hypothesis_settings(max_examples=100, deadline=None)
 @given(stories, choices, st.data())
 def test_from_any_step_under_the_same_settings_nothing_is_made(exchanges, some, data):
-    parent = shown(*exchanges, settings=some).replay
+    parent = show(*exchanges, settings=some).replay
     since = data.draw(st.integers(0, len(parent.trace.steps) - 1))
     made = rerun(parent, some, since)
     assert made.trace is parent.trace
@@ -163,7 +163,7 @@ def test_from_any_step_under_the_same_settings_nothing_is_made(exchanges, some, 
 @hypothesis_settings(max_examples=70, deadline=None)
 @given(stories, choices, choices, choices, st.data())
 def test_a_branch_of_a_branch_goes_back_to_where_it_came_from(exchanges, one, two, three, data):
-    parent = shown(*exchanges, settings=one).replay
+    parent = show(*exchanges, settings=one).replay
     since = data.draw(st.integers(0, len(parent.trace.steps) - 1))
     child = rerun(parent, two, since)
     later = data.draw(st.integers(0, len(child.trace.steps) - 1))
@@ -186,7 +186,7 @@ simulating = st.builds(lambda settings, on: replace(settings, simulate=on, profi
 @hypothesis_settings(max_examples=40, deadline=None)
 @given(stories, simulating, simulating, simulating, st.data())
 def test_simulated_or_not_it_is_what_a_replay_from_nothing_would_be(exchanges, one, two, three, data):
-    original = shown(*exchanges, settings=one)
+    original = show(*exchanges, settings=one)
     made = rerun(original.replay, two)
     fresh = replay(original.replay.case, two)
     assert outcome(made) == outcome(fresh)
@@ -228,7 +228,7 @@ def at_state(made: Replay, state: State, nth: int = 0) -> int:
 
 
 def test_a_limit_that_holds_from_the_second_continuation_on():
-    parent = shown(*continued(*PARTS)).replay
+    parent = show(*cut_text(*PARTS)).replay
     since = at_state(parent, State.REQUEST_CONTINUATION, 1)
     made = rerun(parent, Settings(Limits(continuation_max_attempts=0)), since)
     # One continuation was made under the old limit; the second is refused by the new one.
@@ -240,7 +240,7 @@ def test_a_limit_that_holds_from_the_second_continuation_on():
 
 
 def test_tools_that_a_guard_had_stopped_run_under_a_higher_limit_and_back():
-    stopped = shown(*repaired_call(), settings=Settings(Limits(max_tool_steps=0))).replay
+    stopped = show(*repair_turn(), settings=Settings(Limits(max_tool_steps=0))).replay
     since = at_state(stopped, State.EXECUTE_TOOLS) + 1
     assert stopped.trace.steps[since].turn.terminal == "step_limit"
     freed = rerun(stopped, Settings(), since)
@@ -253,11 +253,11 @@ def test_a_pause_that_a_guard_had_stopped_is_resumed_under_a_higher_limit():
     url = "https://api.anthropic.com/v1/messages"
     block = [{"type": "text", "text": "Searching."}]
     exchanges = [
-        asked([user("go")], message(block, "pause_turn"), url=url, max_tokens=90),
-        asked([user("go"), {"role": "assistant", "content": block}],
+        pair_of([user("go")], message(block, "pause_turn"), url=url, max_tokens=90),
+        pair_of([user("go"), {"role": "assistant", "content": block}],
               message([{"type": "text", "text": " Found."}], "end_turn"), url=url, max_tokens=90),
     ]
-    stopped = shown(*exchanges, settings=Settings(Limits(max_resumes=0))).replay
+    stopped = show(*exchanges, settings=Settings(Limits(max_resumes=0))).replay
     since = at_state(stopped, State.RESUME) + 1
     assert stopped.trace.steps[since].turn.terminal == "no_progress"
     freed = rerun(stopped, Settings(), since)
@@ -266,7 +266,7 @@ def test_a_pause_that_a_guard_had_stopped_is_resumed_under_a_higher_limit():
 
 
 def test_another_policy_reads_the_response_that_waits():
-    parent = shown(*ran_cut_call()).replay
+    parent = show(*cut_call_ran()).replay
     since = at_state(parent, State.REPAIR_PENDING)
     made = rerun(parent, Settings(policy=POLICIES["pi-presence"]), since)
     assert states(made) == [
@@ -275,7 +275,7 @@ def test_another_policy_reads_the_response_that_waits():
 
 @pytest.mark.parametrize("since", [-1, 15, 10**9])
 def test_a_step_that_does_not_exist_is_the_callers_error(since):
-    parent = shown(*continued(*PARTS[:3])).replay
+    parent = show(*cut_text(*PARTS[:3])).replay
     assert len(parent.trace.steps) < 15
     with pytest.raises(CallerError, match=f"step {since + 1:,}: this run has the steps 1 to"):
         rerun(parent, Settings(), since)
@@ -319,7 +319,7 @@ def test_what_a_record_says_of_its_end_holds_in_every_what_if(tmp_path):
 @pytest.mark.parametrize("profile", [None, "vllm"])
 def test_what_a_record_says_of_its_end_holds_beside_a_turn_that_is_asked_live(tmp_path, profile):
     parent = recorded_ends(tmp_path)
-    body = lines(asked([user("Tell of the cat.")], chat("Cats sleep.", "stop"), max_tokens=10))
+    body = lines(pair_of([user("Tell of the cat.")], chat("Cats sleep.", "stop"), max_tokens=10))
     heard = open_paths(["-"], stdin=body).exchanges
     parent.case.live_runs["live"] = BranchAnswers("live", heard, ((RequestPlace.REQUEST, 0),))
     live = rerun(parent, Settings(live="live", profile=profile))
@@ -336,7 +336,7 @@ def test_the_answers_of_two_live_runs_are_measured_apart(tmp_path):
         parent = recorded_ends(tmp_path)
         for name in names:
             text, tokens = {"cats": ("Cats sleep.", 11), "dogs": ("Dogs run around in the park.", 7)}[name]
-            body = lines(asked([user("Tell of it.")], chat(text, "stop", tokens=tokens), max_tokens=100))
+            body = lines(pair_of([user("Tell of it.")], chat(text, "stop", tokens=tokens), max_tokens=100))
             parent.case.live_runs[name] = BranchAnswers(name, open_paths(["-"], stdin=body).exchanges,
                                                         ((RequestPlace.REQUEST, 0),))
         found = []
@@ -365,11 +365,11 @@ def many(turns: int, cut: int) -> Replay:
     for number in range(turns):
         opening = user(f"question {number} of many")
         if number < cut:
-            for each in continued(*PARTS):
+            for each in cut_text(*PARTS):
                 body = each["request"]["body"]
-                made.append(asked([opening, *body["messages"][1:]], each["response"]["body"]))
+                made.append(pair_of([opening, *body["messages"][1:]], each["response"]["body"]))
         else:
-            made.append(asked([opening], chat(f"answer {number}")))
+            made.append(pair_of([opening], chat(f"answer {number}")))
     return replay(open_case(open_paths(["-"], stdin=lines(*made))))
 
 
@@ -426,24 +426,24 @@ def test_memory_grows_by_the_steps_that_differ():
 ASKED = [user("write the plan")]
 SPENT = 'data: {"id": "chatcmpl-1", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 7}}\n\n'
 SCENES = {
-    "cut four times": continued(*PARTS),
-    "cut and then little": continued("The first part is long enough, ", "a", "b", "c", "the end"),
-    "cut with nothing": continued("", "", "and then a word", "and the end"),
-    "a call that is repaired": repaired_call(),
-    "a cut call that was run": ran_cut_call(),
+    "cut four times": cut_text(*PARTS),
+    "cut and then little": cut_text("The first part is long enough, ", "a", "b", "c", "the end"),
+    "cut with nothing": cut_text("", "", "and then a word", "and the end"),
+    "a call that is repaired": repair_turn(),
+    "a cut call that was run": cut_call_ran(),
     "calls, one cut": story(["call", "call", "cut call", "answer", "cut text", "call", "answer"], 100, [20]),
     "the same call again": [
-        asked([*ASKED, *(each for number in range(round_) for each in (
+        pair_of([*ASKED, *(each for number in range(round_) for each in (
             assistant(None, call(WHOLE, f"call_{number}")), result(key=f"call_{number}")))],
             chat(None, "tool_calls", call(WHOLE, f"call_{round_}")), tools=TOOLS)
         for round_ in range(5)
     ],
-    "no reason at the cap": [asked(ASKED, cut_stream("The plan is this, and") + SPENT, max_tokens=7)],
+    "no reason at the cap": [pair_of(ASKED, cut_stream("The plan is this, and") + SPENT, max_tokens=7)],
     "a call and a phantom": [
-        asked(ASKED, chat(None, "tool_calls", call(WHOLE), call("", "call_2", "")), tools=TOOLS),
-        asked([*ASKED, assistant(None, call(WHOLE)), result()], chat("It is written."), tools=TOOLS),
+        pair_of(ASKED, chat(None, "tool_calls", call(WHOLE), call("", "call_2", "")), tools=TOOLS),
+        pair_of([*ASKED, assistant(None, call(WHOLE)), result()], chat("It is written."), tools=TOOLS),
     ],
-    "nothing to be shown": [asked(ASKED, chat("HEARTBEAT_OK"))],
+    "nothing to be shown": [pair_of(ASKED, chat("HEARTBEAT_OK"))],
 }
 """One way each that a setting can come to bear."""
 LIMIT_VALUES = {
@@ -469,7 +469,7 @@ TRIED = [Settings(PLAIN), *(Settings(replace(Limits(), **{name: value})) for nam
 
 @pytest.mark.parametrize("name", SCENES)
 def test_each_setting_alone_there_and_back(name):
-    base = shown(*SCENES[name], settings=Settings(PLAIN)).replay
+    base = show(*SCENES[name], settings=Settings(PLAIN)).replay
     fresh = [replay(base.case, settings) for settings in TRIED]
     for made in fresh:
         same(rerun(base, made.settings), made)
@@ -480,7 +480,7 @@ def test_each_setting_alone_there_and_back(name):
 
 
 def test_a_limit_that_is_reached_either_way_is_named_as_it_is_now():
-    parent = shown(*continued(*PARTS)).replay
+    parent = show(*cut_text(*PARTS)).replay
     since = at_state(parent, State.ABORT_PARTIAL)
     assert "continuation_max_attempts (3) is reached" in parent.trace.steps[since].turn.notice
     made = rerun(parent, Settings(Limits(continuation_max_attempts=2)), since)
@@ -489,7 +489,7 @@ def test_a_limit_that_is_reached_either_way_is_named_as_it_is_now():
 
 
 def test_tools_that_are_under_way_are_answered_as_the_new_policy_does():
-    parent = shown(*repaired_call()).replay
+    parent = show(*repair_turn()).replay
     since = at_state(parent, State.EXECUTE_TOOLS) + 1
     lax = replace(STRICT, dispatch=Dispatch.PRESENT)
     made = rerun(parent, Settings(policy=lax), since)

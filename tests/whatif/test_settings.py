@@ -8,7 +8,7 @@ from inspector.config.settings import CHOICES, Settings, command, name_of, setti
 from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
 from loop_core.turn.continuation import Method, SeamDecision, SeamRule
-from tests.scenes.recordings import PARTS, asked, chat, continued, shown, user
+from tests.scenes.recordings import PARTS, chat, cut_text, pair_of, show, user
 
 
 @pytest.mark.parametrize("name", [name for name, choice in CHOICES.items() if choice.words])
@@ -24,11 +24,11 @@ def test_every_word_is_read_and_written_back(name):
 
 
 def test_silence_that_was_asked_for_is_a_good_end():
-    empty = asked([user("answer nothing")], chat(""))
-    assert shown(empty).worst.verdict.word == "EMPTY ANSWER"
-    silent = shown(empty, settings=settings_of({"allow_silence": "yes"}, Settings())).worst
+    empty = pair_of([user("answer nothing")], chat(""))
+    assert show(empty).worst.verdict.word == "EMPTY ANSWER"
+    silent = show(empty, settings=settings_of({"allow_silence": "yes"}, Settings())).worst
     assert (silent.verdict.word, silent.terminal) == ("COMPLETE", "completed")
-    assert shown(empty, settings=settings_of({"allow_silence": "no"}, Settings())).worst.verdict.word == "EMPTY ANSWER"
+    assert show(empty, settings=settings_of({"allow_silence": "no"}, Settings())).worst.verdict.word == "EMPTY ANSWER"
 
 
 def test_a_policy_is_a_setting_like_another():
@@ -39,7 +39,7 @@ def test_a_policy_is_a_setting_like_another():
 
 def test_another_seam_rule_joins_the_same_segments_otherwise():
     repeated = "and so the third region was left alone, "
-    found = shown(*continued(f"First part {repeated}", f"{repeated}which ended it."))
+    found = show(*cut_text(f"First part {repeated}", f"{repeated}which ended it."))
     assert found.turns[0].joined_text.text == f"First part {repeated}which ended it."
     made = branch(found, settings_of({"seam": "concat"}, Settings()))
     assert made.view.turns[0].joined_text.text == f"First part {repeated}{repeated}which ended it."
@@ -48,7 +48,7 @@ def test_another_seam_rule_joins_the_same_segments_otherwise():
 
 
 def test_another_method_asks_otherwise_and_is_a_difference():
-    found = shown(*continued(*PARTS))
+    found = show(*cut_text(*PARTS))
     made = branch(found, Settings(method=Method.HINT))
     sent = made.view.steps[made.difference].turn.last_send
     assert sent.method is Method.HINT

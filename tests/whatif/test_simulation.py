@@ -35,8 +35,8 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.state import ProviderResponse
 from loop_core.turn.trace import Fidelity, step_key
 from tests.scenes.bodies import llama_responses
-from tests.scenes.recordings import ASKS, PARTS, asked, chat, continued, lines, ran_cut_call, repaired_call, shown
-from tests.scenes.transcripts import pi, pi_said, pi_user, text
+from tests.scenes.recordings import ASKS, PARTS, chat, cut_call_ran, cut_text, lines, pair_of, repair_turn, show
+from tests.scenes.transcripts import pi, pi_reply, pi_user, text
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "sample_sessions").glob("*.jsonl"))
 VALID = jsonschema_rs.validator_for(explain_schema())
@@ -92,7 +92,7 @@ def test_every_sample_at_other_budgets_ends_and_runs_no_cut_call(path, budget):
 
 
 def test_a_stream_is_cut_where_its_tokens_end():
-    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    case = case_of(pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     played = replay(case, Settings(AMPLE, max_tokens=5, simulate=True))
     assert answers(played)[0].response.text == "word0 word1 word2 word3 word4 "
     assert [answer.recut.basis for answer in answers(played)] == ["chunks"] * 3
@@ -103,7 +103,7 @@ def test_a_stream_is_cut_where_its_tokens_end():
 
 def test_the_document_of_a_simulated_run_holds_what_it_was_answered():
     """Twelve words of a token each and the end mark, at five tokens: three answers, of 5, 5 and 2 words."""
-    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    case = case_of(pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     made = json.loads(json.dumps(document(view(replay(case, Settings(AMPLE, max_tokens=5, simulate=True))))))
     VALID.validate(made)
     simulated = made["simulated"]
@@ -130,13 +130,13 @@ def test_every_document_of_a_simulated_run_is_valid_and_makes_its_merged_text(pa
 
 
 def test_without_simulation_another_budget_changes_no_answer():
-    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    case = case_of(pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     assert replay(case, Settings(max_tokens=5)).trace.departure is None
 
 
 def test_a_raised_budget_merges_what_was_recorded():
     """Five segments of 20 tokens each; at 60 the turn needs two, the second of them the rest."""
-    case = case_of(*continued(*PARTS, tokens=20, max_tokens=20))
+    case = case_of(*cut_text(*PARTS, tokens=20, max_tokens=20))
     played = replay(case, Settings(AMPLE, max_tokens=60, simulate=True))
     assert len(answers(played)) == 2
     assert answers(played)[0].response.text == "".join(PARTS[:3])
@@ -145,7 +145,7 @@ def test_a_raised_budget_merges_what_was_recorded():
 
 
 def test_a_turn_that_the_budget_leaves_alone_stays_recorded():
-    case = case_of(asked(ASKS, chat("Yes.", tokens=3), max_tokens=50), *continued(*PARTS[:2]))
+    case = case_of(pair_of(ASKS, chat("Yes.", tokens=3), max_tokens=50), *cut_text(*PARTS[:2]))
     played = replay(case, Settings(max_tokens=9, simulate=True))
     first, second = played.turns
     assert {step.fidelity for step in played.trace.steps[first.first : first.end]} == {Fidelity.RECORDED}
@@ -155,14 +155,14 @@ def test_a_turn_that_the_budget_leaves_alone_stays_recorded():
 
 
 def test_a_call_that_the_agent_ran_though_it_was_cut_is_not_completed():
-    case = case_of(*ran_cut_call())
+    case = case_of(*cut_call_ran())
     for budget in (1, 5, 39, 41, 4_000):
         played = replay(case, Settings(max_tokens=budget, simulate=True))
         assert played.trace.steps[played.turns[0].deciding_step].turn.terminal != "completed"
 
 
 def test_a_repaired_call_comes_at_once_where_the_budget_allows():
-    case = case_of(*repaired_call())
+    case = case_of(*repair_turn())
     played = replay(case, Settings(max_tokens=400, simulate=True))
     states = [step.state.value for step in played.trace.steps]
     assert states == ["Request", "EvaluateStop", "ExecuteTools", "Request", "EvaluateStop", "Complete"]
@@ -171,7 +171,7 @@ def test_a_repaired_call_comes_at_once_where_the_budget_allows():
 
 def test_no_budget_completes_a_turn_that_stops_at_a_call_whose_result_was_not_recorded():
     """At 40 tokens the answers stand as they were recorded, and nobody knows how the turn went on."""
-    case = case_of(*repaired_call()[:2])
+    case = case_of(*repair_turn()[:2])
     made = tune(case, Grid(parse_axes(["max_tokens=40,400"]), Settings(simulate=True)), jobs=1)
     ends = [made.turns[0].end(cell) for cell in range(made.grid.size)]
     assert [(end.verdict, end.complete) for end in ends] == [("CALL REPAIRED", False), ("AWAITS RESULT", False)]
@@ -183,7 +183,7 @@ def test_no_budget_completes_a_turn_that_stops_at_a_call_whose_result_was_not_re
 
 
 def test_a_branch_changes_nothing_that_another_sees():
-    case = case_of(*continued(*PARTS))
+    case = case_of(*cut_text(*PARTS))
     before = [step_key(step) for step in replay(case, Settings(max_tokens=3, simulate=True)).trace.steps]
     replay(case, Settings(max_tokens=77, simulate=True))
     assert [step_key(step) for step in replay(case, Settings(max_tokens=3, simulate=True)).trace.steps] == before
@@ -193,12 +193,12 @@ def test_a_branch_changes_nothing_that_another_sees():
 
 
 def compared(settings, *exchanges):
-    return branch(shown(*exchanges), settings)
+    return branch(show(*exchanges), settings)
 
 
 def test_the_comparison_tells_where_the_recording_is_left_and_by_what_tokens_were_cut():
     made = compared(Settings(AMPLE, max_tokens=5, simulate=True),
-                    asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+                    pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     said = branch_report.text(made)
     assert "fidelity: SIMULATED from step 2 (turn 1); what it knows answers everything that was asked\n" in said
     assert "token boundaries: chunks for 3 simulated (12 chunks for 13 output tokens)\n" in said
@@ -208,27 +208,27 @@ def test_the_comparison_tells_where_the_recording_is_left_and_by_what_tokens_wer
 
 
 def test_the_comparison_of_a_recorded_run_says_so():
-    made = compared(Settings(Limits(continuation_max_attempts=1), simulate=True), *continued(*PARTS))
+    made = compared(Settings(Limits(continuation_max_attempts=1), simulate=True), *cut_text(*PARTS))
     assert "fidelity: RECORDED; the recording answers everything" in branch_report.text(made)
     told = branch_report.values(made)
     assert (told["fidelity"], told["first_simulated"], told["token_boundaries"]) == ("RECORDED", None, [])
 
 
 def test_an_estimate_is_said_to_be_one():
-    made = compared(Settings(max_tokens=3, simulate=True), asked(ASKS, chat("a" * 40, tokens=10), max_tokens=50))
+    made = compared(Settings(max_tokens=3, simulate=True), pair_of(ASKS, chat("a" * 40, tokens=10), max_tokens=50))
     assert "token boundaries: estimate for" in branch_report.text(made)
     assert "10 tokens spread over 40 characters" in branch_report.text(made)
 
 
 def test_what_is_not_known_is_said_to_be_unrecorded():
-    made = compared(Settings(max_tokens=900, simulate=True), asked(ASKS, chat("a" * 40, "length", tokens=10),
+    made = compared(Settings(max_tokens=900, simulate=True), pair_of(ASKS, chat("a" * 40, "length", tokens=10),
                                                                  max_tokens=10))
     assert "what is asked there was never recorded" in branch_report.text(made)
 
 
 def test_a_step_whose_cut_is_not_known_to_the_character_says_estimated():
     """Five chunks, six tokens: `é` is two of them, or the end mark is one; 3 tokens end before or behind ` b`."""
-    seen = shown(asked(ASKS, stream("a", "é", " b", " c", " d", tokens=6), max_tokens=100, stream=True),
+    seen = show(pair_of(ASKS, stream("a", "é", " b", " c", " d", tokens=6), max_tokens=100, stream=True),
                  settings=Settings(AMPLE, max_tokens=3, simulate=True))
     at = next(index for index, step in enumerate(seen.steps) if isinstance(step.event, ProviderResponse))
     assert seen.steps[at].event.recut.apart == (2, 4)
@@ -236,17 +236,17 @@ def test_a_step_whose_cut_is_not_known_to_the_character_says_estimated():
     told = "\n".join(text_of(line) for line in response.simulation_lines(answer_at(seen, at)))
     assert "cut after 2 to 4 characters" in told
     made = compared(Settings(AMPLE, max_tokens=3, simulate=True),
-                    asked(ASKS, stream("a", "é", " b", " c", " d", tokens=6), max_tokens=100, stream=True))
+                    pair_of(ASKS, stream("a", "é", " b", " c", " d", tokens=6), max_tokens=100, stream=True))
     assert branch_report.values(made)["estimated"][0] == {"step": at + 1, "least": 2, "most": 4}
     assert "at step 2 cut after 2 to 4 characters" in branch_report.text(made)
 
 
 def test_a_step_whose_cut_is_exact_does_not():
-    seen = shown(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True),
+    seen = show(pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True),
                  settings=Settings(AMPLE, max_tokens=5, simulate=True))
     assert [step.estimated_cut for step in seen.steps] == [None] * len(seen.steps)
     made = compared(Settings(AMPLE, max_tokens=5, simulate=True),
-                    asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+                    pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     assert branch_report.values(made)["estimated"] == []
     assert "ESTIMATED" not in branch_report.text(made)
 
@@ -269,7 +269,7 @@ def test_a_tokenizer_cuts_what_chunks_do_not():
     assert "".join(cut("naïve 😀 <|endoftext|>\n" * 9_000)) == "naïve 😀 <|endoftext|>\n" * 9_000
     body = chat("hello world", tokens=2)
     body["model"] = "gpt-4o"
-    told = tokens_of(case_of(asked(ASKS, body, max_tokens=50)).recording.exchanges[0])
+    told = tokens_of(case_of(pair_of(ASKS, body, max_tokens=50)).recording.exchanges[0])
     assert (told.basis, [list(each.ends) for each in told.stretches]) == (TokenBasis.TOKENIZER, [[5, 11]])
 
 
@@ -320,8 +320,8 @@ def test_no_budget_that_cuts_an_answer_is_enough_whatever_the_server_says():
 
 def recorders_words(last="stop", cut="length"):
     """A transcript: an answer cut at 40 tokens and gone on with for 6."""
-    return pi(pi_user("Name what grows."), pi_said(text("Beans and peas, and by the wall the "), stop=cut, tokens=40),
-              pi_user("continue"), pi_said(text("old quince."), stop=last, tokens=6))
+    return pi(pi_user("Name what grows."), pi_reply(text("Beans and peas, and by the wall the "), stop=cut, tokens=40),
+              pi_user("continue"), pi_reply(text("old quince."), stop=last, tokens=6))
 
 
 def tuned_transcript(tmp_path, content, *specs):

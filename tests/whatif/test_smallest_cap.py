@@ -34,7 +34,7 @@ from inspector.whatif.smallest_cap import (
     whole_cap,
 )
 from loop_core.turn.state import State
-from tests.scenes.recordings import ASKS, CUT, HINT, TOOLS, WHOLE, asked, assistant, call, chat, lines, user
+from tests.scenes.recordings import ASKS, CUT, HINT, TOOLS, WHOLE, assistant, call, chat, lines, pair_of, user
 from tests.whatif.test_edge import grid, turns_of
 from tests.whatif.test_simulation import WORDS, case_of, stream
 from tests.whatif.test_smallest import end
@@ -44,8 +44,8 @@ from tests.whatif.test_sweep import brute, stories, story
 def cut_once(*budgets: int | None, attempts: tuple[int, ...] = (0, 1, 2, 5)) -> TunedGrid:
     """Twelve words of a token each and the end mark, recorded with max_tokens 8: 8 tokens, then 5."""
     case = case_of(
-        asked(ASKS, stream(*WORDS[:8], reason="length", tokens=8), max_tokens=8, stream=True),
-        asked([*ASKS, assistant("".join(WORDS[:8])), user(HINT)], stream(*WORDS[8:12], tokens=5), max_tokens=8,
+        pair_of(ASKS, stream(*WORDS[:8], reason="length", tokens=8), max_tokens=8, stream=True),
+        pair_of([*ASKS, assistant("".join(WORDS[:8])), user(HINT)], stream(*WORDS[8:12], tokens=5), max_tokens=8,
               stream=True))
     return tune(case, grid(*budgets, attempts=attempts), jobs=1)
 
@@ -81,7 +81,8 @@ def test_what_was_recorded_is_no_guess():
     assert smallest_cap(tuned, 0).values == (1, 7), "13 tokens in two answers"
     told = said(cut_once(7, 8, attempts=(0, 1)))
     assert "a guess" in told
-    whole = tune(case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True)), grid(64, attempts=(0,)))
+    whole = tune(case_of(pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True)),
+                 grid(64, attempts=(0,)))
     assert recorded_cap(whole, 0)[0] == 0
     told = said(whole)
     assert "each of these answers was recorded" in told
@@ -105,7 +106,7 @@ def test_why_a_budget_fails(more, said):
 
 
 def test_no_max_tokens_is_named_where_it_is_not_varied_or_changes_nothing():
-    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    case = case_of(pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     for made in (Grid((Axis("continuation_max_attempts", (0, 3)),)), grid(4, 64, simulate=False)):
         tuned = tune(case, made, jobs=1)
         assert smallest_cap(tuned, 0) is None
@@ -130,9 +131,9 @@ def test_the_smallest_for_all_turns_completes_as_many_as_any():
 
 def test_a_budget_between_two_columns_that_costs_less_than_every_cell_is_the_fewest_too():
     """24 characters of 32 tokens, and an empty rest: with 8 tokens a request it costs as many as one answer or more."""
-    first = "Sentence 0 is here, and "
-    case = case_of(asked(ASKS, chat(first, "length", tokens=32)),
-                   asked([*ASKS, assistant(first), user(HINT)], chat(None, "stop", tokens=32)))
+    first = "Sentence 0 stands here. "
+    case = case_of(pair_of(ASKS, chat(first, "length", tokens=32)),
+                   pair_of([*ASKS, assistant(first), user(HINT)], chat(None, "stop", tokens=32)))
     tuned = tune(case, grid(8), jobs=1)
     found, cap = smallest_limits(tuned, 0), smallest_cap(tuned, 0)
     assert cost(cap.ends)[0] < cost(found.edge.ends)[0]
@@ -163,7 +164,7 @@ def test_each_search_is_made_once_for_a_report_and_its_exports(monkeypatch, modu
 
 
 def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_complete():
-    case = case_of(asked(ASKS, chat(None, "tool_calls", call(WHOLE), tokens=20), tools=TOOLS, max_tokens=40))
+    case = case_of(pair_of(ASKS, chat(None, "tool_calls", call(WHOLE), tokens=20), tools=TOOLS, max_tokens=40))
     tuned = tune(case, grid(4, 64, attempts=(0,)), jobs=1)
     whole, found = whole_cap(tuned, 0), smallest_limits(tuned, 0)
     (budget,) = whole.values[1:]
@@ -187,7 +188,7 @@ def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_compl
 
 
 def test_a_call_of_which_the_rest_was_never_recorded_comes_whole_with_no_budget():
-    case = case_of(asked(ASKS, chat(None, "length", call(CUT), tokens=20), tools=TOOLS, max_tokens=20))
+    case = case_of(pair_of(ASKS, chat(None, "length", call(CUT), tokens=20), tools=TOOLS, max_tokens=20))
     tuned = tune(case, grid(4, 64), jobs=1)
     assert whole_cap(tuned, 0) is None
     assert "comes whole" not in said(tuned)
@@ -247,7 +248,7 @@ def test_it_completes_the_turn_and_one_token_less_does_not(exchanges, budgets):
 
 def test_text_and_json_say_both_and_how_to_run_them(tmp_path, inspector):
     path = tmp_path / "one.jsonl"
-    path.write_bytes(lines(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True)))
+    path.write_bytes(lines(pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True)))
     axes = ("--grid", "attempts=0,1", "--grid", "max_tokens=4,64")
     told = inspector("tune", str(path), *axes).out
     assert told.splitlines()[-4:] == [

@@ -25,7 +25,7 @@ from inspector.whatif import branch_report
 from inspector.whatif.store import ACTS, MARK, NewerError, Store, open_store, session_hash
 from inspector.whatif.tree import ORIGINAL, Tree
 from loop_core.errors import CallerError, LoopError
-from tests.scenes.recordings import PARTS, continued, lines, ran_cut_call
+from tests.scenes.recordings import PARTS, cut_call_ran, cut_text, lines
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -298,8 +298,8 @@ def test_two_processes_lose_and_mix_no_line(tmp_path):
 @pytest.fixture
 def read(tmp_path):
     one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
-    one.write_bytes(lines(*continued(*PARTS)))
-    two.write_bytes(lines(*ran_cut_call()))
+    one.write_bytes(lines(*cut_text(*PARTS)))
+    two.write_bytes(lines(*cut_call_ran()))
     return one, two
 
 

@@ -33,13 +33,13 @@ from tests.scenes.recordings import (
     SEND_AGAIN,
     TOOLS,
     WHOLE,
-    asked,
     assistant,
     call,
     chat,
     exchange,
     lines,
     message,
+    pair_of,
     result,
     user,
 )
@@ -116,7 +116,7 @@ def story(kinds: list[str], cap: int | None, tokens: list[int | None], messages:
             word = {"answer": "end_turn", "call": "end_turn", "same call": "end_turn", "filtered": "refusal",
                     "nothing": "end_turn",
                     "paused": "pause_turn"}.get(kind, "max_tokens")
-            made.append(asked(list(history), message(blocks, word, used or 0), url=MESSAGES, max_tokens=cap or 9))
+            made.append(pair_of(list(history), message(blocks, word, used or 0), url=MESSAGES, max_tokens=cap or 9))
             if kind == "paused":
                 history += [{"role": "assistant", "content": blocks}]
             else:
@@ -128,7 +128,7 @@ def story(kinds: list[str], cap: int | None, tokens: list[int | None], messages:
         reason = {"call": "tool_calls", "same call": "tool_calls", "answer": "stop", "nothing": "stop",
                   "filtered": "content_filter", "paused": None}.get(kind, "length")
         said = None if kind in ("call", "same call", "cut with nothing", "nothing") else text
-        made.append(asked(list(history), chat(said, reason, *calls, tokens=used), tools=TOOLS, **more))
+        made.append(pair_of(list(history), chat(said, reason, *calls, tokens=used), tools=TOOLS, **more))
         if reason == "tool_calls":
             history += [assistant(None, *calls), result(f"ok {number}", key)]
         elif kind in ("cut with nothing", "nothing"):
@@ -239,11 +239,11 @@ def test_each_cell_is_what_a_replay_of_its_own_gives_where_words_were_asked_for_
     """No budget to ask once more: the answer that had ended stands, and the turn is complete with a notice."""
     first = "The quick brown fox jumps over the lazy dog, and then it goes on to"
     history, before = [user("tell me")], first
-    exchanges = [asked(list(history), chat(first, "length", tokens=9), max_tokens=10)]
+    exchanges = [pair_of(list(history), chat(first, "length", tokens=9), max_tokens=10)]
     for said, again in (("I'm sorry, but I can't go on.", False), (first[-40:] + " rest.", True)):
         history += [assistant(before), user(hint_message(first[-40:], again=again).text)]
         before = said
-        exchanges.append(asked(list(history), chat(said, "stop", tokens=9), max_tokens=10))
+        exchanges.append(pair_of(list(history), chat(said, "stop", tokens=9), max_tokens=10))
     case = case_of(*exchanges)
     same_everywhere(case, Grid((Axis("continuation_max_attempts", (0, 1, 2, 3)),)))
     same_everywhere(case, Grid((Axis("continuation_max_total_completion_tokens", (5, 9, 10, 18, 19, 30, None)),)))
@@ -289,7 +289,7 @@ def test_a_larger_budget_that_holds_the_whole_count_leaves_an_answer_as_it_was_r
     body = chat(None, "tool_calls", call('{"at": "it"}'), tokens=tokens)
     body["choices"][0]["message"]["reasoning_content"] = "Let me think about that, word by word. " * 3
     grid = Grid((Axis("max_tokens", (2, 20, 50, 200)),), Settings(simulate=True, profile="xai"))
-    same_everywhere(case_of(asked([user("Look.")], body)), grid)
+    same_everywhere(case_of(pair_of([user("Look.")], body)), grid)
 
 
 def test_a_budget_under_which_nothing_can_be_simulated_says_nothing_about_larger_ones():
@@ -310,10 +310,10 @@ def test_a_budget_under_which_a_call_is_cut_says_nothing_about_one_that_has_room
     Messages has no form for a part of it."""
     used = [{"type": "tool_use", "id": f"toolu_{number}", "name": "roll", "input": {}} for number in range(2)]
     first, history = "The first words of it", [*ASKS]
-    exchanges = [asked(list(history), message([{"type": "text", "text": first}], "max_tokens", 10), url=MESSAGES,
+    exchanges = [pair_of(list(history), message([{"type": "text", "text": first}], "max_tokens", 10), url=MESSAGES,
                        max_tokens=10)]
     history += [assistant(first), user(HINT)]
-    exchanges.append(asked(history, message(used, "tool_use", 17), url=MESSAGES, max_tokens=10))
+    exchanges.append(pair_of(history, message(used, "tool_use", 17), url=MESSAGES, max_tokens=10))
     grid = Grid((Axis("max_tokens", (8, 10, 16, 18, 20, 24, 26, 27, 28, 60)),), Settings(simulate=True))
     same_everywhere(case_of(*exchanges), grid)
 
@@ -321,8 +321,8 @@ def test_a_budget_under_which_a_call_is_cut_says_nothing_about_one_that_has_room
 def test_a_policy_without_a_token_budget_has_none_before_its_tools_either():
     """The merged ZeroClaw runs the whole calls of a cut answer, whatever that answer has spent."""
     history = [*ASKS, assistant(None, call(WHOLE)), result("ok")]
-    case = case_of(asked(ASKS, chat(None, "length", call(WHOLE), tokens=20), tools=TOOLS, max_tokens=20),
-                   asked(history, chat("It is done.", "stop", tokens=5), tools=TOOLS, max_tokens=20))
+    case = case_of(pair_of(ASKS, chat(None, "length", call(WHOLE), tokens=20), tools=TOOLS, max_tokens=20),
+                   pair_of(history, chat("It is done.", "stop", tokens=5), tools=TOOLS, max_tokens=20))
     grid = Grid((Axis("continuation_max_total_completion_tokens", (1, 19, 20, 21, None)),),
                 Settings(policy=POLICIES["zeroclaw-merged"]))
     same_everywhere(case, grid)

@@ -30,7 +30,7 @@ from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import State
 from loop_core.turn.trace import step_key
-from tests.scenes.recordings import PARTS, asked, chat, continued, shown, user
+from tests.scenes.recordings import PARTS, chat, cut_text, pair_of, show, user
 from tests.whatif.test_branch import stories
 from tests.whatif.test_rerun import choices, everything
 
@@ -41,7 +41,7 @@ def setting(node, **names):
 
 @pytest.fixture
 def tree():
-    return Tree(shown(*continued(*PARTS)))
+    return Tree(show(*cut_text(*PARTS)))
 
 
 def grown(tree):
@@ -158,8 +158,8 @@ def test_steps_stand_side_by_side_by_the_responses_before_them(tree):
 @hypothesis_settings(max_examples=50, deadline=None)
 @given(stories, choices, choices, st.data())
 def test_every_step_of_both_has_one_row(exchanges, before, after, data):
-    left = shown(*exchanges, settings=before).replay
-    right = branch(shown(*exchanges, settings=before), after,
+    left = show(*exchanges, settings=before).replay
+    right = branch(show(*exchanges, settings=before), after,
                    data.draw(st.integers(0, len(left.trace.steps) - 1))).view.replay
     found = aligned(left, right)
     for side, made in enumerate((left, right)):
@@ -176,7 +176,7 @@ def test_every_step_of_both_has_one_row(exchanges, before, after, data):
 @hypothesis_settings(max_examples=50, deadline=None)
 @given(stories, choices, choices, st.data())
 def test_a_preview_says_what_the_branch_then_shows(exchanges, before, after, data):
-    original = shown(*exchanges, settings=before)
+    original = show(*exchanges, settings=before)
     since = data.draw(st.integers(0, len(original.steps) - 1))
     told = preview(original.replay, after, since)
     made = branch(original, after, since)
@@ -188,7 +188,7 @@ def test_a_preview_says_what_the_branch_then_shows(exchanges, before, after, dat
 @hypothesis_settings(max_examples=30, deadline=None)
 @given(stories, choices, choices, choices)
 def test_a_branch_changes_no_other(exchanges, one, two, three):
-    original = shown(*exchanges, settings=one)
+    original = show(*exchanges, settings=one)
     tree = Tree(original)
     first, _ = tree.add(tree.original, two)
     before = [(list(map(everything, node.view.steps)), document(node.view)) for node in tree.every]
@@ -202,7 +202,7 @@ def test_a_branch_changes_no_other(exchanges, one, two, three):
 
 
 def test_a_preview_counts_what_would_be_other():
-    original = shown(*continued(*PARTS), asked([user("a question")], chat("an answer")))
+    original = show(*cut_text(*PARTS), pair_of([user("a question")], chat("an answer")))
     told = preview(original.replay, Settings(Limits(continuation_max_attempts=5)), 0)
     # AbortPartial, Complete and Request on one side against RequestContinuation; EvaluateStop and Complete have another
     # spend than in a run of their own.
@@ -231,7 +231,7 @@ def typed(line):
 @hypothesis_settings(max_examples=50, deadline=None)
 @given(stories, st.data())
 def test_the_command_of_any_run_makes_it_again(exchanges, data):
-    original = shown(*exchanges)
+    original = show(*exchanges)
     tree = Tree(original)
     node = tree.original
     for _ in range(data.draw(st.integers(1, 3))):
@@ -279,7 +279,7 @@ def test_a_record_that_is_none_is_the_callers_error(record):
 
 
 def test_two_views_of_one_case_are_compared_whatever_made_them():
-    original = shown(*continued(*PARTS))
+    original = show(*cut_text(*PARTS))
     other = replay(original.replay.case, Settings(Limits(continuation_max_attempts=1)))
     from inspector.report.facts import view
 

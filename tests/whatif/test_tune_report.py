@@ -23,7 +23,7 @@ from inspector.whatif.heat import MEASURES, WIDTH, cell_marks, end_word, heat, p
 from inspector.whatif.smallest import smallest_limits
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
-from tests.scenes.recordings import asked, chat, lines, user
+from tests.scenes.recordings import chat, lines, pair_of, user
 from tests.test_import_hygiene import COMMAND, SLOW, modules_after
 from tests.whatif.test_sweep import story
 
@@ -201,8 +201,8 @@ def test_a_limit_is_said_in_words(name: str, value: int, said: str):
 
 
 def test_a_cancel_leaves_the_turns_that_were_run():
-    asked = iter([False, True])
-    made = tuned("attempts=4,5", cancelled=lambda: next(asked, True))
+    answers = iter([False, True])
+    made = tuned("attempts=4,5", cancelled=lambda: next(answers, True))
     told = text(made)
     assert told.startswith(
         "1 OF 1 CAN COMPLETE  fewest output tokens 240 with up to 5 continuations: from\n"
@@ -274,13 +274,13 @@ def test_the_command_prints_the_sheet_and_ends_with_0(inspector):
 
 def test_a_varied_budget_is_simulated_unless_it_is_told_not_to_be(inspector):
     """The 134 tokens of sample 02 in budgets of 70: cut once; a recording knows nothing of that budget."""
-    asked = ("tune", SECOND, "--grid", "max_tokens=70,1000", "--json")
-    told = json.loads(inspector(*asked).out)
+    command = ("tune", SECOND, "--grid", "max_tokens=70,1000", "--json")
+    told = json.loads(inspector(*command).out)
     assert told["simulate"] is True
     assert [(end["segments"], end["fidelity"]) for end in told["turns"][0]["ends"]] == [
         (2, "SIMULATED"), (1, "SIMULATED")]
     assert [cell["simulated"] for cell in told["cells"]] == [1, 1]
-    told = json.loads(inspector(*asked, "--recorded").out)
+    told = json.loads(inspector(*command, "--recorded").out)
     assert told["simulate"] is False
     assert {(end["segments"], end["fidelity"]) for end in told["turns"][0]["ends"]} == {(3, "RECORDED")}
     assert json.loads(inspector("tune", SECOND, "--grid", "attempts=1", "--json").out)["simulate"] is False
@@ -394,7 +394,7 @@ def test_tuning_loads_nothing_slow(tmp_path):
 def test_files_of_one_name_are_told_apart_by_their_folders(inspector, tmp_path):
     for folder in ("one", "other"):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "s.jsonl").write_bytes(lines(asked([user(f"In {folder}?")], chat("Half", "length"))))
+        (tmp_path / folder / "s.jsonl").write_bytes(lines(pair_of([user(f"In {folder}?")], chat("Half", "length"))))
     told = " ".join(inspector("tune", tmp_path / "one" / "s.jsonl", tmp_path / "other" / "s.jsonl").out.split())
     assert "(one/s.jsonl, t1)" in told
     assert "(other/s.jsonl, t2)" in told

@@ -11,14 +11,14 @@ from tests.scenes.recordings import (
     CUT,
     PARTS,
     WHOLE,
-    asked,
     assistant,
     call,
     chat,
-    continued,
-    repaired_call,
+    cut_text,
+    pair_of,
+    repair_turn,
     result,
-    shown,
+    show,
     user,
 )
 
@@ -27,7 +27,7 @@ def side(view, number=1, name="this"):
     return TurnSide(name, view, view.turns[number - 1])
 
 
-def pair_of(view, **assignments):
+def turns_beside(view, **assignments):
     made = branch(view, settings_of({name: str(value) for name, value in assignments.items()}, Settings()))
     return TurnPair(side(view, name="original"), side(made.view, name=made.name))
 
@@ -37,7 +37,7 @@ def told(pair, width=100):
 
 
 def test_one_turn_under_two_runs_says_first_what_changed():
-    lines = told(pair_of(shown(*continued(*PARTS)), continuation_max_attempts=5))
+    lines = told(turns_beside(show(*cut_text(*PARTS)), continuation_max_attempts=5))
     chars = [len("".join(PARTS[:count])) for count in (4, 5)]
     assert lines[:12] == [
         f"different: the number of answers (4 and 5), the text from character {chars[0]} on; "
@@ -60,22 +60,22 @@ def test_one_turn_under_two_runs_says_first_what_changed():
 
 
 def test_a_simulated_end_says_so_and_the_caps_stand_beside_each_other():
-    found = shown(*continued(*PARTS[:3], tokens=40, max_tokens=20))
-    lines = told(pair_of(found, max_tokens=100))
+    found = show(*cut_text(*PARTS[:3], tokens=40, max_tokens=20))
+    lines = told(turns_beside(found, max_tokens=100))
     assert "max_tokens 20 ≠ 100" in lines
     assert "ends as budget_exhausted (AbortPartial) ≠ Complete SIMULATED" in lines
 
 
 def test_nothing_differs_where_nothing_was_changed():
-    pair = pair_of(shown(*continued(*PARTS[:2])))
+    pair = turns_beside(show(*cut_text(*PARTS[:2])))
     assert pair.difference is None
     assert pair.summary() == "no step differs"
     assert not any("≠" in line for line in told(pair))
 
 
 def test_turns_of_two_recordings_are_compared_by_their_moves():
-    whole = shown(asked([user("Write it.")], chat("Here it is.", "tool_calls", call())))
-    cut = shown(asked([user("Write that.")], chat("Here.", "length", call(CUT), tokens=9)))
+    whole = show(pair_of([user("Write it.")], chat("Here it is.", "tool_calls", call())))
+    cut = show(pair_of([user("Write that.")], chat("Here.", "length", call(CUT), tokens=9)))
     pair = TurnPair(side(whole, name="whole"), side(cut, name="cut"))
     assert not pair.one_turn
     lines = told(pair)
@@ -84,7 +84,7 @@ def test_turns_of_two_recordings_are_compared_by_their_moves():
     assert "tokens out 7 ≠ 9" in lines
     assert pair.steps[0].same, "both begin with a request, whatever its number"
     assert pair.difference == (1, 1, False)
-    alike = shown(asked([user("Something else.")], chat("No.")), asked([user("Write that.")], chat("Well.")))
+    alike = show(pair_of([user("Something else.")], chat("No.")), pair_of([user("Write that.")], chat("Well.")))
     same = TurnPair(side(alike, 1), side(alike, 2))
     assert same.rows()[-1] == EqualSteps(0, 3, 3)
     assert same.summary() == "different: the text from character 0 on; every step is the same move"
@@ -95,9 +95,10 @@ def test_a_round_of_tools_that_only_one_turn_has_stands_alone():
     first, second = call(key="call_1"), call('{"path": "b.md", "content": "four"}', key="call_2")
     one = [user("Write it."), assistant("First.", first), result("ok", "call_1")]
     two = [*one, assistant("Second.", second), result("ok", "call_2")]
-    long = shown(asked(one[:1], chat("First.", "tool_calls", first)), asked(one, chat("Second.", "tool_calls", second)),
-                 asked(two, chat("Both.")))
-    short = shown(asked(one[:1], chat("First.", "tool_calls", first)), asked(one, chat("One.")))
+    long = show(pair_of(one[:1], chat("First.", "tool_calls", first)),
+                pair_of(one, chat("Second.", "tool_calls", second)),
+                 pair_of(two, chat("Both.")))
+    short = show(pair_of(one[:1], chat("First.", "tool_calls", first)), pair_of(one, chat("One.")))
     pair = TurnPair(side(long), side(short))
     alone = [row for row in pair.steps if None in row[:2]]
     assert len(alone) == len(long.steps) - len(short.steps) == 3
@@ -115,7 +116,7 @@ def test_a_round_of_tools_that_only_one_turn_has_stands_alone():
 
 
 def test_opened_steps_are_rows_of_their_own():
-    pair = pair_of(shown(*continued(*PARTS)), continuation_max_attempts=5)
+    pair = turns_beside(show(*cut_text(*PARTS)), continuation_max_attempts=5)
     assert len(pair.rows([0])) == len(pair.rows()) + 11
 
 
@@ -123,7 +124,7 @@ def test_opened_steps_are_rows_of_their_own():
 
 
 def calling(arguments=WHOLE, name="write_file", *more):
-    return shown(asked([user("Write it.")], chat(None, "tool_calls", call(arguments, name=name), *more)))
+    return show(pair_of([user("Write it.")], chat(None, "tool_calls", call(arguments, name=name), *more)))
 
 
 def test_turns_that_differ_only_in_the_arguments_of_a_call_say_so_first():
@@ -159,12 +160,12 @@ def test_calls_are_compared_by_their_names_and_one_that_only_one_side_has_is_nam
 
 
 def test_the_reasons_of_answers_are_compared():
-    pair = TurnPair(side(calling()), side(shown(asked([user("x")], chat(None, "length", call())))))
+    pair = TurnPair(side(calling()), side(show(pair_of([user("x")], chat(None, "length", call())))))
     assert pair.summary().startswith("different: the answers' stop reasons; ")
 
 
 def test_texts_of_one_length_are_not_the_same_text():
-    pair = TurnPair(side(shown(asked([user("x")], chat("one")))), side(shown(asked([user("x")], chat("two")))))
+    pair = TurnPair(side(show(pair_of([user("x")], chat("one")))), side(show(pair_of([user("x")], chat("two")))))
     assert "text 3 characters ≠ 3 characters, other words" in told(pair)
     assert pair_values(pair, ["a", "b"])["differs"] == ["text"]
 
@@ -177,7 +178,7 @@ def test_the_document_has_the_calls_of_both_and_names_them_where_they_differ():
 
 def test_a_branch_beside_its_original_says_which_calls_differ():
     """With a larger budget the call that was cut comes whole."""
-    found = shown(*repaired_call())
+    found = show(*repair_turn())
     made = branch(found, settings_of({"max_tokens": "400"}, Settings()))
     lines = [" ".join(text_of(line).split()) for line in branch_sheet(made, None).lines]
     at = lines.index("calls")

@@ -74,7 +74,7 @@ def _exchanges() -> list[Exchange]:
 
 
 @pytest.fixture(scope="session")
-def recorded() -> Callable[[str], list[Exchange]]:
+def traffic_of() -> Callable[[str], list[Exchange]]:
     """Gives the recorded exchanges of an API id."""
     if not (ROOT / "expected.jsonl").is_file():
         pytest.skip("no recorded traffic here (LOOP_INSPECTOR_CORPUS)")

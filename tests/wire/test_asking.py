@@ -874,11 +874,13 @@ def differences(one: Any, other: Any, path: str = "") -> set[str]:
 
 
 @each_format
-def test_recorded_requests_are_read_encoded_and_read_again(api: str, recorded: Callable[[str], Sequence[Any]]) -> None:
+def test_recorded_requests_are_read_encoded_and_read_again(
+    api: str, traffic_of: Callable[[str], Sequence[Any]]
+) -> None:
     format_ = wire(api)
     allowed = re.compile("|".join(DIFFERS[api]))
     same = count = 0
-    for exchange in recorded(api):
+    for exchange in traffic_of(api):
         if not exchange.request or (api == "bedrock_invoke" and (
                 not re.search(r"anthropic\.|nova", exchange.url) or "messages" not in exchange.request)):
             continue  # bodies of other makers, and of one prompt, are read only

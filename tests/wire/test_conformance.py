@@ -226,10 +226,10 @@ STREAMS = {**STREAMS, "bedrock_invoke": chunks(*(
 format that loses calls sends the text alone."""
 
 
-def bodies(api: str, recorded: Recorded, *, most: int = 1 << 30) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
+def bodies(api: str, traffic_of: Recorded, *, most: int = 1 << 30) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
     """The stream written by hand, and recorded bodies up to a size: (id, body, options of the decoder)."""
     yield "by hand", STREAMS[api], {}
-    for exchange in recorded(api):
+    for exchange in traffic_of(api):
         if exchange.body and len(exchange.body) <= most:
             asked = wire(api).read_request(exchange.request, exchange.url)
             options = {"http_status": exchange.status, "headers": exchange.headers, "n": asked.n,
@@ -363,10 +363,10 @@ def test_the_pieces_of_a_stream_are_those_that_were_sent(api: str) -> None:
 
 
 @each_format
-def test_the_pieces_of_recorded_streams_make_up_their_texts(api: str, recorded: Recorded) -> None:
+def test_the_pieces_of_recorded_streams_make_up_their_texts(api: str, traffic_of: Recorded) -> None:
     """Some recordings were put together by hand, so that their pieces and their wholes differ: a few, not many."""
     agree = []
-    for _, body, options in bodies(api, recorded, most=200_000):
+    for _, body, options in bodies(api, traffic_of, most=200_000):
         response = decode(api, body, **options)
         if response.streaming:
             agree.append("".join(map(str, deltas(api, body).text)) == (response.text or ""))
@@ -405,8 +405,8 @@ def test_a_byte_order_mark_may_come_in_pieces(api: str) -> None:
 
 
 @each_format
-def test_any_chunking_of_recorded_bodies_decodes_alike(api: str, recorded: Recorded) -> None:
-    for number, (name, data, options) in enumerate(bodies(api, recorded)):
+def test_any_chunking_of_recorded_bodies_decodes_alike(api: str, traffic_of: Recorded) -> None:
+    for number, (name, data, options) in enumerate(bodies(api, traffic_of)):
         whole = everything(decode(api, data, **options))
         assert everything(decode(api, split(data, 7 if len(data) < 60_000 else 701), **options)) == whole, name
         if number % 8 == 0 and len(data) < 30_000:
@@ -636,10 +636,10 @@ CUTS = 12
 
 
 @each_format
-def test_recorded_streams_cut_anywhere_are_finished_by_their_reason_only(api: str, recorded: Recorded) -> None:
+def test_recorded_streams_cut_anywhere_are_finished_by_their_reason_only(api: str, traffic_of: Recorded) -> None:
     chance = random.Random(api)
     seen = 0
-    for name, data, options in bodies(api, recorded, most=200_000):
+    for name, data, options in bodies(api, traffic_of, most=200_000):
         whole = decode(api, data, **options)
         if not whole.streaming or (options.get("http_status") or 200) >= 400:
             continue
@@ -659,9 +659,9 @@ def test_recorded_streams_cut_anywhere_are_finished_by_their_reason_only(api: st
 
 
 @each_format
-def test_recorded_bodies_that_are_cut_are_never_finished(api: str, recorded: Recorded) -> None:
+def test_recorded_bodies_that_are_cut_are_never_finished(api: str, traffic_of: Recorded) -> None:
     chance = random.Random(api)
-    for name, data, options in bodies(api, recorded, most=200_000):
+    for name, data, options in bodies(api, traffic_of, most=200_000):
         if decode(api, data, **options).streaming:
             continue
         text = data.rstrip()
@@ -740,9 +740,9 @@ def loosely(value: dict[str, Any]) -> dict[str, Any]:
 
 
 @each_format
-def test_recorded_bodies_are_written_and_read_alike(api: str, recorded: Recorded) -> None:
+def test_recorded_bodies_are_written_and_read_alike(api: str, traffic_of: Recorded) -> None:
     loses = wire(api).loses
-    for name, data, options in bodies(api, recorded):
+    for name, data, options in bodies(api, traffic_of):
         response = decode(api, data, **options)
         for stream in (response.streaming, not response.streaming):
             try:
@@ -787,8 +787,8 @@ def test_a_format_recognises_its_own(api: str) -> None:
 
 
 @each_format
-def test_recorded_bodies_are_recognised_by_their_format_alone(api: str, recorded: Recorded) -> None:
-    for name, data, options in bodies(api, recorded):
+def test_recorded_bodies_are_recognised_by_their_format_alone(api: str, traffic_of: Recorded) -> None:
+    for name, data, options in bodies(api, traffic_of):
         response = decode(api, data, **options)
         known = False
         for value, event in values(api, data, options)[:40]:
@@ -806,8 +806,8 @@ def test_recorded_bodies_are_recognised_by_their_format_alone(api: str, recorded
 
 
 @each_format
-def test_paths_are_those_of_the_recorded_traffic(api: str, recorded: Recorded) -> None:
-    for exchange in recorded(api):
+def test_paths_are_those_of_the_recorded_traffic(api: str, traffic_of: Recorded) -> None:
+    for exchange in traffic_of(api):
         if exchange.reconstructed:
             continue  # the address was made up with the framing
         path = urlsplit(exchange.url).path
@@ -819,8 +819,8 @@ def test_paths_are_those_of_the_recorded_traffic(api: str, recorded: Recorded) -
 
 
 @each_format
-def test_recorded_requests_are_read(api: str, recorded: Recorded) -> None:
-    for exchange in recorded(api):
+def test_recorded_requests_are_read(api: str, traffic_of: Recorded) -> None:
+    for exchange in traffic_of(api):
         asked = wire(api).read_request(exchange.request, exchange.url)
         assert asked.api == api
         if (exchange.status or 200) >= 400:
@@ -937,9 +937,9 @@ def test_any_field_of_a_body_may_hold_anything(api: str, other: Any) -> None:
 @given(where=st.integers(0, 1 << 30), place=st.integers(0, 1 << 30), byte=st.binary(min_size=1, max_size=3))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_recorded_bodies_with_changed_bytes_raise_nothing_but_the_typed_error(
-    api: str, where: int, place: int, byte: bytes, recorded: Recorded
+    api: str, where: int, place: int, byte: bytes, traffic_of: Recorded
 ) -> None:
-    exchanges = [exchange for exchange in recorded(api) if 0 < len(exchange.body) < 40_000]
+    exchanges = [exchange for exchange in traffic_of(api) if 0 < len(exchange.body) < 40_000]
     data = exchanges[where % len(exchanges)].body
     place %= len(data)
     survives(api, data[:place] + byte + data[place + len(byte) :])

@@ -1130,8 +1130,8 @@ def test_strangers(value: dict[str, Any]) -> None:
 # -- recorded traffic ------------------------------------------------------------------------------------------------
 
 
-def test_recorded_traffic(recorded: Callable[[str], list[Any]]) -> None:
-    exchanges = recorded("gemini_generate")
+def test_recorded_traffic(traffic_of: Callable[[str], list[Any]]) -> None:
+    exchanges = traffic_of("gemini_generate")
     for exchange in exchanges:
         response = decode(exchange.body, http_status=exchange.status, headers=exchange.headers)
         facts = exchange.expected
@@ -1157,20 +1157,20 @@ def test_recorded_traffic(recorded: Callable[[str], list[Any]]) -> None:
     assert len(exchanges) > 100
 
 
-def test_recorded_kinds(recorded: Callable[[str], list[Any]]) -> None:
+def test_recorded_kinds(traffic_of: Callable[[str], list[Any]]) -> None:
     wanted = {
         "truncated_text": {Stop.MAX_TOKENS}, "truncated_empty": {Stop.MAX_TOKENS}, "ok_text": {Stop.END_TURN},
         "tool_call": {Stop.END_TURN}, "malformed_tool": {Stop.MALFORMED_TOOL_CALL},
         "filtered_or_refused": {Stop.SAFETY_BLOCKED}, "http_error": {Stop.ERROR},
     }
-    for exchange in recorded("gemini_generate"):
+    for exchange in traffic_of("gemini_generate"):
         response = decode(exchange.body, http_status=exchange.status)
         for kind in exchange.expected["kinds"]:
             assert response.stop_reason.normalized in wanted[kind], exchange.id
 
 
-def test_recorded_requests(recorded: Callable[[str], list[Any]]) -> None:
-    for exchange in recorded("gemini_generate"):
+def test_recorded_requests(traffic_of: Callable[[str], list[Any]]) -> None:
+    for exchange in traffic_of("gemini_generate"):
         request = read_request(exchange.request, exchange.url)
         if exchange.request.get("contents") and exchange.status == 200:
             assert request.messages, exchange.id

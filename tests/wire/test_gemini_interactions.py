@@ -512,9 +512,9 @@ ENDED = {"ok_text": {Stop.END_TURN}, "ok_empty": {Stop.TOOL_CALL, Stop.END_TURN}
          "error_body_200": {Stop.ERROR}}
 
 
-def test_recorded_interactions_are_what_an_independent_reader_found(recorded: Callable[[str], Sequence[Any]]) -> None:
+def test_recorded_interactions_are_what_an_independent_reader_found(traffic_of: Callable[[str], Sequence[Any]]) -> None:
     seen = 0
-    for exchange in recorded(API):
+    for exchange in traffic_of(API):
         seen += 1
         found = decode(API, exchange.body, http_status=exchange.status)
         fact = exchange.expected

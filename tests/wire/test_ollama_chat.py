@@ -521,8 +521,8 @@ MISFILED = frozenset({"prism-17b074390c"})
 """A body of Ollama's OpenAI-compatible endpoint, filed under this API: it holds neither message nor done."""
 
 
-def test_recorded_traffic(recorded: Callable[[str], list[Any]]) -> None:
-    exchanges = recorded("ollama_chat")
+def test_recorded_traffic(traffic_of: Callable[[str], list[Any]]) -> None:
+    exchanges = traffic_of("ollama_chat")
     for exchange in exchanges:
         response = decode(exchange.body, http_status=exchange.status, headers=exchange.headers)
         facts = exchange.expected
@@ -546,8 +546,8 @@ def test_recorded_traffic(recorded: Callable[[str], list[Any]]) -> None:
     assert len(exchanges) > 10
 
 
-def test_recorded_requests(recorded: Callable[[str], list[Any]]) -> None:
-    for exchange in recorded("ollama_chat"):
+def test_recorded_requests(traffic_of: Callable[[str], list[Any]]) -> None:
+    for exchange in traffic_of("ollama_chat"):
         request = read_request(exchange.request, exchange.url)
         if exchange.request.get("messages"):
             assert len(request.messages) == len(exchange.request["messages"]), exchange.id

@@ -1134,9 +1134,9 @@ def test_the_short_way_of_a_delta_leads_where_the_long_one_does(
 
 
 def test_the_short_way_of_recorded_deltas_leads_where_the_long_one_does(
-    recorded: Callable[[str], list[Any]], monkeypatch: pytest.MonkeyPatch
+    traffic_of: Callable[[str], list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for exchange in recorded(API):
+    for exchange in traffic_of(API):
         if b"data: " in exchange.body:
             assert essence(read(exchange.body)) == essence(slowly(exchange.body, monkeypatch)), exchange.id
 
@@ -1446,8 +1446,8 @@ PHANTOMS = frozenset({"pydantic-ai-02ece85288", "pydantic-ai-18f9d99cb9", "pydan
 """Snowflake's zero-valued `function_call`, which the independent reader counts as a call without a name."""
 
 
-def test_recorded_traffic_is_read_as_the_independent_reader_does(recorded: Callable[[str], list[Any]]) -> None:
-    for exchange in recorded(API):
+def test_recorded_traffic_is_read_as_the_independent_reader_does(traffic_of: Callable[[str], list[Any]]) -> None:
+    for exchange in traffic_of(API):
         request = read_request(exchange.request, exchange.url)
         response = read(exchange.body, http_status=exchange.status, headers=exchange.headers, n=request.n)
         expected = exchange.expected
@@ -1464,8 +1464,8 @@ def test_recorded_traffic_is_read_as_the_independent_reader_does(recorded: Calla
             assert response.native[name] == words[-1], exchange.id
 
 
-def test_recorded_traffic_survives_writing(recorded: Callable[[str], list[Any]]) -> None:
-    for exchange in recorded(API):
+def test_recorded_traffic_survives_writing(traffic_of: Callable[[str], list[Any]]) -> None:
+    for exchange in traffic_of(API):
         options = {"http_status": exchange.status, "headers": exchange.headers}
         response = read(exchange.body, n=read_request(exchange.request).n, **options)
         for stream in (False, True):

@@ -35,7 +35,7 @@ from loop_core.values import (
 from loop_core.wire.openai_responses import Decoder, encode, encode_request, read_request
 from loop_core.wire.openai_responses.table import API, LOSES, PATHS, recognises
 from tests.scenes.essence import essence
-from tests.scenes.recordings import exchange, shown
+from tests.scenes.recordings import exchange, show
 
 URL = "https://api.openai.com/v1/responses"
 
@@ -262,7 +262,7 @@ def test_what_contradicts_completed_points_at_the_field_that_says_so(
 ) -> None:
     answer = sse(created(), end("completed", "completed", **more)) if streamed else json.dumps(
         body(**more)).encode()
-    read = shown(exchange({"model": "gpt-5", "input": "x", "stream": streamed}, answer.decode(), url=URL))
+    read = show(exchange({"model": "gpt-5", "input": "x", "stream": streamed}, answer.decode(), url=URL))
     (facts,) = read.responses
     *_, seen = facts.evidence
     assert seen.at is not None
@@ -574,18 +574,18 @@ def says(text: str) -> dict[str, Any]:
     return {**TEXT, "content": [{"type": "output_text", "text": text, "annotations": []}]}
 
 
-@pytest.mark.parametrize(("pieces", "text", "shown", "differs"), [
+@pytest.mark.parametrize(("pieces", "text", "visible", "differs"), [
     ("lo", "Hello", "Hello", False), ("lo, you", "Hello", "Hello", True), ("l", "Hello", "Hello", True),
     ("p me", "Hello", "Hello", True), ("lo", "", "Hello", True),
 ])
 def test_a_text_whose_pieces_and_end_differ_is_reported_with_both_places(
-    pieces: str, text: str, shown: str, differs: bool
+    pieces: str, text: str, visible: str, differs: bool
 ) -> None:
     events = [*STREAMED[:3], piece("output_text", pieces, content_index=0)]
     for last in ([done(says(text)), end("completed", "completed", [])], [end("completed", "completed", [says(text)])]):
         data = sse(*events, *last)
         found = decode(data)
-        assert (found.text, found.stop_reason.normalized) == (shown, Stop.END_TURN)
+        assert (found.text, found.stop_reason.normalized) == (visible, Stop.END_TURN)
         noted = [each for each in found.findings if each.rule == "openai_responses.text_differs"]
         assert [each.at is not None for each in noted] == [True] * differs
         if differs and text:

@@ -672,8 +672,8 @@ def holds(api: str, body: bytes, response: ChatResponse, traced: Provenance) -> 
 
 
 @pytest.mark.parametrize("api", FORMATS)
-def test_recorded_bodies_are_traced(api: str, recorded: Recorded) -> None:
-    for exchange in recorded(api):
+def test_recorded_bodies_are_traced(api: str, traffic_of: Recorded) -> None:
+    for exchange in traffic_of(api):
         asked = wire(api).read_request(exchange.request, exchange.url)
         options = {"http_status": exchange.status, "headers": exchange.headers, "n": asked.n,
                    "background": asked.background}
