@@ -5,6 +5,11 @@ from typing import Any, NamedTuple, Protocol
 
 from inspector.sessions.recording import FileReading, Options
 
+HEAD = 1 << 16
+"""The number of bytes at the beginning of a file by which its format is recognised."""
+LONG_HEAD = 1 << 22
+"""The number of those bytes if the first do not show a format: the first request of a log may hold a long prompt."""
+
 
 class AgentFolder(NamedTuple):
     """The default folder of an agent's files: from an environment variable, or below the home folder."""

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from inspector.config import files
 from inspector.sessions import intake
+from inspector.sessions.file_format import HEAD
 from inspector.sessions.importers import FOLDERS_BESIDE, IMPORTERS
-from inspector.sessions.importers.recognition import HEAD, choose
+from inspector.sessions.importers.recognition import choose
 from inspector.sessions.intake import STDIN
 from inspector.sessions.native import MARK
 from inspector.sessions.recording import SessionAbout, Skipped

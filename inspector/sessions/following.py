@@ -20,8 +20,9 @@ from inspector.sessions import intake, redact
 from inspector.sessions import open as opening
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once
+from inspector.sessions.file_format import HEAD
 from inspector.sessions.importers import IMPORTERS
-from inspector.sessions.importers.recognition import HEAD, choose, importer
+from inspector.sessions.importers.recognition import choose, importer
 from inspector.sessions.recording import (
     ODD,
     Exchange,

@@ -16,8 +16,9 @@ from inspector.config import files
 from inspector.sessions import COMPANION, NO_ANSWER, intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once, equal_files, equal_input, is_spread, session_key
+from inspector.sessions.file_format import HEAD
 from inspector.sessions.importers import EXPECTED, IMPORTERS, SQLITE
-from inspector.sessions.importers.recognition import HEAD, choose, importer, reading_of, recognise
+from inspector.sessions.importers.recognition import choose, importer, reading_of, recognise
 from inspector.sessions.intake import STDIN, unpack
 from inspector.sessions.notices import Notice, mask_notice, notice_of
 from inspector.sessions.recording import (

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
+from inspector.sessions.file_format import HEAD
 from inspector.sessions.importers import IMPORTERS, body
-from inspector.sessions.importers.recognition import HEAD, recognise
+from inspector.sessions.importers.recognition import recognise
 from tests.scenes.shapes import SHAPES, Shape
 
 MEMBER = {

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
+from inspector.sessions.file_format import LONG_HEAD
 from inspector.sessions.importers import recognition
-from inspector.sessions.importers.recognition import LONG_HEAD
 from tests.scenes.recordings import chat, lines, pair_of, user
 
 SCREENSHOT = "data:image/png;base64," + "iVBORw0K" * (LONG_HEAD // 8 + 1)

@@ -80,14 +80,14 @@ def _chat_blocks(data: bytes) -> Iterator[tuple[str, int, bytes]]:
     for kind, group in groupby(zip(kinds, runs, strict=True), lambda each: each[0]):
         block = [line for _, (_, run) in group for line in run]
         for part in [[line] for line in block] if kind == "note" else [block]:
-            told = [*_without_blank_ends(part)]
-            if told:
-                yield kind, told[0][0], b"".join(line for _, line in told).rstrip(b"\r\n")
+            filled = _without_blank_ends(part)
+            if filled:
+                yield kind, filled[0][0], b"".join(line for _, line in filled).rstrip(b"\r\n")
 
 
 def _without_blank_ends(lines: list[_Line]) -> list[_Line]:
-    told = [at for at, (_, line) in enumerate(lines) if line.strip()]
-    return lines[told[0] : told[-1] + 1] if told else []
+    filled = [at for at, (_, line) in enumerate(lines) if line.strip()]
+    return lines[filled[0] : filled[-1] + 1] if filled else []
 
 
 def _is_quote(runs: list[tuple[str, list[_Line]]], at: int) -> bool:
@@ -206,16 +206,16 @@ class _LogBlocks(TranscriptRows):
 
 
 class _Log(_Aider):
-    asked: tuple[list[tuple[str, str]], str] = ([], "")
-    """The messages of the last request, and its time."""
+    last_request: tuple[list[tuple[str, str]], str] = ([], "")
+    """Its messages, and its time."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         kind, messages, time = (line.value[name] for name in ("kind", "messages", "time"))
         if kind == "response":
             answer = self.write(line, place, "\n".join(text for _, text in messages))
-            answer.started = self.asked[1] or None
+            answer.started = self.last_request[1] or None
             return TreePlace(answer)
-        before, self.asked = self.asked[0], (messages, time)
+        before, self.last_request = self.last_request[0], (messages, time)
         if kind != "request":
             lines.count("text before the first request", frozenset())
             return place

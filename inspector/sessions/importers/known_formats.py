@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inspector.sessions import COMPANION, redact
-from inspector.sessions.file_format import AgentFolder, FileFormat
+from inspector.sessions.file_format import HEAD, AgentFolder, FileFormat
 from inspector.sessions.importers import EXPECTED, IMPORTERS, SQLITE
-from inspector.sessions.importers.recognition import HEAD
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import NOT_READ, FileReading, Options, UnreadableError
 from inspector.sessions.transcripts.member_values import objects_of

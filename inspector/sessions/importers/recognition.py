@@ -7,14 +7,9 @@ from importlib import import_module
 from typing import IO, Any, cast
 
 from inspector.sessions import traffic
-from inspector.sessions.file_format import CERTAIN, KNOWN_BODY, Importer
+from inspector.sessions.file_format import CERTAIN, HEAD, KNOWN_BODY, LONG_HEAD, Importer
 from inspector.sessions.importers import IMPORTERS, SQLITE
 from inspector.sessions.recording import ODD, FileReading, Options
-
-HEAD = 1 << 16
-"""The number of bytes at the beginning of a file by which its format is recognised."""
-LONG_HEAD = 1 << 22
-"""The number of those bytes if the first do not show a format: the first request of a log may hold a long prompt."""
 
 
 def beginnings(data: bytes) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
 from inspector.sessions import redact, traffic
-from inspector.sessions.importers.recognition import LONG_HEAD
+from inspector.sessions.file_format import LONG_HEAD
 from inspector.sessions.intake import PIECE, Room, sibling, too_large, unpack
 from inspector.sessions.recording import UnreadableError
 from inspector.sessions.stored_rows import UnbuiltRecord
