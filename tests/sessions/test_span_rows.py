@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 
 import pytest
 
+from inspector.sessions import open_paths
 from tests.scenes.transcripts import show, stops, view_file, words
 
 ANSWER = {"id": "msg_0123456789abcdef", "content": [{"type": "text", "text": "Hi."}], "stop_reason": "max_tokens",
@@ -135,3 +137,13 @@ def test_an_answer_that_is_an_object_of_other_values_is_its_text(tmp_path):
 def test_the_spans_of_the_client_and_of_an_instrumentation_are_one_answer_also_beside_each_other(tmp_path):
     seen = show(json.dumps([span(1), span(2, BARE, trace="t2")]), tmp_path)
     assert (stops(seen), seen.responses[0].exchange.response.text) == (["max_tokens"], "Hi.")
+
+
+@pytest.mark.parametrize(("script", "column"), [
+    *((PHOENIX, name) for name in ("trace_rowid", "span_id", "span_kind", "attributes")),
+    *((MLFLOW, name) for name in ("trace_id", "span_id", "experiment_id", "content"))])
+def test_a_database_whose_spans_lack_a_column_is_that_of_another_program(tmp_path, script, column):
+    before, made, spans = script.rpartition("CREATE TABLE spans")
+    path = database(tmp_path, before + made + re.sub(rf"\b{column}\b", "other", spans), [])
+    (source,) = open_paths([str(path)]).inputs
+    assert "a database with the tables" in source.error
