@@ -134,3 +134,9 @@ def test_lines_are_read_and_a_prompt_may_be_messages(tmp_path, raw):
     seen = show("\n".join(map(json.dumps, rows)) + "\n", tmp_path, name="out.jsonl")
     assert words(seen) == ["TRUNCATED", "COMPLETE"]
     assert seen.responses[0].exchange.request.messages[-1].parts[-1].text == "go"
+
+
+@pytest.mark.parametrize(("member", "value"), [("provider", 5), ("prompt", "go"), ("response", []), ("error", {})])
+def test_a_member_of_an_unexpected_type_is_reported(tmp_path, member, value):
+    seen = read(tmp_path, {**answered(), member: value})
+    assert f"result 1: {member} is " in "\n".join(seen.inputs[0].notices)
