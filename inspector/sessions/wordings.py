@@ -159,8 +159,9 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("model_not_valid", r"(?:error executing tool \S+: |validation failed for input parameters: )?"
            r"\d+ validation errors? for '?(?P<model>\w+)", "the agent refused its arguments",
            "LangChain tools/base.py; MCP fastmcp/tools/base.py; Strands tools/decorator.py: Pydantic's words"),
-    NotRun("details_not_valid", r"\d+ validation errors?: (?:```json )?\[ ?\{ ?\"type\":",
-           "the agent refused its arguments", "Pydantic AI messages.py: RetryPromptPart of a ValidationError"),
+    NotRun("details_not_valid", r"(?:\d+ validation errors?: (?:```json )?\[ ?\{ ?\"type\":|"
+           r"\[ ?\{ ?\"type\": ?\"\w+\", ?\"loc\": ?\[)", "the agent refused its arguments",
+           "Pydantic AI messages.py: RetryPromptPart of a ValidationError, and its list of errors alone, in spans"),
     NotRun("schema_not_met", r"(?:tool input validation error\b|received tool input did not match expected schema\b)",
            "the agent refused its arguments", "LangChain tools/base.py; LangChain.js tools/index.ts"),
     NotRun("server_refused", r"(?:mcp error -32602: (?:tool \S+ (?:not found|disabled)\b|unknown tool\b|"
