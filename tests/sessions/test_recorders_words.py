@@ -7,8 +7,9 @@ import json
 
 import pytest
 
+from inspector.sessions.importers.inspect_ai import reasoning_of
 from inspector.sessions.wordings import why_refused
-from loop_core.values import ToolResultPart
+from loop_core.values import ReasoningPart, ToolResultPart
 from tests.scenes.transcripts import show, words
 from tests.sessions.test_otlp import GO, chat, said, span, text, traces
 from tests.sessions.test_promptfoo import CLAUDE, answered, evaluation
@@ -45,3 +46,39 @@ def test_a_list_of_errors_of_arguments_is_a_refusal(listed, refused, separators)
     part = ToolResultPart("c1", None, json.dumps(listed, separators=separators))
     assert why_refused(part, denied=False) == (
         "the agent refused its arguments: it did not run" if refused else None)
+
+
+SUMMARY = {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "A cause is wanted."}]}
+
+
+def responses_object(content, **more):
+    """A payload of LiteLLM that holds an object of Responses."""
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [content], **more}
+    return json.dumps({"call_type": "aresponses", "model_parameters": {}, "status": "success", "response": {
+        "id": "resp_1", "object": "response", "status": "completed", "output": [SUMMARY, item]}})
+
+
+SAID = {"type": "output_text", "text": "It was drained.", "annotations": []}
+
+
+@pytest.mark.parametrize(("content", "more", "verdict", "stop"), [
+    (SAID, {}, "COMPLETE", "end_turn"), (SAID, {"status": "incomplete"}, "TRUNCATED", "max_tokens"),
+    ({"type": "refusal", "refusal": "I can't."}, {}, "BLOCKED", "safety_blocked")])
+def test_an_item_of_responses_denies_the_status_in_a_log_as_it_does_in_the_body(tmp_path, content, more, verdict, stop):
+    seen = show(responses_object(content, **more), tmp_path, name="log.jsonl")
+    reason = seen.responses[0].exchange.response.stop_reason
+    assert (words(seen), reason.normalized.value, reason.raw) == ([verdict], stop, "completed")
+    assert {each.at.pointer for each in reason.evidence[1:]} == {"/response/status"}
+
+
+def test_the_summary_of_reasoning_is_an_item_of_responses(tmp_path):
+    parts = show(responses_object(SAID), tmp_path, name="log.jsonl").responses[0].exchange.response.parts
+    assert [part.text for part in parts] == ["A cause is wanted.", "It was drained."]
+
+
+@pytest.mark.parametrize(("block", "part"), [
+    ({"reasoning": "", "summary": "In short.", "signature": "rs_1", "redacted": False}, ("In short.", "rs_1")),
+    ({"reasoning": "At length.", "summary": "In short.", "signature": "rs_1"}, ("At length.", "rs_1")),
+    ({"reasoning": "Zm9v", "summary": "In short.", "redacted": True}, ("In short.", "Zm9v"))])
+def test_the_summary_of_reasoning_in_inspect_is_shown_where_there_is_no_more(block, part):
+    assert reasoning_of(block) == ReasoningPart(*part)
