@@ -1,9 +1,8 @@
 """Results of promptfoo (`promptfoo eval -o out.json`, or `out.jsonl`): each is one answer to one request.
 
 The stop word is promptfoo's translation (`finishReason`) of the words of OpenAI and Anthropic; of others it is theirs
-in small letters. Of Responses it keeps the provider's object (`raw`) instead. Calls of Claude, and of Bedrock's Converse,
-are JSON in the text.
-An assertion that failed (`error` beside a response without one) is no failure of the request.
+in small letters. Of Responses it keeps the provider's object (`raw`) instead. Calls of Claude and of Bedrock's Converse
+are JSON in the text. An assertion that failed (`error` beside a response without one) is no failure of the request.
 Source: promptfoo 0.121 `util/finishReason.ts`, and 36 results that it wrote over three APIs.
 """
 

@@ -49,7 +49,7 @@ def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str 
         place = pointer_at(at, *path, "status")
         answer.named_api = "openai_responses"
         take_api_word(answer, word, place, wire("openai_responses").stop_reasons)
-        if answer.stop is not None and answer.stop.normalized in FINISHED:  # unless an item, a refusal or a filter denies it
+        if answer.stop is not None and answer.stop.normalized in FINISHED:  # an item, a refusal or a filter may deny it
             stop = decode_response("openai_responses", json.dumps(value).encode()).stop_reason
             if stop.normalized not in FINISHED:
                 answer.stop = stop._replace(evidence=(
