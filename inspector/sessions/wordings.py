@@ -148,10 +148,11 @@ REFUSALS: tuple[NotRun, ...] = (
            r"unknown tool: |unknown tool name: |model tried to call unavailable tool '|"
            r"agenttoolexecutionerror: unknown tool \S+, should be one of: |"
            r"the requested tool does not exist or is not available\b|could not find function to call\b|"
-           r"requested function \"\S+\" not found\.|the tool call with name `\S+` is not part of the provided tools\b)",
+           r"requested function \"\S+\" not found\.|function \S+ not found\.$|"
+           r"the tool call with name `\S+` is not part of the provided tools\b)",
            "the agent knows no such tool", "Claude Code; pi; Crush; opencode 2; MCP; CrewAI; Pydantic AI "
            "_tool_manager.py; AI SDK NoSuchToolError; Agno models/base.py; Phidata; smolagents; Microsoft Agent "
-           "Framework 1.23 _tools.py; Semantic Kernel 1.45 kernel.py"),
+           "Framework 1.23 _tools.py; Semantic Kernel 1.45 kernel.py; AG2"),
     NotRun("not_a_tool", r"\S+ is not a valid tool, try one of \[", "the agent knows no such tool",
            "LangGraph prebuilt/tool_node.py"),
     NotRun("not_invoked", r"error invoking tool '\S+' with kwargs ", "the agent refused its arguments",
@@ -159,8 +160,9 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("model_not_valid", r"(?:error executing tool \S+: |validation failed for input parameters: )?"
            r"\d+ validation errors? for '?(?P<model>\w+)", "the agent refused its arguments",
            "LangChain tools/base.py; MCP fastmcp/tools/base.py; Strands tools/decorator.py: Pydantic's words"),
-    NotRun("details_not_valid", r"\d+ validation errors?: (?:```json )?\[ ?\{ ?\"type\":",
-           "the agent refused its arguments", "Pydantic AI messages.py: RetryPromptPart of a ValidationError"),
+    NotRun("details_not_valid", r"(?:\d+ validation errors?: (?:```json )?\[ ?\{ ?\"type\":|"
+           r"\[ ?\{ ?\"type\": ?\"\w+\", ?\"loc\": ?\[)", "the agent refused its arguments",
+           "Pydantic AI messages.py: RetryPromptPart of a ValidationError, and its list of errors alone, in spans"),
     NotRun("schema_not_met", r"(?:tool input validation error\b|received tool input did not match expected schema\b)",
            "the agent refused its arguments", "LangChain tools/base.py; LangChain.js tools/index.ts"),
     NotRun("server_refused", r"(?:mcp error -32602: (?:tool \S+ (?:not found|disabled)\b|unknown tool\b|"
@@ -187,6 +189,8 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("no_json_object", r"(?:function arguments are not a valid json object\b|"
            r"error while (?:decoding|parsing) function arguments: )", "the agent could not parse its arguments",
            "Agno utils/functions.py"),
+    NotRun("not_in_json", r"[^:]{1,80}: line \d+ column \d+ \(char \d+\) the argument must be in json format\.",
+           "the agent could not parse its arguments", "AG2 agentchat/conversable_agent.py"),
     NotRun("no_native_call", r"invalid native tool call format$", "the agent could not parse it",
            "CrewAI agents/agent_executor.py"),
     NotRun("input_not_parsed", r"(?:error parsing (?:the following )?tool call arguments: |"

@@ -358,7 +358,11 @@ def unfinished_text(response: ChatResponse, request: Request | None, stop: StopR
 
 def _has_word(stop: StopReason) -> bool:
     """Whether the provider or a recorder wrote a word for the end, which else was inferred."""
-    return bool(stop.raw) or any(evidence.rule.endswith(".stop_reasons") for evidence in stop.evidence)
+    return bool(stop.raw) or any(evidence.rule.endswith(_WORD_RULES) for evidence in stop.evidence)
+
+
+_WORD_RULES = (".stop_reasons", ".finish_reasons")
+"""The ends of the rules that read a word."""
 
 
 def has_reasoning(response: ChatResponse) -> bool:

@@ -164,6 +164,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'a list of messages with "lc" or with "type" and "data", or a table "checkpoints" with "checkpoint_ns"',
         Keeps(Words.PROVIDER, usage=True), (SQLITE, b'"lc"', b'"additional_kwargs"'),
     ),
+    "ag2": FileFormat(f"{_HERE}.ag2", "log of AG2", 'a database whose table "chat_completions" has "wrapper_id"',
+                      Keeps(Words.PROVIDER, cap=True, usage=True), (SQLITE,)),
     "agno": FileFormat(f"{_HERE}.agno", "runs of Agno",
                        'a database with the columns "session_type" and "agent_data" in one table',
                        Keeps(Words.HINT, cap=True, usage=True), (SQLITE,)),

@@ -254,10 +254,10 @@ def _take_parts(
 
 
 def reasoning_of(block: dict[str, Any]) -> ReasoningPart:
-    """Reasoning; if it is redacted, its summary, since what stands in its place is encrypted."""
-    if block.get("redacted") is True:
-        return ReasoningPart(text_of(block.get("summary")), known_text(block.get("reasoning")))
-    return ReasoningPart(text_of(block.get("reasoning")), known_text(block.get("signature")))
+    """Reasoning; its summary if there is no more, or if it is redacted: what stands in its place is encrypted."""
+    hidden = "reasoning" if block.get("redacted") is True else "signature"
+    shown = "" if hidden == "reasoning" else text_of(block.get("reasoning"))
+    return ReasoningPart(shown or text_of(block.get("summary")), known_text(block.get(hidden)))
 
 
 def usage_of(usage: Any, api: str) -> Usage | None:

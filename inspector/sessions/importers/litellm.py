@@ -56,9 +56,9 @@ def sniff(head: bytes, path: str) -> int:
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the file."""
-    reader = _Log(path, options)
+    reader = PayloadReader(path, options)
     reader.repeated = _repeats(data)
-    return reader.read_records(_pieces(data, reader.repeated, reader.earlier))
+    return reader.read_records(new_pieces(data, reader.repeated, reader.earlier))
 
 
 def _payloads(data: bytes) -> Iterator[tuple[Piece, dict[str, Any] | None]]:
@@ -120,7 +120,7 @@ def _read_log(number: int, value: dict[str, Any]) -> _Logged:
                    "" if output is None else json.dumps(output), moment(str(value.get("startTime"))))
 
 
-def _pieces(data: bytes, repeated: frozenset[int], earlier: dict[int, Predecessor]) -> Iterator[Piece]:
+def new_pieces(data: bytes, repeated: frozenset[int], earlier: dict[int, Predecessor]) -> Iterator[Piece]:
     """The payloads without the messages that are not new; a cut, unusual or repeated payload stays as it is. What each
     continues is noted in `earlier`."""
     order = TraceOrder()
@@ -150,7 +150,9 @@ def _objects(text: bytes) -> Iterator[Piece]:
         yield 1, text, True
 
 
-class _Log(DialogueReader):
+class PayloadReader(DialogueReader):
+    """Reads payloads, of LiteLLM's or put into their form."""
+
     name, agent, fields = "litellm", "LiteLLM", FIELDS
     unit, key = "payload", ""
     row_word = ("a payload", "payloads")
@@ -165,9 +167,11 @@ class _Log(DialogueReader):
         """The number of a payload -> the place after its answer."""
 
     def session_of(self, value: dict[str, Any]) -> str:
+        """The session of a payload, or its trace."""
         return known_text(value.get("session_id")) or known_text(value.get("trace_id")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """Reads one payload: the messages that are new, and the answer."""
         value, kind = line.value, known_text(line.value.get("call_type"))
         if kind is not None and not _ANSWERS.search(kind):
             lines.count(kind, frozenset({kind}))

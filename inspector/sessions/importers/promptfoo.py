@@ -1,8 +1,8 @@
 """Results of promptfoo (`promptfoo eval -o out.json`, or `out.jsonl`): each is one answer to one request.
 
 The stop word is promptfoo's translation (`finishReason`) of the words of OpenAI and Anthropic; of others it is theirs
-in small letters. Of Responses it keeps the provider's object (`raw`) instead. Calls of Claude are JSON in the text.
-An assertion that failed (`error` beside a response without one) is no failure of the request.
+in small letters. Of Responses it keeps the provider's object (`raw`) instead. Calls of Claude and of Bedrock's Converse
+are JSON in the text. An assertion that failed (`error` beside a response without one) is no failure of the request.
 Source: promptfoo 0.121 `util/finishReason.ts`, and 36 results that it wrote over three APIs.
 """
 
@@ -32,8 +32,10 @@ APIS: Mapping[str, str] = {
 """Beginning of a provider's id in promptfoo -> its wire format."""
 FILTERED = "Content filtered by provider"
 """What promptfoo writes in place of a text that a filter left out."""
+CALLS_IN_TEXT = re.compile("anthropic:|bedrock:converse:|(?:bedrock|vertex):.*claude")
+"""Matches the ids of providers whose calls promptfoo writes into the text; what others show there is a text."""
 _BLOCK = {"type", "id", "name", "input"}
-"""The members of a call of Claude, which promptfoo writes into the text."""
+"""The members of a call that promptfoo writes into the text."""
 THOUGHT = re.compile(r"(?s)Thinking: (?:(.*?)\nSignature: [^\n]*|(.*?))(?:\n\n|\Z)")
 """Matches reasoning, which promptfoo writes before the text: Claude's with its signature, else up to an empty line."""
 FIELDS: Fields = {"": {"provider": (dict, str), "prompt": (dict,), "response": (dict,), "error": (str,)}}
@@ -99,11 +101,11 @@ class _Results(ChatReader):
             answer.fail(error, pointer_at(at, *(("response",) if response else ()), "error"),
                         status if status is None or status >= 400 else None)
         else:
-            _take_answer(answer, response, at)
+            _take_answer(answer, response, at, CALLS_IN_TEXT.match(ident) is not None)
         return TreePlace(answer)
 
 
-def _take_answer(answer: TranscriptAnswer, response: dict[str, Any], at: At) -> None:
+def _take_answer(answer: TranscriptAnswer, response: dict[str, Any], at: At, calls_in_text: bool) -> None:
     raw, word = object_of(load_json(response.get("raw"))), known_text(response.get("finishReason"))
     counts = object_of(response.get("tokenUsage"))
     counts = {**counts, **object_of(counts.get("completionDetails"))}
@@ -117,14 +119,14 @@ def _take_answer(answer: TranscriptAnswer, response: dict[str, Any], at: At) -> 
     if isinstance(output, str) and thought and (thought[1] or (answer.usage and answer.usage.reasoning_tokens)):
         answer.add_thought(thought[1] or thought[2])
         output = output[thought.end() :]
-    take_output(answer, _message(output), at)
+    take_output(answer, _message(output, calls_in_text), at)
     if word is not None:
         answer.word_at = pointer_at(at, "response", "finishReason")
         take_word(answer, word, answer.word_at, "promptfoo.finish_reasons", empty=False)
 
 
-def _message(output: Any) -> SpanMessage:
-    """The answer in an output: a text, perhaps with Claude's calls as JSON; the calls, or the message of a client."""
+def _message(output: Any, calls_in_text: bool) -> SpanMessage:
+    """The answer in an output: a text, perhaps with calls as JSON; the calls, or the message of a client."""
     if isinstance(output, list) and objects_of(output) and all("function" in each for each in objects_of(output)):
         return message_of({"tool_calls": output})
     members = object_of(output)
@@ -134,7 +136,7 @@ def _message(output: Any) -> SpanMessage:
         return message_of(members)
     if not isinstance(output, str):
         return SpanMessage("", "" if output is None else json.dumps(output, ensure_ascii=False))
-    pieces = output.split("\n\n")
+    pieces = output.split("\n\n") if calls_in_text else []
     blocks = [block for block in map(object_of, map(load_json, pieces)) if _is_call(block)]
     text = "\n\n".join(piece for piece in pieces if not _is_call(object_of(load_json(piece))))
     return message_of({"content": [{"type": "text", "text": text}, *blocks]}) if blocks else SpanMessage(

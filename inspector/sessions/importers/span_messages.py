@@ -76,6 +76,8 @@ def message_of(value: Any) -> SpanMessage:
     if message.get("type") == "function_call_output":
         results.append(ToolResultPart(known_text(message.get("call_id")), None, _text(message.get("output", ""))))
     parts = _several(message.get("parts")) or _several(message.get("contents"))
+    if not parts and message.get("type") == "reasoning":  # an item of Responses
+        parts = [message]
     content = message.get("content")
     content = held if _are_parts(held := load_json(content)) else content
     if not parts and isinstance(content, dict):  # a message of Gemini's within its own answer, or one part

@@ -9,6 +9,7 @@ it does not know or that report a failure. Newer releases also keep the provider
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,8 +18,8 @@ from inspector.sessions.reasons import PROVIDER, provider_reason, recorder_reaso
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine
 from inspector.sessions.transcripts.chat_messages import pointer_at, take_message
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, object_of, objects_of
-from loop_core.values import At, Evidence, Stop, StopReason
-from loop_core.wire import FORMATS, wire
+from loop_core.values import FINISHED, At, Evidence, Stop, StopReason
+from loop_core.wire import FORMATS, decode_response, wire
 from loop_core.wire.body import value_at
 from loop_core.wire.failures import StopRow
 from loop_core.wire.openai_chat.table import API, STOP_REASONS, read_usage
@@ -48,6 +49,11 @@ def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str 
         place = pointer_at(at, *path, "status")
         answer.named_api = "openai_responses"
         take_api_word(answer, word, place, wire("openai_responses").stop_reasons)
+        if answer.stop is not None and answer.stop.normalized in FINISHED:  # an item, a refusal or a filter may deny it
+            stop = decode_response("openai_responses", json.dumps(value).encode()).stop_reason
+            if stop.normalized not in FINISHED:
+                answer.stop = stop._replace(evidence=(
+                    answer.stop.evidence[0], *(each._replace(at=place) for each in stop.evidence)))
         return True
     for api, word_path in ((each, found) for each in FORMATS for found in wire(each).word_paths):
         word = value_at(value, word_path)
